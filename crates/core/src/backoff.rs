@@ -1,0 +1,63 @@
+//! How long to wait before trying again: 1 s doubled each time, plus jitter, at most 30 s.
+//!
+//! A job that found no worker is not woken on this schedule (it is placed the moment a worker fits),
+//! but the schedule still says when it has waited long enough to give up: after as long as fifty
+//! tries would have taken. That moment is computed, so waiting costs no writes.
+
+use crate::time::Millis;
+
+pub const BASE_MS: i64 = 1_000;
+pub const MAX_MS: i64 = 30_000;
+pub const JITTER_MS: i64 = 500;
+/// Scheduling tries before a job fails and goes to the dead letters.
+pub const TRIES_MAX: u32 = 50;
+
+/// The delay after try number `tries` (from zero). `dice` is any random number.
+pub fn delay_ms(tries: u32, dice: u64) -> i64 {
+    let jitter = (dice % JITTER_MS as u64) as i64;
+    (doubled(tries) + jitter).min(MAX_MS)
+}
+
+/// When a job that has waited since `since` has used up its tries.
+pub fn exhausted_at(since: Millis) -> Millis {
+    since + (0..TRIES_MAX).map(doubled).sum::<i64>()
+}
+
+/// How many tries a job that has waited since `since` has had by `now`.
+pub fn tries_by(since: Millis, now: Millis) -> u32 {
+    let mut left = now.since(since);
+    (0..TRIES_MAX)
+        .take_while(|tries| {
+            left -= doubled(*tries);
+            left >= 0
+        })
+        .count() as u32
+}
+
+fn doubled(tries: u32) -> i64 {
+    BASE_MS.checked_shl(tries).filter(|ms| tries < 16 && *ms < MAX_MS).unwrap_or(MAX_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_doubles_and_stops_at_thirty_seconds() {
+        let delays: Vec<i64> = (0..7).map(|tries| delay_ms(tries, 0)).collect();
+        assert_eq!(delays, [1000, 2000, 4000, 8000, 16000, 30000, 30000]);
+        assert_eq!(delay_ms(0, 499), 1499);
+        assert_eq!(delay_ms(0, 500), 1000);
+        assert_eq!(delay_ms(u32::MAX, 499), MAX_MS);
+    }
+
+    #[test]
+    fn fifty_tries_last_as_long_as_their_delays() {
+        let end = exhausted_at(Millis(0));
+        assert_eq!(end, Millis(31_000 + 45 * 30_000));
+        assert_eq!(tries_by(Millis(0), end), TRIES_MAX);
+        assert_eq!(tries_by(Millis(0), end - 1), TRIES_MAX - 1);
+        assert_eq!(tries_by(Millis(0), Millis(999)), 0);
+        assert_eq!(tries_by(Millis(0), Millis(3000)), 2);
+    }
+}

@@ -1,0 +1,344 @@
+//! The floor: who is here, who holds what, and who waits for whom.
+//!
+//! One structure answers where a job goes next. It is derived from jobs and beats and can be thrown
+//! away: after a restart the same jobs and the next beats build the same floor. Nothing here is
+//! durable and nothing here decides what a job's state is.
+
+mod crowd;
+mod index;
+mod pools;
+mod presence;
+
+pub use pools::PoolLoad;
+pub use presence::{Gone, Heard};
+
+use crate::fleet::{Fleet, Slot};
+use crate::id::{JobId, TenantId, Topic, WorkerId};
+use crate::job::{Job, Phase, State};
+use crate::life::Placement;
+use crate::place::routing::Routing;
+use crate::place::waiting::Ticket;
+use crate::place::{Selector, Target};
+use crate::reason::Reason;
+use crate::request::{Priority, Request};
+use crate::time::Millis;
+use crowd::Crowds;
+use index::{Index, LaneIx};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Default)]
+pub struct Floor {
+    routing: Arc<Routing>,
+    fleet: Fleet,
+    index: Index,
+    crowds: Crowds,
+    seats: FxHashMap<JobId, Seat>,
+    held_by: FxHashMap<Slot, BTreeSet<JobId>>,
+    tenants: FxHashMap<TenantId, Tenant>,
+    tickets: Ticket,
+    serving: u64,
+}
+
+/// Where a live job sits.
+enum Seat {
+    Waiting { lane: LaneIx, ticket: Ticket, request: Arc<Request> },
+    Held { by: Holder, tenant: TenantId, since: Millis },
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Holder {
+    Worker(Slot),
+    Crowd(Topic),
+}
+
+#[derive(Default)]
+struct Tenant {
+    active: u32,
+    limit: Option<u32>,
+}
+
+/// Why a job has no worker yet, and how many go before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    pub reason: Reason,
+    pub ahead: usize,
+    /// Workers that fit, whether or not they have room.
+    pub fitting: u32,
+}
+
+impl Floor {
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    // Jobs come, wait, sit and leave.
+
+    /// Finds a place for a job that is not on the floor yet, and keeps it. Nothing is taken from jobs
+    /// that already wait for the same workers.
+    pub fn offer(&mut self, request: &Arc<Request>, now: Millis) -> Result<Placement, Reason> {
+        if self.seats.contains_key(&request.id) {
+            return Err(Reason::DispatchFailed);
+        }
+        let lane = self.lane(request);
+        if !self.index.lane(lane).waiting.is_empty() {
+            return Err(self.reason(lane, &request.tenant));
+        }
+        self.place(lane, request, now).ok_or_else(|| self.reason(lane, &request.tenant))
+    }
+
+    /// Whether a new job of this kind would be one kind too many. Jobs that are already taken in are
+    /// always seated.
+    pub fn is_full_for(&self, request: &Request) -> bool {
+        self.index.is_crowded() && self.index.is_full_for(&Selector::of(request, &self.routing))
+    }
+
+    /// Seats a job as its state says. Call [`Floor::matches`] afterwards.
+    pub fn settle(&mut self, job: &Job, now: Millis) {
+        match &job.phase {
+            Phase::Scheduled { not_before, .. } if *not_before <= now => self.wait(job),
+            Phase::Dispatched(attempt) | Phase::Running(attempt) => {
+                let by = match &attempt.worker {
+                    Some(worker) => self.admit_expected(worker, now).map(Holder::Worker),
+                    None => Some(Holder::Crowd(job.request.topic.clone())),
+                };
+                let is_new = !self.seats.contains_key(job.id());
+                if is_new && attempt.worker.is_none() && job.state() == State::Running {
+                    // It is from before our start; whoever ran it has lost its connection since.
+                    self.crowds.orphan(job.id(), now);
+                }
+                match by {
+                    Some(by) => self.hold(job.id(), &job.request.tenant, by, attempt.dispatched_at),
+                    None => self.leave(job.id()),
+                }
+            }
+            _ => self.leave(job.id()),
+        }
+    }
+
+    /// The job is no longer here.
+    pub fn leave(&mut self, job: &JobId) {
+        match self.seats.remove(job) {
+            None => {}
+            Some(Seat::Waiting { lane, ticket, request }) => {
+                self.index.lane_mut(lane).waiting.remove(&request.tenant, request.priority, ticket);
+            }
+            Some(Seat::Held { by, tenant, .. }) => self.let_go(job, &by, &tenant),
+        }
+    }
+
+    /// Waiting jobs that have a worker now, in their order. Each already holds its place.
+    pub fn matches(&mut self, now: Millis) -> Vec<(JobId, Placement)> {
+        let mut found = Vec::new();
+        while let Some((lane, priority, tenant)) = self.next_turn() {
+            self.serving += 1;
+            let Some(job) = self.index.lane_mut(lane).waiting.take(priority, &tenant, self.serving) else {
+                continue;
+            };
+            let Some(Seat::Waiting { request, .. }) = self.seats.remove(&job) else { continue };
+            match self.place(lane, &request, now) {
+                Some(placement) => found.push((job, placement)),
+                None => self.enqueue(lane, request),
+            }
+        }
+        found
+    }
+
+    /// The jobs a worker has, as far as we know.
+    pub fn held_by(&self, worker: &WorkerId) -> Vec<JobId> {
+        let slot = self.fleet.find(worker.as_str());
+        slot.and_then(|slot| self.held_by.get(&slot)).into_iter().flatten().cloned().collect()
+    }
+
+    /// Why a job waits; nothing if it does not.
+    pub fn wait_of(&self, job: &JobId) -> Option<Wait> {
+        let Seat::Waiting { lane, ticket, request } = self.seats.get(job)? else { return None };
+        let waiting = &self.index.lane(*lane).waiting;
+        Some(Wait {
+            reason: self.reason(*lane, &request.tenant),
+            ahead: waiting.ahead(&request.tenant, request.priority, *ticket, 1_000_000),
+            fitting: self.index.lane(*lane).members,
+        })
+    }
+
+    // Rules change.
+
+    /// Another `pools.yaml`: every waiting job gets its lane anew.
+    pub fn reroute(&mut self, routing: Arc<Routing>) {
+        self.routing = routing;
+        let mut waiting: Vec<(Ticket, Arc<Request>)> = Vec::new();
+        self.seats.retain(|_, seat| match seat {
+            Seat::Waiting { ticket, request, .. } => {
+                waiting.push((*ticket, request.clone()));
+                false
+            }
+            Seat::Held { .. } => true,
+        });
+        waiting.sort_by_key(|(ticket, _)| *ticket);
+        self.index = Index::default();
+        let slots: Vec<Slot> = self.fleet.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.index.rejoin(slot, &self.fleet);
+        }
+        for (_, request) in waiting {
+            let lane = self.lane(&request);
+            self.enqueue(lane, request);
+        }
+    }
+
+    /// How many jobs tenants may have at workers at once; those not named have no limit.
+    pub fn limit_tenants(&mut self, limits: BTreeMap<TenantId, u32>) {
+        self.tenants.values_mut().for_each(|tenant| tenant.limit = None);
+        for (tenant, limit) in limits {
+            self.tenants.entry(tenant).or_default().limit = Some(limit);
+        }
+        self.index.touch_all();
+    }
+
+    // Helpers, from here on.
+
+    fn lane(&mut self, request: &Request) -> LaneIx {
+        self.index.lane_for(Selector::of(request, &self.routing), &self.fleet)
+    }
+
+    fn wait(&mut self, job: &Job) {
+        if matches!(self.seats.get(job.id()), Some(Seat::Waiting { .. })) {
+            return;
+        }
+        self.leave(job.id());
+        let lane = self.lane(&job.request);
+        self.enqueue(lane, job.request.clone());
+    }
+
+    fn enqueue(&mut self, lane: LaneIx, request: Arc<Request>) {
+        self.tickets += 1;
+        let waiting = &mut self.index.lane_mut(lane).waiting;
+        waiting.push(request.id.clone(), &request.tenant, request.priority, self.tickets, self.serving);
+        self.index.touch(lane);
+        self.seats.insert(request.id.clone(), Seat::Waiting { lane, ticket: self.tickets, request });
+    }
+
+    /// The lane and tenant whose turn it is, among those that can go now.
+    fn next_turn(&mut self) -> Option<(LaneIx, Priority, TenantId)> {
+        let mut best: Option<(crate::place::waiting::Turn, LaneIx, TenantId)> = None;
+        for lane in self.index.touched() {
+            let turn = if self.has_room(lane) {
+                self.index.lane(lane).waiting.first(|tenant| self.may_go(tenant))
+            } else {
+                None
+            };
+            match turn {
+                None => self.index.untouch(lane),
+                Some((turn, tenant)) if best.as_ref().is_none_or(|(best, _, _)| turn < *best) => {
+                    best = Some((turn, lane, tenant.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        best.map(|(turn, lane, tenant)| (lane, turn.priority, tenant))
+    }
+
+    fn has_room(&self, lane: LaneIx) -> bool {
+        let lane = self.index.lane(lane);
+        !lane.ready.is_empty()
+            || (lane.members == 0
+                && lane.selector.open_to_anyone().is_some_and(|topic| self.crowds.has_room(topic)))
+    }
+
+    fn may_go(&self, tenant: &TenantId) -> bool {
+        self.tenants.get(tenant).is_none_or(|tenant| tenant.limit.is_none_or(|limit| tenant.active < limit))
+    }
+
+    /// Takes the preferred worker if it has room, else the least loaded one, else the crowd.
+    fn place(&mut self, lane: LaneIx, request: &Request, now: Millis) -> Option<Placement> {
+        if !self.may_go(&request.tenant) || !self.has_room(lane) {
+            return None;
+        }
+        let preferred = request.labels.get("preferred_worker_id").and_then(|id| self.fleet.find(id));
+        let slot = preferred
+            .filter(|slot| self.index.is_ready(*slot, lane, &self.fleet))
+            .or_else(|| self.index.least_loaded(lane));
+        let by = match slot {
+            Some(slot) => Holder::Worker(slot),
+            None => Holder::Crowd(request.topic.clone()),
+        };
+        self.hold(&request.id, &request.tenant, by, now);
+        let worker = slot.and_then(|slot| self.fleet.get(slot));
+        let pool = worker.and_then(|worker| self.fleet.profile(worker.profile).pool.clone());
+        Some(Placement { worker: worker.map(|worker| worker.id.clone()), pool })
+    }
+
+    fn hold(&mut self, job: &JobId, tenant: &TenantId, by: Holder, since: Millis) {
+        if matches!(self.seats.get(job), Some(Seat::Held { by: seated, .. }) if *seated == by) {
+            return;
+        }
+        self.leave(job);
+        match &by {
+            Holder::Worker(slot) => {
+                self.held_by.entry(*slot).or_default().insert(job.clone());
+                self.recount(*slot, |held| held + 1);
+            }
+            Holder::Crowd(topic) => self.crowds.hold(topic),
+        }
+        self.tenants.entry(tenant.clone()).or_default().active += 1;
+        self.seats.insert(job.clone(), Seat::Held { by, tenant: tenant.clone(), since });
+    }
+
+    fn let_go(&mut self, job: &JobId, by: &Holder, tenant: &TenantId) {
+        match by {
+            Holder::Worker(slot) => {
+                if let Some(jobs) = self.held_by.get_mut(slot) {
+                    jobs.remove(job);
+                    if jobs.is_empty() {
+                        self.held_by.remove(slot);
+                    }
+                }
+                self.recount(*slot, |held| held.saturating_sub(1));
+            }
+            Holder::Crowd(topic) => {
+                self.crowds.release(topic, job);
+                self.index.touch_topic(topic);
+            }
+        }
+        self.release_tenant(tenant);
+    }
+
+    fn recount(&mut self, slot: Slot, count: impl FnOnce(u32) -> u32) {
+        self.index.update(slot, &mut self.fleet, |fleet| {
+            if let Some(worker) = fleet.get_mut(slot) {
+                worker.held = count(worker.held);
+            }
+        });
+    }
+
+    fn release_tenant(&mut self, tenant: &TenantId) {
+        let Some(entry) = self.tenants.get_mut(tenant) else { return };
+        let was_full = entry.limit.is_some_and(|limit| entry.active >= limit);
+        entry.active -= 1;
+        if entry.active == 0 && entry.limit.is_none() {
+            self.tenants.remove(tenant);
+        }
+        if was_full {
+            self.index.touch_all();
+        }
+    }
+
+    fn reason(&self, lane: LaneIx, tenant: &TenantId) -> Reason {
+        if !self.may_go(tenant) {
+            return Reason::TenantLimit;
+        }
+        let lane = self.index.lane(lane);
+        match &lane.selector.target {
+            Target::Pools(pools) if pools.is_empty() => Reason::NoPoolMapping,
+            _ if lane.members > 0 => Reason::PoolOverloaded,
+            _ if lane.selector.open_to_anyone().is_some_and(|topic| self.crowds.is_there(topic)) => {
+                Reason::PoolOverloaded
+            }
+            _ => Reason::NoWorkers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! A job, the states it can be in, and the one table of how it may change.
+//!
+//! [`next`] is the only place where a state follows from another. `life` tells the story with it;
+//! nothing else changes a state.
+
+mod table;
+
+pub use table::{Event, Refusal, State, next};
+
+use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use crate::policy::Judgement;
+use crate::reason::Reason;
+use crate::request::Request;
+use crate::time::Millis;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Marks kept of one job's past; a job that needs more loses the oldest after the first.
+pub const MARKS_MAX: usize = 200;
+/// Judgements kept of one job.
+pub const JUDGEMENTS_MAX: usize = 50;
+
+/// A job as it stands. Data that exists only in one state lives in that state's [`Phase`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub request: Arc<Request>,
+    /// Counts commits; the store compares and swaps on it.
+    pub revision: u64,
+    pub phase: Phase,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+    /// Every dispatch so far: whom it went to, or nobody in particular (the topic's queue group).
+    #[serde(default)]
+    pub attempts: Vec<Option<WorkerId>>,
+    /// How many of them ended because the worker died.
+    #[serde(default)]
+    pub workers_lost: u32,
+    /// The person who allowed it, once one has. A later judgement does not ask again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<String>,
+    #[serde(default)]
+    pub judgements: Vec<Judgement>,
+    #[serde(default)]
+    pub marks: Vec<Mark>,
+    #[serde(default, skip_serializing_if = "Owed::is_nothing")]
+    pub owed: Owed,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Not judged yet, or throttled until `judge_at`.
+    Pending {
+        judge_at: Millis,
+    },
+    /// A person has to decide.
+    ApprovalRequired,
+    /// Allowed; waits for a worker, and not before `not_before`.
+    Scheduled {
+        waiting_since: Millis,
+        not_before: Millis,
+    },
+    /// Committed to a worker; the packet is owed until somebody has heard it.
+    Dispatched(Attempt),
+    Running(Attempt),
+    Ended(Ending),
+}
+
+/// One dispatch of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Counts from one.
+    pub number: u32,
+    /// Nobody in particular when the packet went to the topic's queue group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolId>,
+    pub dispatched_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub percent: u8,
+    pub message: String,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ending {
+    pub state: State,
+    /// The state it was in before.
+    pub from: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error_code: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub result_ptr: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    #[serde(default)]
+    pub execution_ms: i64,
+}
+
+/// One line of a job's past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub at: Millis,
+    pub event: Event,
+    pub state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// Messages that an ended job still owes. Until they are sent the job counts as live, so that a
+/// restart finds them again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Owed {
+    /// Tell workers to stop (`sys.job.cancel`).
+    pub cancel: bool,
+    /// Tell whoever watches the dead letters (`sys.job.dlq`).
+    pub dead_letter: bool,
+}
+
+impl Owed {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What the dead-letter list says of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    pub job_id: JobId,
+    pub tenant: TenantId,
+    pub topic: Topic,
+    pub status: State,
+    pub reason: String,
+    pub reason_code: Option<Reason>,
+    pub last_state: State,
+    pub attempts: u32,
+    pub created_at: Millis,
+}
+
+impl Job {
+    pub fn id(&self) -> &JobId {
+        &self.request.id
+    }
+
+    pub fn state(&self) -> State {
+        match &self.phase {
+            Phase::Pending { .. } => State::Pending,
+            Phase::ApprovalRequired => State::ApprovalRequired,
+            Phase::Scheduled { .. } => State::Scheduled,
+            Phase::Dispatched(_) => State::Dispatched,
+            Phase::Running(_) => State::Running,
+            Phase::Ended(ending) => ending.state,
+        }
+    }
+
+    /// Whether this job still owes something: a live job always does.
+    pub fn is_live(&self) -> bool {
+        !self.state().is_terminal() || !self.owed.is_nothing()
+    }
+
+    pub fn attempt(&self) -> Option<&Attempt> {
+        match &self.phase {
+            Phase::Dispatched(attempt) | Phase::Running(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.phase {
+            Phase::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// The worker that has the job, or that ended it.
+    pub fn worker(&self) -> Option<&WorkerId> {
+        match &self.phase {
+            Phase::Dispatched(attempt) | Phase::Running(attempt) => attempt.worker.as_ref(),
+            Phase::Ended(ending) => ending.worker.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// When the state it is in began.
+    pub fn since(&self) -> Millis {
+        let state = self.state();
+        let run = self.marks.iter().rev().take_while(|mark| mark.state == state);
+        run.last().map_or(self.created_at, |mark| mark.at)
+    }
+
+    /// When the whole job must be over, if it said so, or policy did.
+    pub fn deadline(&self) -> Option<Millis> {
+        let asked = self.request.budget.deadline_ms;
+        (asked > 0).then(|| self.created_at + asked)
+    }
+
+    /// The latest thing policy said.
+    pub fn judgement(&self) -> Option<&Judgement> {
+        self.judgements.last()
+    }
+
+    /// The entry this job has among the dead letters, if it ended in a way that somebody must look at.
+    pub fn dead_letter(&self) -> Option<DeadLetter> {
+        let ending = self.ending()?;
+        ending.state.is_dead_letter().then(|| DeadLetter {
+            job_id: self.id().clone(),
+            tenant: self.request.tenant.clone(),
+            topic: self.request.topic.clone(),
+            status: ending.state,
+            reason: ending.words.clone(),
+            reason_code: ending.reason,
+            last_state: ending.from,
+            attempts: self.attempts.len() as u32,
+            created_at: self.updated_at,
+        })
+    }
+}

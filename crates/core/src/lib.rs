@@ -1,0 +1,17 @@
+//! The pure heart of Reveille: what a job, a worker and a policy are, and what may happen to them.
+//!
+//! Nothing here reads a clock, draws a random number, logs, locks or touches the outside. Every
+//! decision is a function from values to a value; the shell (`reveille-engine`) commits what was
+//! decided and then sends what is owed.
+
+pub mod backoff;
+pub mod fleet;
+pub mod floor;
+pub mod id;
+pub mod job;
+pub mod life;
+pub mod place;
+pub mod policy;
+pub mod reason;
+pub mod request;
+pub mod time;

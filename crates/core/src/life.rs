@@ -1,0 +1,252 @@
+//! A job's life, told in order. Each function takes a job as it stands and returns it as it would be,
+//! or a refusal; it changes nothing. The shell commits the answer and sends what the job then owes.
+//!
+//! Not here: which worker takes a job (`place`), what policy says (`policy`).
+
+mod clock;
+mod report;
+
+pub use clock::{Due, Limits, due, pass_time};
+pub use report::{Report, Status, finish};
+
+use crate::backoff;
+use crate::id::{PoolId, WorkerId};
+use crate::job::{
+    Attempt, Ending, Event, JUDGEMENTS_MAX, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, next,
+};
+use crate::policy::{Decision, Judgement};
+use crate::reason::Reason;
+use crate::request::Request;
+use crate::time::Millis;
+use std::sync::Arc;
+
+/// Throttled jobs are judged again after this long.
+pub const THROTTLE_MS: i64 = 5_000;
+/// Workers that may die with a job before the job itself is suspected.
+pub const WORKERS_LOST_MAX: u32 = 3;
+
+/// Where a job goes: to one worker, or to whoever of the topic's queue group takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    pub worker: Option<WorkerId>,
+    pub pool: Option<PoolId>,
+}
+
+/// 1. Somebody asks. Nothing has been judged yet.
+pub fn submit(request: Request, now: Millis) -> Job {
+    let mut job = Job {
+        request: Arc::new(request),
+        revision: 0,
+        phase: Phase::Pending { judge_at: now },
+        created_at: now,
+        updated_at: now,
+        attempts: Vec::new(),
+        workers_lost: 0,
+        approved_by: None,
+        judgements: Vec::new(),
+        marks: Vec::new(),
+        owed: Owed::default(),
+    };
+    mark(&mut job, Event::Submit, now, String::new());
+    job
+}
+
+/// 2. Policy speaks. No job leaves PENDING any other way, and the judgement stays with it.
+pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
+    let verdict = &judgement.verdict;
+    let note = format!("{}: {}", verdict.rule_id, verdict.reason);
+    let (event, phase) = match verdict.decision {
+        Decision::Allow | Decision::AllowWithConstraints => (Event::Allow, waiting(now, now)),
+        Decision::RequireApproval if job.approved_by.is_some() => (Event::Allow, waiting(now, now)),
+        Decision::RequireApproval => (Event::RequireApproval, Phase::ApprovalRequired),
+        Decision::Throttle => (Event::Throttle, Phase::Pending { judge_at: now + THROTTLE_MS }),
+        Decision::Deny => {
+            (Event::Deny, ended(job, State::Denied, Some(Reason::SafetyDenied), verdict.reason.clone()))
+        }
+    };
+    let mut judged = step(job, event, phase, now, note)?;
+    if judged.judgements.len() == JUDGEMENTS_MAX {
+        judged.judgements.remove(0);
+    }
+    judged.judgements.push(judgement);
+    Ok(judged)
+}
+
+/// 3. A person allows it. Policy is asked again, so that a rule that now denies still denies.
+pub fn approve(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
+    let approved = step(job, Event::Approve, Phase::Pending { judge_at: now }, now, format!("by {by}"))?;
+    Ok(Job { approved_by: Some(by.to_owned()), ..approved })
+}
+
+/// 4. Or does not.
+pub fn reject(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
+    let words = format!("rejected by {by}");
+    let phase = ended(job, State::Denied, Some(Reason::ApprovalRejected), words.clone());
+    step(job, Event::Reject, phase, now, words)
+}
+
+/// 5. A worker is found. From here the dispatch packet is owed.
+pub fn assign(job: &Job, to: &Placement, now: Millis) -> Result<Job, Refusal> {
+    if let Phase::Scheduled { not_before, .. } = job.phase
+        && now < not_before
+    {
+        return Err(Refusal::TooEarly);
+    }
+    let attempt = Attempt {
+        number: job.attempts.len() as u32 + 1,
+        worker: to.worker.clone(),
+        pool: to.pool.clone(),
+        dispatched_at: now,
+        progress: None,
+    };
+    let mut assigned = step(job, Event::Assign, Phase::Dispatched(attempt), now, String::new())?;
+    assigned.attempts.push(to.worker.clone());
+    Ok(assigned)
+}
+
+/// 6. The worker does not listen on its own subject: whoever of the topic's queue group hears may answer.
+pub fn open(job: &Job, number: u32, now: Millis) -> Result<Job, Refusal> {
+    let attempt = current(job, number, Event::Open)?;
+    let phase = Phase::Dispatched(Attempt { worker: None, ..attempt.clone() });
+    let mut opened = step(job, Event::Open, phase, now, "to the topic's queue group".to_owned())?;
+    opened.attempts[number as usize - 1] = None;
+    Ok(opened)
+}
+
+/// 7. Somebody heard the packet. `heard_by` is the worker's name where the transport knows it.
+pub fn start(job: &Job, number: u32, heard_by: Option<WorkerId>, now: Millis) -> Result<Job, Refusal> {
+    let attempt = current(job, number, Event::Start)?;
+    let worker = attempt.worker.clone().or(heard_by);
+    step(job, Event::Start, Phase::Running(Attempt { worker, ..attempt.clone() }), now, String::new())
+}
+
+/// 8. The worker tells how far it is. `known` is its name if it beats; one that does not is not missed.
+pub fn progress(
+    job: &Job,
+    from: &WorkerId,
+    known: Option<WorkerId>,
+    told: Progress,
+    now: Millis,
+) -> Result<Job, Refusal> {
+    let refusal = Refusal::NotNow { state: job.state(), event: Event::Progress };
+    let attempt = job.attempt().ok_or(refusal)?;
+    if attempt.worker.as_ref().is_some_and(|worker| worker != from) {
+        return Err(Refusal::ForeignWorker(from.to_string()));
+    }
+    let worker = attempt.worker.clone().or(known);
+    let attempt = Attempt { worker, progress: Some(told), ..attempt.clone() };
+    let mut job = step(job, Event::Progress, Phase::Running(attempt), now, String::new())?;
+    // Progress overwrites its last mark: a chatty worker does not push the past out.
+    if let [.., before, last] = job.marks.as_slice()
+        && before.event == Event::Progress
+        && last.event == Event::Progress
+    {
+        job.marks.remove(job.marks.len() - 2);
+    }
+    Ok(job)
+}
+
+/// 9. Nobody heard the packet: back to the queue, at once the first time, then with backoff.
+pub fn unheard(job: &Job, number: u32, now: Millis, dice: u64) -> Result<Job, Refusal> {
+    current(job, number, Event::Unheard)?;
+    let words = "no worker was listening";
+    if job.attempts.len() as u32 >= backoff::TRIES_MAX {
+        return fail(job, Reason::MaxSchedulingRetries, words, now);
+    }
+    let missed = job.marks.iter().rev().filter(|mark| mark.event != Event::Assign);
+    let missed = missed.take_while(|mark| mark.event == Event::Unheard).count() as u32;
+    let delay = if missed == 0 { 0 } else { backoff::delay_ms(missed - 1, dice) };
+    step(job, Event::Unheard, waiting(now, now + delay), now, words.to_owned())
+}
+
+/// 10. The worker died, or was told to let go. Another one gets the job, a few times.
+pub fn lose_worker(job: &Job, number: u32, limits: &Limits, now: Millis) -> Result<Job, Refusal> {
+    let attempt = current(job, number, Event::LoseWorker)?;
+    let name = attempt.worker.as_ref().map_or("its worker", |worker| worker.as_str());
+    let words = format!("{name} was lost");
+    let lost = job.workers_lost + 1;
+    let mut after = if lost >= limits.workers_lost_max || job.attempts.len() as u32 >= backoff::TRIES_MAX {
+        fail(job, Reason::WorkerLost, &words, now)?
+    } else {
+        step(job, Event::LoseWorker, waiting(now, now), now, words)?
+    };
+    after.workers_lost = lost;
+    Ok(after)
+}
+
+/// 11. Somebody changed their mind. It is remembered: a result that comes later does not revive the job.
+pub fn cancel(job: &Job, by: &str, reason: &str, now: Millis) -> Result<Job, Refusal> {
+    let words =
+        if reason.is_empty() { format!("cancelled by {by}") } else { format!("cancelled by {by}: {reason}") };
+    let phase = ended(job, State::Cancelled, None, words.clone());
+    let mut after = step(job, Event::Cancel, phase, now, words)?;
+    after.owed.cancel = job.attempt().is_some();
+    Ok(after)
+}
+
+/// 12. Output policy holds the result back, before or after it was visible.
+pub fn quarantine(job: &Job, words: &str, now: Millis) -> Result<Job, Refusal> {
+    let mut phase = ended(job, State::OutputQuarantined, Some(Reason::OutputQuarantined), words.to_owned());
+    if let (Phase::Ended(ending), Some(before)) = (&mut phase, job.ending()) {
+        ending.result_ptr.clone_from(&before.result_ptr);
+        ending.execution_ms = before.execution_ms;
+    }
+    step(job, Event::Quarantine, phase, now, words.to_owned())
+}
+
+/// 13. What the ended job owed has been sent.
+pub fn settled(job: &Job) -> Job {
+    Job { owed: Owed::default(), ..job.clone() }
+}
+
+/// Asks the table, writes the mark, and leaves the rest as it was.
+fn step(job: &Job, event: Event, phase: Phase, now: Millis, note: String) -> Result<Job, Refusal> {
+    let to = next(job.state(), event)?;
+    let mut after = Job { phase, updated_at: now, ..job.clone() };
+    assert_eq!(after.state(), to, "the story and the table agree");
+    after.owed.dead_letter = to.is_dead_letter();
+    mark(&mut after, event, now, note);
+    Ok(after)
+}
+
+fn fail(job: &Job, reason: Reason, words: &str, now: Millis) -> Result<Job, Refusal> {
+    let event = if job.attempt().is_some() { Event::Fail } else { Event::GiveUp };
+    step(job, event, ended(job, State::Failed, Some(reason), words.to_owned()), now, words.to_owned())
+}
+
+fn waiting(since: Millis, not_before: Millis) -> Phase {
+    Phase::Scheduled { waiting_since: since, not_before }
+}
+
+fn ended(job: &Job, state: State, reason: Option<Reason>, words: String) -> Phase {
+    Phase::Ended(Ending {
+        state,
+        from: job.state(),
+        reason,
+        words,
+        error_code: String::new(),
+        result_ptr: String::new(),
+        worker: job.worker().cloned(),
+        execution_ms: 0,
+    })
+}
+
+/// The attempt under way, if it is the one that is meant.
+fn current(job: &Job, number: u32, event: Event) -> Result<&Attempt, Refusal> {
+    let attempt = job.attempt().ok_or(Refusal::NotNow { state: job.state(), event })?;
+    if attempt.number != number {
+        return Err(Refusal::StaleAttempt { got: u64::from(number), now: attempt.number });
+    }
+    Ok(attempt)
+}
+
+fn mark(job: &mut Job, event: Event, at: Millis, note: String) {
+    if job.marks.len() >= MARKS_MAX {
+        job.marks.remove(1);
+    }
+    let worker = job.worker().cloned();
+    job.marks.push(Mark { at, event, state: job.state(), worker, note });
+}
+
+#[cfg(test)]
+mod tests;

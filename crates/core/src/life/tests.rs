@@ -1,0 +1,229 @@
+use super::*;
+use crate::policy::{Policy, Verdict};
+
+const NOW: Millis = Millis(1_000_000);
+const LIMITS: Limits =
+    Limits { dispatched_ms: 300_000, running_ms: 9_000_000, retries_max: 50, workers_lost_max: 3 };
+
+fn verdict(decision: Decision) -> Judgement {
+    let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
+    Judgement { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
+}
+
+fn to(worker: &str) -> Placement {
+    Placement { worker: (worker != "-").then(|| WorkerId::known(worker)), pool: None }
+}
+
+fn report(worker: &str, attempt: Option<u64>, status: Status) -> Report {
+    Report {
+        worker: WorkerId::known(worker),
+        attempt,
+        status,
+        result_ptr: "redis://res:j".into(),
+        error_code: String::new(),
+        error_message: "it broke".into(),
+        execution_ms: 5,
+    }
+}
+
+fn scheduled() -> Job {
+    judge(&submit(Request::plain("j", "job.echo"), NOW), verdict(Decision::Allow), NOW).unwrap()
+}
+
+fn running(worker: &str) -> Job {
+    let job = assign(&scheduled(), &to(worker), NOW).unwrap();
+    start(&job, 1, None, NOW).unwrap()
+}
+
+#[test]
+fn a_plain_job_goes_from_submit_to_succeeded_and_remembers_it() {
+    let job = finish(&running("w"), &report("w", Some(1), Status::Succeeded), &LIMITS, NOW + 9, 0).unwrap();
+    let past: Vec<String> = job.marks.iter().map(|mark| format!("{}→{}", mark.event, mark.state)).collect();
+    assert_eq!(
+        past,
+        ["submit→PENDING", "allow→SCHEDULED", "assign→DISPATCHED", "start→RUNNING", "succeed→SUCCEEDED"]
+    );
+    let by = |mark: &Mark| mark.worker.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(job.marks.iter().map(by).collect::<Vec<_>>(), ["", "", "w", "w", "w"]);
+    let ending = job.ending().unwrap();
+    assert_eq!(
+        (ending.result_ptr.as_str(), ending.worker.as_ref().unwrap().as_str()),
+        ("redis://res:j", "w")
+    );
+    assert!(!job.is_live());
+    assert_eq!(job.dead_letter(), None);
+}
+
+#[test]
+fn policy_decides_where_a_new_job_goes() {
+    let new = submit(Request::plain("j", "job.echo"), NOW);
+    for (decision, state) in [
+        (Decision::Allow, State::Scheduled),
+        (Decision::AllowWithConstraints, State::Scheduled),
+        (Decision::RequireApproval, State::ApprovalRequired),
+        (Decision::Throttle, State::Pending),
+        (Decision::Deny, State::Denied),
+    ] {
+        let job = judge(&new, verdict(decision), NOW).unwrap();
+        assert_eq!(job.state(), state);
+        assert_eq!(job.judgements.len(), 1, "every verdict is kept");
+        assert_eq!(job.dead_letter().is_some(), decision == Decision::Deny);
+    }
+}
+
+#[test]
+fn an_approved_job_is_judged_again_and_a_new_denial_still_denies() {
+    let waiting =
+        judge(&submit(Request::plain("j", "job.echo"), NOW), verdict(Decision::RequireApproval), NOW)
+            .unwrap();
+    let approved = approve(&waiting, "ann", NOW).unwrap();
+    assert_eq!(
+        pass_time(&approved, &LIMITS, NOW).unwrap(),
+        Due::Judge,
+        "a crash right after the approval is healed by looking"
+    );
+    assert_eq!(judge(&approved, verdict(Decision::RequireApproval), NOW).unwrap().state(), State::Scheduled);
+    assert_eq!(judge(&approved, verdict(Decision::Deny), NOW).unwrap().state(), State::Denied);
+    let rejected = reject(&waiting, "bob", NOW).unwrap();
+    assert_eq!(
+        (rejected.state(), rejected.ending().unwrap().reason),
+        (State::Denied, Some(Reason::ApprovalRejected))
+    );
+    assert!(approve(&rejected, "ann", NOW).is_err());
+}
+
+#[test]
+fn only_a_worker_that_was_given_the_job_may_end_it() {
+    let job = running("w");
+    let try_with =
+        |worker: &str, attempt| finish(&job, &report(worker, attempt, Status::Succeeded), &LIMITS, NOW, 0);
+    assert!(try_with("w", None).is_ok() && try_with("w", Some(1)).is_ok());
+    assert_eq!(try_with("x", None), Err(Refusal::ForeignWorker("x".into())));
+    assert_eq!(try_with("x", Some(1)), Err(Refusal::ForeignWorker("x".into())));
+    assert_eq!(try_with("w", Some(2)), Err(Refusal::StaleAttempt { got: 2, now: 1 }));
+    assert!(try_with("w", Some(0)).is_err());
+    assert!(
+        finish(&scheduled(), &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).is_err(),
+        "it was never given out"
+    );
+    let crowd = running("-");
+    assert!(finish(&crowd, &report("anyone", None, Status::Succeeded), &LIMITS, NOW, 0).is_ok());
+}
+
+#[test]
+fn a_lost_attempts_success_counts_and_its_failure_does_not() {
+    let lost = lose_worker(&running("w"), 1, &LIMITS, NOW).unwrap();
+    assert_eq!(lost.state(), State::Scheduled);
+    assert!(finish(&lost, &report("w", Some(1), Status::Succeeded), &LIMITS, NOW, 0).is_ok());
+    assert!(finish(&lost, &report("w", Some(1), Status::Failed), &LIMITS, NOW, 0).is_err());
+    let again = assign(&lost, &to("x"), NOW).unwrap();
+    assert!(finish(&again, &report("w", None, Status::Failed), &LIMITS, NOW, 0).is_err());
+    assert_eq!(
+        finish(&again, &report("x", Some(2), Status::Failed), &LIMITS, NOW, 0).unwrap().state(),
+        State::Failed
+    );
+}
+
+#[test]
+fn a_second_result_and_a_result_after_cancel_change_nothing() {
+    let job = running("w");
+    let done = finish(&job, &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).unwrap();
+    assert!(finish(&done, &report("w", None, Status::Failed), &LIMITS, NOW, 0).is_err());
+    let cancelled = cancel(&job, "ann", "", NOW).unwrap();
+    assert!(cancelled.owed.cancel && cancelled.is_live(), "workers must still be told");
+    assert!(finish(&cancelled, &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).is_err());
+    assert!(!settled(&cancelled).is_live());
+}
+
+#[test]
+fn a_retryable_failure_waits_out_its_backoff_and_ends_after_fifty() {
+    let mut job = scheduled();
+    let mut now = NOW;
+    for tries in 1..=50 {
+        assert_eq!(pass_time(&job, &LIMITS, now).unwrap(), Due::Place);
+        job = assign(&job, &to("w"), now).unwrap();
+        job = finish(&job, &report("w", Some(tries), Status::Retryable), &LIMITS, now, 250).unwrap();
+        if let Phase::Scheduled { not_before, .. } = job.phase {
+            assert_eq!(not_before, now + backoff::delay_ms(tries as u32 - 1, 250));
+            assert_eq!(assign(&job, &to("w"), now), Err(Refusal::TooEarly));
+            assert_eq!(due(&job, &LIMITS, now), Some(not_before));
+            now = not_before;
+        }
+    }
+    assert_eq!(job.ending().unwrap().reason, Some(Reason::MaxRetriesExceeded));
+    assert!(job.dead_letter().is_some() && job.marks.len() <= MARKS_MAX);
+}
+
+#[test]
+fn the_third_worker_that_dies_with_a_job_ends_it() {
+    let mut job = scheduled();
+    for number in 1..=3 {
+        job = assign(&job, &to("w"), NOW).unwrap();
+        assert!(lose_worker(&job, number + 1, &LIMITS, NOW).is_err(), "another attempt is meant");
+        job = lose_worker(&job, number, &LIMITS, NOW).unwrap();
+    }
+    assert_eq!((job.state(), job.ending().unwrap().reason), (State::Failed, Some(Reason::WorkerLost)));
+}
+
+#[test]
+fn a_packet_that_nobody_heard_goes_back_at_once_and_then_slower() {
+    let mut job = assign(&scheduled(), &to("w"), NOW).unwrap();
+    let mut delays = Vec::new();
+    for number in 1..=4 {
+        job = unheard(&job, number, NOW, 0).unwrap();
+        let Phase::Scheduled { not_before, .. } = job.phase else { panic!("{job:?}") };
+        delays.push(not_before.since(NOW));
+        job = assign(&job, &to("w"), not_before).unwrap();
+    }
+    assert_eq!(delays, [0, 1000, 2000, 4000]);
+}
+
+#[test]
+fn time_ends_what_nobody_else_does() {
+    let check = |job: &Job, after: i64, words: &str| {
+        assert_eq!(
+            pass_time(job, &LIMITS, NOW + after - 1).map(|due| matches!(due, Due::Change(_))),
+            Ok(false)
+        );
+        let Due::Change(ended) = pass_time(job, &LIMITS, NOW + after).unwrap() else {
+            panic!("nothing happened")
+        };
+        assert!(ended.ending().unwrap().words.contains(words), "{ended:?}");
+        assert_eq!(due(job, &LIMITS, NOW), Some(NOW + after));
+        assert!(ended.dead_letter().is_some());
+        *ended
+    };
+    let waiting = check(&scheduled(), 1_381_000, "50 tries");
+    assert_eq!(waiting.ending().unwrap().reason, Some(Reason::MaxSchedulingRetries));
+    check(&assign(&scheduled(), &to("w"), NOW).unwrap(), 300_000, "nothing more was heard");
+    assert!(check(&running("w"), 9_000_000, "ran longer").owed.cancel, "the worker is told to stop");
+    let mut request = Request::plain("j", "job.echo");
+    request.budget.deadline_ms = 700;
+    let hurried = judge(&submit(request, NOW), verdict(Decision::Allow), NOW).unwrap();
+    assert_eq!(check(&hurried, 700, "deadline").state(), State::Timeout);
+}
+
+#[test]
+fn progress_is_told_without_filling_the_past() {
+    let mut job = running("w");
+    for percent in 1..=100 {
+        let told = Progress { percent, message: String::new() };
+        job = progress(&job, &WorkerId::known("w"), None, told, NOW + i64::from(percent)).unwrap();
+    }
+    assert_eq!(job.attempt().unwrap().progress.as_ref().unwrap().percent, 100);
+    assert_eq!(job.marks.len(), 5);
+    assert_eq!(job.since(), NOW, "it has been running since it started");
+    let told = Progress { percent: 1, message: String::new() };
+    assert!(progress(&job, &WorkerId::known("x"), None, told, NOW).is_err());
+}
+
+#[test]
+fn a_quarantined_result_is_kept_but_not_shown() {
+    let done = finish(&running("w"), &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).unwrap();
+    let held = quarantine(&done, "a secret", NOW).unwrap();
+    assert_eq!(
+        (held.state(), held.ending().unwrap().result_ptr.as_str()),
+        (State::OutputQuarantined, "redis://res:j")
+    );
+    assert!(held.dead_letter().is_some() && quarantine(&held, "again", NOW).is_err());
+}
