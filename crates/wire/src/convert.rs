@@ -1,0 +1,20 @@
+//! The only place where wire and core meet. What comes in here has passed [`crate::packet::decode`];
+//! what goes out passes the same rules at the other end.
+
+mod incoming;
+mod outgoing;
+
+pub use incoming::{Introduction, beat, cancellation, introduction, progress, report, request};
+pub use outgoing::{cancel_packet, dead_letter_packet, dispatch_packet};
+
+/// How we sign our packets' envelopes.
+pub const SENDER: &str = "cordum-scheduler";
+
+/// A packet that is well-formed and still cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error(transparent)]
+    Id(#[from] reveille_core::id::BadId),
+    #[error("{0}")]
+    Field(String),
+}

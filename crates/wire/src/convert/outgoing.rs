@@ -1,0 +1,181 @@
+//! From the core to packets.
+
+use super::SENDER;
+use crate::cap::{self, bus_packet::Payload};
+use crate::packet::{encode, envelope};
+use bytes::Bytes;
+use prost::Message;
+use reveille_core::job::{Job, State};
+use reveille_core::policy::Constraints;
+use reveille_core::request::Priority;
+use reveille_core::time::Millis;
+
+/// The packet that gives a job to a worker; nothing unless the job is at an attempt.
+pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
+    let attempt = job.attempt()?;
+    let request = &*job.request;
+    let constraints = job.judgement().and_then(|judgement| judgement.verdict.constraints.as_deref());
+    let mut env = request.env.clone();
+    let mut deadline_ms = request.budget.deadline_ms;
+    if let Some(constraints) = constraints {
+        env.extend(constraint_env(constraints));
+        let allowed = constraints.budgets.max_runtime_ms;
+        if allowed > 0 {
+            deadline_ms = if deadline_ms > 0 { deadline_ms.min(allowed) } else { allowed };
+        }
+    }
+    let budget = cap::Budget {
+        max_input_tokens: request.budget.max_input_tokens,
+        max_output_tokens: request.budget.max_output_tokens,
+        max_total_tokens: request.budget.max_total_tokens,
+        deadline_ms,
+    };
+    let meta = cap::JobMetadata {
+        tenant_id: request.tenant.to_string(),
+        actor_id: request.actor.actor_id.clone(),
+        actor_type: match request.actor.actor_type.as_str() {
+            "human" => cap::ActorType::Human as i32,
+            "service" => cap::ActorType::Service as i32,
+            _ => 0,
+        },
+        idempotency_key: request.idempotency_key.clone().unwrap_or_default(),
+        capability: request.needs.capability.clone(),
+        risk_tags: request.needs.risk_tags.clone(),
+        requires: request.needs.requires.clone(),
+        pack_id: request.needs.pack_id.clone(),
+        labels: request.labels.clone(),
+    };
+    let packet = cap::JobRequest {
+        job_id: request.id.to_string(),
+        topic: request.topic.to_string(),
+        priority: match request.priority {
+            Priority::Critical => cap::JobPriority::Critical as i32,
+            Priority::Interactive => cap::JobPriority::Interactive as i32,
+            Priority::Batch => cap::JobPriority::Batch as i32,
+        },
+        context_ptr: request.context_ptr.clone(),
+        adapter_id: request.place.adapter_id.clone(),
+        env,
+        parent_job_id: request.place.parent_job_id.clone(),
+        workflow_id: request.place.workflow_id.clone(),
+        step_index: request.place.step_index,
+        memory_id: request.place.memory_id.clone(),
+        context_hints: Some(cap::ContextHints {
+            max_input_tokens: request.hints.max_input_tokens,
+            allow_summarization: request.hints.allow_summarization,
+            allow_retrieval: request.hints.allow_retrieval,
+            tags: request.hints.tags.clone(),
+        }),
+        budget: Some(budget),
+        tenant_id: request.tenant.to_string(),
+        principal_id: request.actor.principal_id.clone(),
+        labels: request.labels.clone(),
+        meta: Some(meta),
+        compensation: cap::Compensation::decode(request.compensation.clone())
+            .ok()
+            .filter(|_| !request.compensation.is_empty()),
+        identity: None,
+        dispatch: Some(cap::DispatchIdentity {
+            dispatch_id: format!("{}:{}", request.id, attempt.number),
+            attempt: u64::from(attempt.number),
+            assigned_worker_id: attempt.worker.as_ref().map(ToString::to_string).unwrap_or_default(),
+        }),
+        context_ref: None,
+    };
+    Some(encode(&envelope(SENDER, &request.trace_id, now, Payload::JobRequest(packet))))
+}
+
+/// Tells workers to stop.
+pub fn cancel_packet(job: &Job, now: Millis) -> Bytes {
+    let reason = job.ending().map(|ending| ending.words.clone()).unwrap_or_default();
+    let cancel = cap::JobCancel {
+        job_id: job.id().to_string(),
+        reason,
+        requested_by: SENDER.to_owned(),
+        dispatch: None,
+        identity: None,
+    };
+    encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobCancel(cancel)))
+}
+
+/// Tells whoever watches the dead letters.
+pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
+    let ending = job.ending();
+    let result = cap::JobResult {
+        job_id: job.id().to_string(),
+        status: match job.state() {
+            State::Denied => cap::JobStatus::Denied as i32,
+            State::Timeout => cap::JobStatus::Timeout as i32,
+            _ => cap::JobStatus::Failed as i32,
+        },
+        error_code: ending.and_then(|ending| ending.reason).map_or("", |reason| reason.code()).to_owned(),
+        error_message: ending.map(|ending| ending.words.clone()).unwrap_or_default(),
+        // The protocol wants a worker here, equal to the sender.
+        worker_id: SENDER.to_owned(),
+        ..cap::JobResult::default()
+    };
+    encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobResult(result)))
+}
+
+/// What policy demands of the worker, under the names that workers of the reference read.
+fn constraint_env(constraints: &Constraints) -> Vec<(String, String)> {
+    let mut env = vec![(
+        "CORDUM_POLICY_CONSTRAINTS".to_owned(),
+        serde_json::to_string(constraints).unwrap_or_default(),
+    )];
+    let mut add = |name: &str, value: String| env.push((name.to_owned(), value));
+    if !constraints.redaction_level.is_empty() {
+        add("CORDUM_REDACTION_LEVEL", constraints.redaction_level.clone());
+    }
+    let budgets = &constraints.budgets;
+    for (name, value) in [
+        ("CORDUM_MAX_ARTIFACT_BYTES", budgets.max_artifact_bytes),
+        ("CORDUM_MAX_CONCURRENT_JOBS", i64::from(budgets.max_concurrent_jobs)),
+        ("CORDUM_MAX_RETRIES", i64::from(budgets.max_retries)),
+    ] {
+        if value > 0 {
+            add(name, value.to_string());
+        }
+    }
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::decode;
+    use reveille_core::id::WorkerId;
+    use reveille_core::life::{self, Placement};
+    use reveille_core::policy::{Judgement, Policy};
+    use reveille_core::request::Request;
+
+    fn dispatched() -> Job {
+        let now = Millis(1);
+        let request = Request::plain("j", "job.echo");
+        let mut verdict = Policy::builtin().evaluate(&request);
+        let mut constraints = Constraints::default();
+        constraints.budgets.max_runtime_ms = 500;
+        constraints.budgets.max_retries = 2;
+        verdict.constraints = Some(Box::new(constraints));
+        let job =
+            life::judge(&life::submit(request, now), Judgement { verdict, checked_at: now }, now).unwrap();
+        life::assign(&job, &Placement { worker: Some(WorkerId::known("w")), pool: None }, now).unwrap()
+    }
+
+    #[test]
+    fn a_dispatch_is_a_valid_packet_that_names_its_attempt_and_its_constraints() {
+        let packet = decode(&dispatch_packet(&dispatched(), Millis(5)).unwrap()).unwrap();
+        let Some(Payload::JobRequest(job)) = packet.payload else { panic!("{packet:?}") };
+        assert_eq!(job.dispatch.unwrap().attempt, 1);
+        assert_eq!(job.budget.unwrap().deadline_ms, 500);
+        assert_eq!(job.env["CORDUM_MAX_RETRIES"], "2");
+        assert!(job.env["CORDUM_POLICY_CONSTRAINTS"].contains("max_runtime_ms"));
+    }
+
+    #[test]
+    fn notices_are_valid_packets() {
+        let job = life::cancel(&dispatched(), "ann", "", Millis(2)).unwrap();
+        assert!(decode(&cancel_packet(&job, Millis(3))).is_ok());
+        assert!(decode(&dead_letter_packet(&job, Millis(3))).is_ok());
+    }
+}

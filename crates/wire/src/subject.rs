@@ -1,0 +1,119 @@
+//! Where packets are published, and under which name components share a subscription.
+//!
+//! Workers of one topic share the queue named like the topic itself; a worker's own subject has no
+//! queue. Ids go into subjects as they are: the protocol knows no escaping.
+
+use reveille_core::id::WorkerId;
+
+/// A job that somebody wants done.
+pub const JOB_SUBMIT: &str = "sys.job.submit";
+/// How a job ended. Workers publish here.
+pub const JOB_RESULT: &str = "sys.job.result";
+/// A job is no longer wanted.
+pub const JOB_CANCEL: &str = "sys.job.cancel";
+/// How far a job has come.
+pub const JOB_PROGRESS: &str = "sys.job.progress";
+/// A job that was given up.
+pub const JOB_DLQ: &str = "sys.job.dlq";
+/// Everything said about jobs; for taps.
+pub const JOB_ALL: &str = "sys.job.>";
+
+/// A worker lives.
+pub const HEARTBEAT: &str = "sys.heartbeat";
+/// A component announces itself.
+pub const HANDSHAKE: &str = "sys.handshake";
+/// Request and reply: a worker asks for a challenge.
+pub const WORKER_HANDSHAKE_CHALLENGE: &str = "sys.worker.handshake.challenge";
+/// Request and reply: a worker answers its challenge.
+pub const WORKER_HANDSHAKE_AUTHENTICATE: &str = "sys.worker.handshake.authenticate";
+/// The older handshake in JSON, which no current worker speaks.
+pub const WORKER_HANDSHAKE_JSON: &str = "sys.worker.handshake";
+/// Renewal in the older handshake.
+pub const WORKER_HANDSHAKE_JSON_RENEW: &str = "sys.worker.handshake.renew";
+
+/// Configuration was changed; read it again.
+pub const CONFIG_CHANGED: &str = "sys.config.changed";
+/// Audit events on their way out.
+pub const AUDIT_EXPORT: &str = "sys.audit.export";
+/// What policy did to an output.
+pub const AUDIT_OUTPUT_POLICY: &str = "sys.audit.output_policy";
+/// Everything said for the record; for taps.
+pub const AUDIT_ALL: &str = "sys.audit.>";
+/// A workflow's notification step.
+pub const WORKFLOW_EVENT: &str = "sys.workflow.event";
+/// Something an operator should hear of.
+pub const ALERT: &str = "sys.alert";
+
+/// A pseudo topic: the scheduler answers such a job itself once it was approved.
+pub const APPROVAL_GATE: &str = "sys.approval.gate";
+/// The same gate under the name that looks like a topic.
+pub const APPROVAL_GATE_TOPIC: &str = "job.cordum.approval-gate";
+
+/// Every topic.
+pub const TOPIC_ALL: &str = "job.>";
+/// Every worker's own subject.
+pub const WORKER_JOBS_ALL: &str = "worker.*.jobs";
+
+/// The queue that schedulers share.
+pub const QUEUE_SCHEDULER: &str = "cordum-scheduler";
+/// The queue that workflow engines share.
+pub const QUEUE_WORKFLOW_ENGINE: &str = "cordum-workflow-engine";
+/// The queue that gateways share.
+pub const QUEUE_GATEWAY: &str = "cordum-gateway";
+/// The queue that audit exporters share.
+pub const QUEUE_AUDIT_EXPORTERS: &str = "audit-exporters";
+
+const TOPIC_PREFIX: &str = "job.";
+const WORKER_PREFIX: &str = "worker.";
+const WORKER_SUFFIX: &str = ".jobs";
+
+/// The subject that only this worker listens on.
+pub fn worker_jobs(worker: &WorkerId) -> String {
+    format!("{WORKER_PREFIX}{worker}{WORKER_SUFFIX}")
+}
+
+/// Whose subject this is, if it is a worker's own. A pattern is nobody's.
+pub fn worker_of(subject: &str) -> Option<WorkerId> {
+    let id = subject.strip_prefix(WORKER_PREFIX)?.strip_suffix(WORKER_SUFFIX)?;
+    if id.split('.').any(|token| token == "*" || token == ">") {
+        return None;
+    }
+    WorkerId::parse(id).ok()
+}
+
+/// Whether jobs are published here for whichever worker takes them.
+pub fn is_topic(subject: &str) -> bool {
+    subject.strip_prefix(TOPIC_PREFIX).is_some_and(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workers_subject_names_the_worker() {
+        for id in ["w-echo", "rack.7", "jobs", "a.jobs"] {
+            let worker = WorkerId::known(id);
+            assert_eq!(worker_of(&worker_jobs(&worker)), Some(worker));
+        }
+        assert_eq!(worker_jobs(&WorkerId::known("w-echo")), "worker.w-echo.jobs");
+    }
+
+    #[test]
+    fn other_subjects_name_no_worker() {
+        for subject in
+            ["worker.jobs", "worker..jobs", "worker.w", "job.echo", "", WORKER_JOBS_ALL, "worker.a b.jobs"]
+        {
+            assert_eq!(worker_of(subject), None, "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn a_topic_has_a_name_after_its_prefix() {
+        assert!(is_topic("job.echo"));
+        assert!(is_topic(APPROVAL_GATE_TOPIC));
+        for subject in ["job.", "job", "jobs.echo", JOB_SUBMIT, "worker.w.jobs"] {
+            assert!(!is_topic(subject), "{subject:?}");
+        }
+    }
+}
