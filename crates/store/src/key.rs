@@ -1,0 +1,59 @@
+//! Keys as they are stored: by hash, never in the clear.
+
+use reveille_core::id::{KeyId, TenantId};
+use reveille_core::time::Millis;
+use serde::{Deserialize, Serialize};
+
+/// SHA-256 of the secret. Secrets are random (160 bits), so a fast hash is enough.
+pub type KeyHash = [u8; 32];
+
+/// What a key may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Heartbeats and results: what a worker needs.
+    Ingest,
+    Read,
+    Write,
+    /// Everything, in every tenant.
+    Admin,
+}
+
+impl Scope {
+    pub const ALL: [Self; 4] = [Self::Ingest, Self::Read, Self::Write, Self::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    pub id: KeyId,
+    pub hash: KeyHash,
+    pub name: String,
+    pub tenant: TenantId,
+    pub scopes: Vec<Scope>,
+    pub created_at: Millis,
+    pub expires_at: Option<Millis>,
+    pub revoked_at: Option<Millis>,
+}
+
+impl KeyRecord {
+    pub fn is_valid(&self, now: Millis) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+}

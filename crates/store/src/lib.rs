@@ -1,0 +1,125 @@
+//! The Store port: everything durable that a job's life needs, and its adapters.
+
+mod blob;
+mod key;
+mod memory;
+mod query;
+mod sqlite;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+
+pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode};
+pub use key::{KeyHash, KeyRecord, Scope};
+pub use memory::MemoryStore;
+pub use query::{JobQuery, PAGE_LEN_MAX, Page};
+pub use sqlite::{OpenError, SqliteStats, SqliteStore};
+
+use bytes::Bytes;
+use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use std::sync::Arc;
+
+/// What a store could not do. `Full` and `Unavailable` are worth trying again later.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    #[error("the disk is full")]
+    Full,
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    #[error("the store holds something unreadable: {0}")]
+    Corrupt(String),
+}
+
+/// What time it is, for whoever must not hand out what has expired. The simulation owns it there.
+pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
+
+/// One decided change of one job, with what must be stored together with it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The job as it will be. The store writes it with the revision after `expects`.
+    pub job: Arc<Job>,
+    /// The revision it was decided on; nothing for a new job.
+    pub expects: Option<u64>,
+    /// Blobs that become visible with the change, each with its expiry.
+    pub blobs: Vec<(BlobKey, Bytes, Millis)>,
+}
+
+impl Step {
+    pub fn insert(job: Job) -> Self {
+        Self { job: Arc::new(Job { revision: 1, ..job }), expects: None, blobs: Vec::new() }
+    }
+
+    pub fn change(before: &Job, after: Job) -> Self {
+        let job = Arc::new(Job { revision: before.revision + 1, ..after });
+        Self { job, expects: Some(before.revision), blobs: Vec::new() }
+    }
+
+    /// The revision that this step would leave behind.
+    fn revision(&self) -> u64 {
+        self.expects.map_or(1, |revision| revision + 1)
+    }
+
+    /// The job as it will be written, with the right revision even if the step was put together by hand.
+    fn job_to_write(&self) -> Arc<Job> {
+        if self.job.revision == self.revision() {
+            return Arc::clone(&self.job);
+        }
+        Arc::new(Job { revision: self.revision(), ..(*self.job).clone() })
+    }
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Commit {
+    Done,
+    /// The job is at another revision by now: load it and decide again.
+    Conflict,
+    /// A new job whose id or idempotency key (within its tenant) belongs to this one already.
+    Duplicate(JobId),
+}
+
+/// The port. What `commit` answered `Done` survives kill -9, whole; anything else left no trace.
+/// Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
+/// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
+#[async_trait::async_trait]
+pub trait Store: Blobs {
+    /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
+    /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
+    /// that leaves the ending as it is does not bring back an entry that was taken off.
+    async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
+
+    async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;
+
+    /// One page of jobs, newest first.
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError>;
+
+    /// Live jobs in the order they were created, after `cursor` (from the page before).
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError>;
+
+    /// One page of a tenant's dead letters (of all tenants if none is named), newest first.
+    async fn dead_letters(
+        &self,
+        tenant: Option<&TenantId>,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError>;
+
+    /// Takes a job off the dead letters; says whether it was there.
+    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError>;
+
+    /// Removes ended jobs that were last touched before `ended_before`, with their blobs, dead letters
+    /// and idempotency keys, and blobs that expired before `now`; at most `limit` of each. Says how many
+    /// rows went.
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError>;
+
+    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError>;
+
+    /// The key with this hash, whether or not it is still valid.
+    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError>;
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
+
+    /// Marks a key as revoked; says whether there was one.
+    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError>;
+}

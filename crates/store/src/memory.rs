@@ -1,0 +1,172 @@
+//! The store without a disk, for tests and for the simulation.
+//!
+//! It is deterministic: everything is kept in order, so that one seed gives one story. A simulated
+//! crash drops whoever used the store and keeps a handle; what was committed is still there.
+//!
+//! Deliberately not here: faults. The simulation wraps this store to make it fail.
+
+mod state;
+
+use crate::query::page_len;
+use crate::{
+    BlobKey, Blobs, Clock, Commit, JobQuery, KeyHash, KeyRecord, Page, PutMode, Step, Store, StoreError,
+};
+use bytes::Bytes;
+use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use state::State;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A handle; clones share one store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    clock: Clock,
+}
+
+impl MemoryStore {
+    pub fn new(clock: Clock) -> Self {
+        Self { state: Arc::default(), clock }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Millis {
+        (self.clock)()
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
+        Ok(self.state().commit(step))
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+        Ok(self.state().job(id).cloned())
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
+        let state = self.state();
+        let older = state.jobs.range(..query.cursor.unwrap_or(u64::MAX)).rev();
+        let matching = older.filter(|(_, job)| query.matches(job));
+        Ok(Page::take(page_len(query.limit), matching.map(|(sequence, job)| (*sequence, job.clone()))))
+    }
+
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        let state = self.state();
+        let after = cursor.map_or(Bound::Unbounded, Bound::Excluded);
+        let live = state.live.range((after, Bound::Unbounded));
+        Ok(Page::take(page_len(limit), live.map(|sequence| (*sequence, state.jobs[sequence].clone()))))
+    }
+
+    async fn dead_letters(
+        &self,
+        tenant: Option<&TenantId>,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        let state = self.state();
+        let older = state.dead_letters.range(..cursor.unwrap_or(u64::MAX)).rev();
+        let matching = older.filter(|(_, letter)| tenant.is_none_or(|tenant| *tenant == letter.tenant));
+        Ok(Page::take(page_len(limit), matching.map(|(sequence, letter)| (*sequence, letter.clone()))))
+    }
+
+    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
+        Ok(self.state().remove_dead_letter(job))
+    }
+
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        Ok(state.prune_jobs(ended_before, limit) + state.prune_blobs(now, limit))
+    }
+
+    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.keys.retain(|_, other| other.hash != key.hash);
+        state.keys.insert(key.id.clone(), key);
+        Ok(())
+    }
+
+    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError> {
+        Ok(self.state().keys.values().find(|key| key.hash == *hash).cloned())
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        Ok(self.state().keys.values().cloned().collect())
+    }
+
+    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(key) = state.keys.get_mut(id) else { return Ok(false) };
+        key.revoked_at.get_or_insert(at);
+        Ok(true)
+    }
+}
+
+#[async_trait::async_trait]
+impl Blobs for MemoryStore {
+    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        let now = self.now();
+        Ok(self.state().blob(key, now).map(|(value, _)| value.clone()))
+    }
+
+    async fn put_blob(
+        &self,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        if mode == PutMode::IfAbsent && state.blob(&key, now).is_some() {
+            return Ok(false);
+        }
+        state.put_blob(key, value, expires_at);
+        Ok(true)
+    }
+
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        let mut deleted = 0;
+        for key in &keys {
+            deleted += u64::from(state.blob(key, now).is_some());
+            state.remove_blob(key);
+        }
+        Ok(deleted)
+    }
+
+    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+        let now = self.now();
+        Ok(self.state().blob(key, now).map(|(_, expires_at)| *expires_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::{self, ManualClock};
+
+    #[tokio::test]
+    async fn the_memory_store_keeps_the_promises_of_the_port() {
+        let clock = ManualClock::new(Millis(1_000_000));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clock()));
+        suite::run(&store, &clock).await;
+    }
+
+    #[tokio::test]
+    async fn a_kept_handle_survives_the_crash_of_its_user() {
+        let clock = ManualClock::new(Millis(1_000_000));
+        let kept = MemoryStore::new(clock.clock());
+        let used = kept.clone();
+        used.commit(Step::insert(suite::new_job("crash", "kept", clock.now()))).await.unwrap();
+        drop(used);
+        assert!(kept.job(&JobId::known("crash-kept")).await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,210 @@
+//! The store on one machine: SQLite in WAL mode, in one file that any tool can read.
+//!
+//! ```text
+//!   commit, put_blob, …  ──►  queue  ──►  the writer thread: groups ──► one transaction ──► one sync
+//!                                                                              │
+//!   job, blob, key       ◄──────────────  caches  ◄────────────────────────────┘ then the answers
+//!   jobs, live, …        ──►  queue  ──►  reader threads, a connection each
+//! ```
+//!
+//! No runtime thread ever waits for the disk. What the caches know is answered at once; everything else
+//! is a trip to a thread that owns a connection.
+//!
+//! Deliberately not here: migrations (there is one schema so far) and more than one server on a file.
+
+#![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
+
+mod cache;
+mod change;
+mod listing;
+mod open;
+mod queries;
+mod queue;
+mod reader;
+mod rows;
+mod schema;
+mod stats;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use open::OpenError;
+pub use stats::SqliteStats;
+
+use crate::{
+    BlobKey, Blobs, Clock, Commit, JobQuery, KeyHash, KeyRecord, Page, PutMode, Step, Store, StoreError,
+};
+use bytes::Bytes;
+use cache::{Caches, Found};
+use change::Change;
+use open::DataFile;
+use reader::Readers;
+use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use stats::Counters;
+use std::path::Path;
+use std::sync::Arc;
+use tables::Tables;
+use writer::Writer;
+
+const READERS: usize = 2;
+
+/// A handle; clones share one store. When the last one goes, everything is on the disk and the file is
+/// free for the next server.
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+/// The order of the fields is the order in which they end: the lock is given up last.
+struct Shared {
+    readers: Readers,
+    writer: Writer,
+    caches: Arc<Caches>,
+    counters: Arc<Counters>,
+    clock: Clock,
+    _file: DataFile,
+}
+
+impl SqliteStore {
+    /// Opens a data file, or makes a new one. It blocks while it reads, so call it before serving.
+    pub fn open(path: &Path, clock: Clock) -> Result<Self, OpenError> {
+        let file = DataFile::open(path)?;
+        let unusable = |what: String| OpenError::Unusable { path: path.to_owned(), what };
+        let connection = file.writer()?;
+        let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
+        let keys = queries::keys(&connection).map_err(|error| damaged(error.to_string()))?;
+        // The writer's thread prepares its own; here it shows whether the tables are as they should be.
+        Tables::prepare(&connection).map_err(|error| damaged(error.to_string()))?;
+        let (caches, counters) = (Arc::new(Caches::new(keys)), Arc::new(Counters::default()));
+        let writer = Writer::start(connection, file.log(), Arc::clone(&caches), Arc::clone(&counters))
+            .map_err(|error| unusable(error.to_string()))?;
+        let readers = (0..READERS).map(|_| file.reader()).collect::<Result<_, _>>()?;
+        let readers = Readers::start(readers).map_err(|error| unusable(error.to_string()))?;
+        Ok(Self { shared: Arc::new(Shared { readers, writer, caches, counters, clock, _file: file }) })
+    }
+
+    pub fn stats(&self) -> SqliteStats {
+        self.shared.counters.read()
+    }
+
+    async fn write(&self, change: Change) -> Result<u64, StoreError> {
+        Ok(self.shared.writer.write(change).await?.rows())
+    }
+
+    fn now(&self) -> Millis {
+        (self.shared.clock)()
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
+        Ok(self.shared.writer.write(Change::step(step)?).await?.into_commit())
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+        let fill = match self.shared.caches.job(id) {
+            Found::Job(job) => return Ok(Some(job)),
+            Found::Nothing(fill) => fill,
+        };
+        let id = id.clone();
+        let job = self.shared.readers.read(move |connection| queries::job_by_id(connection, &id)).await?;
+        if let Some(job) = &job {
+            fill.keep(job);
+        }
+        Ok(job)
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
+        let query = query.clone();
+        self.shared.readers.read(move |connection| queries::jobs(connection, &query)).await
+    }
+
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        self.shared.readers.read(move |connection| queries::live(connection, cursor, limit)).await
+    }
+
+    async fn dead_letters(
+        &self,
+        tenant: Option<&TenantId>,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        let tenant = tenant.cloned();
+        let query = move |connection: &_| queries::dead_letters(connection, tenant.as_ref(), cursor, limit);
+        self.shared.readers.read(query).await
+    }
+
+    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
+        Ok(self.write(Change::RemoveDeadLetter(job.clone())).await? > 0)
+    }
+
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        self.write(Change::Prune { ended_before, now, limit }).await
+    }
+
+    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
+        self.write(Change::PutKey(key)).await.map(drop)
+    }
+
+    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError> {
+        Ok(self.shared.caches.keys().get(hash).cloned())
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        let mut keys: Vec<_> = self.shared.caches.keys().values().cloned().collect();
+        keys.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        Ok(keys)
+    }
+
+    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError> {
+        Ok(self.write(Change::RevokeKey { id: id.clone(), at }).await? > 0)
+    }
+}
+
+#[async_trait::async_trait]
+impl Blobs for SqliteStore {
+    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        let cached = self.shared.caches.blobs().get(key);
+        let found = if cached.is_some() {
+            cached
+        } else {
+            let key = key.clone();
+            self.shared.readers.read(move |connection| queries::blob(connection, &key)).await?
+        };
+        Ok(found.filter(|(_, expires_at)| self.now() < *expires_at).map(|(value, _)| value))
+    }
+
+    async fn put_blob(
+        &self,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let now = self.now();
+        Ok(self.write(Change::PutBlob { key, value, expires_at, mode, now }).await? > 0)
+    }
+
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let now = self.now();
+        self.write(Change::DeleteBlobs { keys, now }).await
+    }
+
+    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+        let cached = self.shared.caches.blobs().get(key).map(|(_, expires_at)| expires_at);
+        let found = if cached.is_some() {
+            cached
+        } else {
+            let key = key.clone();
+            self.shared.readers.read(move |connection| queries::blob_expiry(connection, &key)).await?
+        };
+        Ok(found.filter(|expires_at| self.now() < *expires_at))
+    }
+}

@@ -1,0 +1,104 @@
+//! What the store remembers of its own file, so that the usual questions need no trip to another thread.
+//!
+//! The writer puts things in after they are on the disk and before it answers; so whoever was answered
+//! finds them. Nothing rests on it: whether a change is allowed is decided in SQL.
+
+mod blobs;
+mod jobs;
+
+use super::change::{Applied, Change, Outcome};
+use crate::{KeyHash, KeyRecord};
+use blobs::BlobCache;
+use jobs::{FillNumber, JobCache};
+use reveille_core::id::JobId;
+use reveille_core::job::Job;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+pub(super) struct Caches {
+    jobs: Mutex<JobCache>,
+    blobs: Mutex<BlobCache>,
+    /// All keys there are: few, and asked for with every request.
+    keys: Mutex<BTreeMap<KeyHash, KeyRecord>>,
+}
+
+impl Caches {
+    pub fn new(keys: Vec<KeyRecord>) -> Self {
+        let keys = keys.into_iter().map(|key| (key.hash, key)).collect();
+        Self { keys: Mutex::new(keys), ..Self::default() }
+    }
+
+    /// A job, or the permission to keep it once it was read from the file.
+    pub fn job(&self, id: &JobId) -> Found<'_> {
+        let mut jobs = self.jobs();
+        match jobs.get(id) {
+            Some(job) => Found::Job(job),
+            None => Found::Nothing(Fill { caches: self, id: id.clone(), number: jobs.begin_fill(id) }),
+        }
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, JobCache> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn blobs(&self) -> MutexGuard<'_, BlobCache> {
+        self.blobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn keys(&self) -> MutexGuard<'_, BTreeMap<KeyHash, KeyRecord>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over what was committed, in the order it was.
+    pub fn remember<'a>(&self, changes: impl Iterator<Item = (&'a Change, &'a Applied)>) {
+        let (mut jobs, mut blobs) = (self.jobs(), self.blobs());
+        for (change, applied) in changes {
+            match change {
+                Change::Step { job, blobs: with_it, .. } if matches!(applied.outcome, Outcome::Rows(_)) => {
+                    jobs.put(job);
+                    for (key, value, expires_at) in with_it {
+                        blobs.put(key, value, *expires_at);
+                    }
+                }
+                Change::PutBlob { key, value, expires_at, .. } if applied.outcome.rows() > 0 => {
+                    blobs.put(key, value, *expires_at);
+                }
+                Change::DeleteBlobs { keys, .. } => keys.iter().for_each(|key| blobs.remove(key)),
+                _ => {}
+            }
+            applied.jobs_gone.iter().for_each(|id| jobs.remove(id));
+            applied.blobs_gone.iter().for_each(|key| blobs.remove(key));
+            if let Some(key) = &applied.key {
+                let mut keys = self.keys();
+                keys.retain(|_, other| other.id != key.id);
+                keys.insert(key.hash, key.clone());
+            }
+        }
+    }
+}
+
+pub(super) enum Found<'a> {
+    Job(Arc<Job>),
+    Nothing(Fill<'a>),
+}
+
+/// What is read while this lives may be kept, unless the writer changes the job first.
+pub(super) struct Fill<'a> {
+    caches: &'a Caches,
+    id: JobId,
+    number: FillNumber,
+}
+
+impl Fill<'_> {
+    pub fn keep(self, job: &Arc<Job>) {
+        self.caches.jobs().end_fill(&self.id, self.number, Some(job));
+    }
+}
+
+impl Drop for Fill<'_> {
+    /// Also when whoever asked stopped waiting.
+    fn drop(&mut self) {
+        self.caches.jobs().end_fill(&self.id, self.number, None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The statement behind a list of jobs.
+//!
+//! SQLite is told which index to take: it has no statistics of a file that is always changing, and the
+//! order by `seq` must come from the index, not from sorting everything that matches. Topics, teams and
+//! times have no index of their own; they filter what the index in use yields.
+
+use super::schema::RARE_STATES;
+use crate::JobQuery;
+use crate::query::page_len;
+use rusqlite::types::Value;
+
+/// The statement and its values, for one row more than a page holds.
+pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
+    let mut listing = Listing::default();
+    listing.filter("seq <", before(query.cursor));
+    if let Some(tenant) = &query.tenant {
+        listing.filter("tenant =", tenant.as_str().to_owned());
+    }
+    if let Some(topic) = &query.topic {
+        listing.filter("topic =", topic.as_str().to_owned());
+    }
+    if let Some(team) = &query.team {
+        listing.filter("team =", team.clone());
+    }
+    if let Some(after) = query.updated_after {
+        listing.filter("updated_at >=", after.0);
+    }
+    if let Some(before) = query.updated_before {
+        listing.filter("updated_at <=", before.0);
+    }
+    if let Some(state) = query.state {
+        listing.filter("state =", state.as_str().to_owned());
+    }
+    let source = listing.narrow(query);
+    listing.values.push(Value::from(page_len(query.limit) as i64 + 1));
+    let terms = listing.terms.join(" AND ");
+    let limit = listing.values.len();
+    let sql = format!("SELECT seq, record FROM jobs {source} WHERE {terms} ORDER BY seq DESC LIMIT ?{limit}");
+    (sql, listing.values)
+}
+
+/// Where a list goes on that ended at `cursor`: at what is older.
+pub(super) fn before(cursor: Option<u64>) -> Value {
+    Value::from(cursor.and_then(|cursor| i64::try_from(cursor).ok()).unwrap_or(i64::MAX))
+}
+
+#[derive(Default)]
+struct Listing {
+    terms: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Listing {
+    fn filter(&mut self, comparison: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        self.terms.push(format!("{comparison} ?{}", self.values.len()));
+    }
+
+    /// Picks the index that leaves the fewest rows. A partial index can only be used by a statement
+    /// that repeats its condition word for word.
+    fn narrow(&mut self, query: &JobQuery) -> &'static str {
+        if let Some(trace_id) = &query.trace_id {
+            self.filter("trace_id =", trace_id.clone());
+            let number = self.values.len();
+            self.terms.push(format!(
+                "seq IN (SELECT seq FROM jobs INDEXED BY jobs_of_trace
+                             WHERE trace_id = ?{number} AND trace_id <> id
+                         UNION ALL SELECT seq FROM jobs WHERE id = ?{number})"
+            ));
+            return "NOT INDEXED";
+        }
+        if let Some(state) = query.state {
+            if !state.is_terminal() {
+                self.terms.push("live = 1".to_owned());
+                return "INDEXED BY jobs_live";
+            }
+            if RARE_STATES.contains(&format!("'{state}'")) {
+                self.terms.push(format!("state IN {RARE_STATES}"));
+                return "INDEXED BY jobs_ended_badly";
+            }
+        }
+        if query.tenant.is_some() { "INDEXED BY jobs_of_tenant" } else { "NOT INDEXED" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+    use reveille_core::id::TenantId;
+    use reveille_core::job::State;
+    use rusqlite::{Connection, params_from_iter};
+
+    #[test]
+    fn every_list_is_read_in_order_from_an_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&schema::create()).unwrap();
+        let check = |query: JobQuery, expected: &str| {
+            let (sql, values) = listing(&query);
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+            let plan = plan.collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ");
+            assert!(plan.contains(expected), "{plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+            assert!(!plan.contains("SCAN"), "{plan}");
+        };
+        let tenant = Some(TenantId::known("t"));
+        check(JobQuery::default(), "INTEGER PRIMARY KEY (rowid<?)");
+        check(
+            JobQuery { tenant: tenant.clone(), ..JobQuery::default() },
+            "jobs_of_tenant (tenant=? AND seq<?)",
+        );
+        for state in State::ALL {
+            let expected = match state {
+                State::Succeeded => "jobs_of_tenant (tenant=? AND seq<?)",
+                state if state.is_terminal() => "jobs_ended_badly (state=? AND seq<?)",
+                _ => "jobs_live (seq<?)",
+            };
+            check(JobQuery { tenant: tenant.clone(), state: Some(*state), ..JobQuery::default() }, expected);
+        }
+        check(JobQuery { tenant, trace_id: Some("x".to_owned()), ..JobQuery::default() }, "jobs_of_trace");
+    }
+}

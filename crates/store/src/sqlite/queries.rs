@@ -1,0 +1,106 @@
+//! The reading side of the tables.
+
+use super::listing::{before, listing};
+use super::rows::{from_text, job, store_error};
+use crate::query::page_len;
+use crate::{BlobKey, JobQuery, KeyRecord, Page, StoreError};
+use bytes::Bytes;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use std::sync::Arc;
+
+pub(super) fn job_by_id(connection: &Connection, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+    let record = connection
+        .query_row("SELECT record FROM jobs WHERE id = ?1", [id.as_str()], |row| row.get::<_, String>(0))
+        .optional()
+        .map_err(|error| store_error(&error))?;
+    record.map(|record| job(&record)).transpose()
+}
+
+pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
+    let (sql, values) = listing(query);
+    page(connection, &sql, values, page_len(query.limit), job)
+}
+
+pub(super) fn live(
+    connection: &Connection,
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Page<Arc<Job>>, StoreError> {
+    let sql = "SELECT seq, record FROM jobs INDEXED BY jobs_live WHERE live = 1 AND seq > ?1
+               ORDER BY seq LIMIT ?2";
+    let len = page_len(limit);
+    let after = cursor.map_or(0, |cursor| i64::try_from(cursor).unwrap_or(i64::MAX));
+    let values = vec![Value::from(after), Value::from(len as i64 + 1)];
+    page(connection, sql, values, len, job)
+}
+
+pub(super) fn dead_letters(
+    connection: &Connection,
+    tenant: Option<&TenantId>,
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Page<DeadLetter>, StoreError> {
+    let len = page_len(limit);
+    let mut values = vec![before(cursor), Value::from(len as i64 + 1)];
+    let sql = match tenant {
+        Some(tenant) => {
+            values.push(Value::from(tenant.as_str().to_owned()));
+            "SELECT seq, record FROM dead_letters INDEXED BY dead_letters_of_tenant
+             WHERE seq < ?1 AND tenant = ?3 ORDER BY seq DESC LIMIT ?2"
+        }
+        None => "SELECT seq, record FROM dead_letters WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
+    };
+    page(connection, sql, values, len, |record| from_text(record, "a dead letter"))
+}
+
+/// The value and when it expires; whether it has is the caller's question.
+pub(super) fn blob(connection: &Connection, key: &BlobKey) -> Result<Option<(Bytes, Millis)>, StoreError> {
+    connection
+        .query_row("SELECT value, expires_at FROM blobs WHERE key = ?1", [key.as_str()], |row| {
+            Ok((Bytes::from(row.get::<_, Vec<u8>>(0)?), Millis(row.get(1)?)))
+        })
+        .optional()
+        .map_err(|error| store_error(&error))
+}
+
+pub(super) fn blob_expiry(connection: &Connection, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+    connection
+        .query_row("SELECT expires_at FROM blobs WHERE key = ?1", params![key.as_str()], |row| row.get(0))
+        .optional()
+        .map(|expires_at| expires_at.map(Millis))
+        .map_err(|error| store_error(&error))
+}
+
+pub(super) fn keys(connection: &Connection) -> Result<Vec<KeyRecord>, StoreError> {
+    let read = || {
+        let mut statement = connection.prepare("SELECT record FROM keys")?;
+        let records = statement.query_map([], |row| row.get::<_, String>(0))?;
+        records.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    let records = read().map_err(|error| store_error(&error))?;
+    records.iter().map(|record| from_text(record, "a key")).collect()
+}
+
+fn page<T>(
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Value>,
+    len: usize,
+    read: impl Fn(&str) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let rows = || {
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map(params_from_iter(values), |row| {
+            Ok((row.get::<_, i64>(0)? as u64, row.get::<_, String>(1)?))
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    let rows = rows().map_err(|error| store_error(&error))?;
+    let page = Page::take(len, rows.into_iter());
+    let items = page.items.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
+    Ok(Page { items, next: page.next })
+}

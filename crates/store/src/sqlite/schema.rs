@@ -1,0 +1,63 @@
+//! What the data file looks like inside.
+//!
+//! A job is one row: the record as JSON, and beside it the columns that lists filter by. Writes happen
+//! several times per job and lists now and then, so an index has to earn its place: those over rare or
+//! live rows are partial and cost an ordinary job nothing once it has succeeded.
+
+/// "Revl": says in the file's header that it is ours.
+pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
+
+/// Counts changes of the tables below.
+pub(super) const VERSION: u32 = 1;
+
+/// Endings that are rare enough to have an index of their own.
+pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
+
+/// The statements that make an empty file ours.
+pub(super) fn create() -> String {
+    format!(
+        "PRAGMA application_id = {APPLICATION_ID};
+         PRAGMA user_version = {VERSION};
+
+         -- seq counts insertions; cursors are made of it.
+         CREATE TABLE jobs (
+             seq INTEGER PRIMARY KEY,
+             id TEXT NOT NULL UNIQUE,
+             revision INTEGER NOT NULL,
+             live INTEGER NOT NULL,
+             state TEXT NOT NULL,
+             updated_at INTEGER NOT NULL,
+             tenant TEXT NOT NULL,
+             topic TEXT NOT NULL,
+             team TEXT NOT NULL,
+             trace_id TEXT NOT NULL,
+             idempotency_key TEXT,
+             record TEXT NOT NULL
+         );
+         CREATE INDEX jobs_of_tenant ON jobs (tenant, seq);
+         CREATE INDEX jobs_live ON jobs (seq) WHERE live = 1;
+         CREATE INDEX jobs_ended ON jobs (updated_at) WHERE live = 0;
+         CREATE INDEX jobs_ended_badly ON jobs (state, seq) WHERE state IN {RARE_STATES};
+         -- A job that belongs to no larger trace has its own id as trace.
+         CREATE INDEX jobs_of_trace ON jobs (trace_id, seq) WHERE trace_id <> id;
+         CREATE UNIQUE INDEX jobs_idempotent ON jobs (tenant, idempotency_key)
+             WHERE idempotency_key IS NOT NULL;
+
+         CREATE TABLE dead_letters (
+             seq INTEGER PRIMARY KEY,
+             job_id TEXT NOT NULL UNIQUE,
+             tenant TEXT NOT NULL,
+             record TEXT NOT NULL
+         );
+         CREATE INDEX dead_letters_of_tenant ON dead_letters (tenant, seq);
+
+         CREATE TABLE blobs (
+             key TEXT NOT NULL PRIMARY KEY,
+             expires_at INTEGER NOT NULL,
+             value BLOB NOT NULL
+         );
+         CREATE INDEX blobs_by_expiry ON blobs (expires_at);
+
+         CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);"
+    )
+}

@@ -1,0 +1,279 @@
+//! The writing side of the tables: each kind of change as SQL, prepared once.
+//!
+//! A change that is refused (a conflict, a duplicate) is refused by its first statement, which then has
+//! changed nothing; so changes share a transaction without savepoints. Any error of SQLite's own ends
+//! the whole transaction, which is the writer's business.
+
+use super::change::{Applied, Change, Outcome};
+use crate::{BlobKey, KeyRecord, PutMode};
+use bytes::Bytes;
+use reveille_core::id::{JobId, KeyId};
+use reveille_core::job::Job;
+use reveille_core::time::Millis;
+use rusqlite::{Connection, OptionalExtension, Result, Statement, named_params, params};
+
+pub(super) struct Tables<'c> {
+    #[cfg(test)]
+    connection: &'c Connection,
+    /// Numbers are given out once, to jobs and dead letters alike; a number may be skipped.
+    sequence_last: i64,
+    insert_job: Statement<'c>,
+    update_live_job: Statement<'c>,
+    update_job: Statement<'c>,
+    state_of_job: Statement<'c>,
+    holder_of_key: Statement<'c>,
+    put_dead_letter: Statement<'c>,
+    delete_dead_letter: Statement<'c>,
+    put_blob: Statement<'c>,
+    put_blob_if_absent: Statement<'c>,
+    delete_blob: Statement<'c>,
+    delete_blob_if_visible: Statement<'c>,
+    ended_jobs: Statement<'c>,
+    delete_job: Statement<'c>,
+    expired_blobs: Statement<'c>,
+    put_key: Statement<'c>,
+    key_by_id: Statement<'c>,
+}
+
+impl<'c> Tables<'c> {
+    pub fn prepare(connection: &'c Connection) -> Result<Self> {
+        let sequence_last = "SELECT max(coalesce((SELECT max(seq) FROM jobs), 0),
+                                        coalesce((SELECT max(seq) FROM dead_letters), 0))";
+        Ok(Self {
+            #[cfg(test)]
+            connection,
+            sequence_last: connection.query_row(sequence_last, [], |row| row.get(0))?,
+            insert_job: connection.prepare(
+                "INSERT INTO jobs (seq, id, revision, live, state, updated_at, tenant, topic, team,
+                                   trace_id, idempotency_key, record)
+                 VALUES (:seq, :id, :revision, :live, :state, :updated_at, :tenant, :topic, :team,
+                         :trace_id, :idempotency_key, :record)
+                 ON CONFLICT DO NOTHING",
+            )?,
+            // Naming `live` would rewrite the index over live jobs with every change of one.
+            update_live_job: connection.prepare(
+                "UPDATE jobs SET revision = revision + 1, state = :state, updated_at = :updated_at,
+                                 record = :record
+                 WHERE id = :id AND revision = :expects AND live = 1",
+            )?,
+            update_job: connection.prepare(
+                "UPDATE jobs SET revision = revision + 1, state = :state, updated_at = :updated_at,
+                                 record = :record, live = :live
+                 WHERE id = :id AND revision = :expects",
+            )?,
+            state_of_job: connection.prepare("SELECT state FROM jobs WHERE id = ?1")?,
+            holder_of_key: connection
+                .prepare("SELECT id FROM jobs WHERE tenant = ?1 AND idempotency_key = ?2")?,
+            put_dead_letter: connection.prepare(
+                "INSERT OR REPLACE INTO dead_letters (seq, job_id, tenant, record) VALUES (?1, ?2, ?3, ?4)",
+            )?,
+            delete_dead_letter: connection.prepare("DELETE FROM dead_letters WHERE job_id = ?1")?,
+            put_blob: connection.prepare(
+                "INSERT INTO blobs (key, expires_at, value) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at",
+            )?,
+            put_blob_if_absent: connection.prepare(
+                "INSERT INTO blobs (key, expires_at, value) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
+                 WHERE blobs.expires_at <= ?4",
+            )?,
+            delete_blob: connection.prepare("DELETE FROM blobs WHERE key = ?1")?,
+            delete_blob_if_visible: connection
+                .prepare("DELETE FROM blobs WHERE key = ?1 AND expires_at > ?2")?,
+            ended_jobs: connection.prepare(
+                "SELECT id FROM jobs INDEXED BY jobs_ended
+                 WHERE live = 0 AND updated_at < ?1 ORDER BY updated_at, seq LIMIT ?2",
+            )?,
+            delete_job: connection.prepare("DELETE FROM jobs WHERE id = ?1")?,
+            expired_blobs: connection.prepare(
+                "SELECT key FROM blobs INDEXED BY blobs_by_expiry
+                 WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
+            )?,
+            put_key: connection
+                .prepare("INSERT OR REPLACE INTO keys (id, hash, record) VALUES (?1, ?2, ?3)")?,
+            key_by_id: connection.prepare("SELECT record FROM keys WHERE id = ?1")?,
+        })
+    }
+
+    /// Makes one change inside the transaction under way.
+    pub fn apply(&mut self, change: &Change) -> Result<Applied> {
+        match change {
+            Change::Step { job, expects, record, blobs } => {
+                self.step(job, *expects, record, blobs).map(Applied::from)
+            }
+            Change::PutBlob { key, value, expires_at, mode, now } => {
+                let rows = match mode {
+                    PutMode::Always => self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]]),
+                    PutMode::IfAbsent => self.put_blob_if_absent.execute(params![
+                        key.as_str(),
+                        expires_at.0,
+                        &value[..],
+                        now.0
+                    ]),
+                };
+                Ok(Outcome::Rows(rows? as u64).into())
+            }
+            Change::DeleteBlobs { keys, now } => {
+                let mut rows = 0;
+                for key in keys {
+                    rows += self.delete_blob_if_visible.execute(params![key.as_str(), now.0])? as u64;
+                }
+                Ok(Outcome::Rows(rows).into())
+            }
+            Change::RemoveDeadLetter(job) => {
+                Ok(Outcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
+            }
+            Change::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
+            Change::PutKey(key) => self.write_key(key.clone()),
+            Change::RevokeKey { id, at } => self.revoke_key(id, *at),
+            #[cfg(test)]
+            Change::LimitPages(pages) => self.limit_pages(*pages),
+            #[cfg(test)]
+            Change::Hold(released) => {
+                let _ = released.recv();
+                Ok(Outcome::Rows(0).into())
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        job: &Job,
+        expects: Option<u64>,
+        record: &str,
+        blobs: &[(BlobKey, Bytes, Millis)],
+    ) -> Result<Outcome> {
+        let letter = match job.dead_letter() {
+            Some(letter) if self.state_before(job)?.as_deref() != Some(job.state().as_str()) => Some(letter),
+            _ => None,
+        };
+        match expects {
+            None => {
+                if !self.insert(job, record)? {
+                    return self.holder(job).map(Outcome::Duplicate);
+                }
+            }
+            Some(revision) => {
+                if !self.update(job, revision, record)? {
+                    return Ok(Outcome::Conflict);
+                }
+            }
+        }
+        if let Some(letter) = letter {
+            self.sequence_last += 1;
+            let text = json(&letter)?;
+            let tenant = letter.tenant.as_str();
+            self.put_dead_letter.execute(params![self.sequence_last, job.id().as_str(), tenant, text])?;
+        }
+        for (key, value, expires_at) in blobs {
+            self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]])?;
+        }
+        Ok(Outcome::Rows(1))
+    }
+
+    fn insert(&mut self, job: &Job, record: &str) -> Result<bool> {
+        self.sequence_last += 1;
+        let request = &job.request;
+        let rows = self.insert_job.execute(named_params! {
+            ":seq": self.sequence_last,
+            ":id": request.id.as_str(),
+            ":revision": job.revision as i64,
+            ":live": job.is_live(),
+            ":state": job.state().as_str(),
+            ":updated_at": job.updated_at.0,
+            ":tenant": request.tenant.as_str(),
+            ":topic": request.topic.as_str(),
+            ":team": request.actor.team,
+            ":trace_id": request.trace_id,
+            ":idempotency_key": request.idempotency_key,
+            ":record": record,
+        })?;
+        Ok(rows == 1)
+    }
+
+    /// Compares and swaps.
+    fn update(&mut self, job: &Job, expects: u64, record: &str) -> Result<bool> {
+        let (id, state) = (job.id().as_str(), job.state().as_str());
+        if job.is_live() {
+            let rows = self.update_live_job.execute(named_params! {
+                ":id": id, ":expects": expects as i64, ":state": state, ":updated_at": job.updated_at.0,
+                ":record": record,
+            })?;
+            if rows == 1 {
+                return Ok(true);
+            }
+        }
+        let rows = self.update_job.execute(named_params! {
+            ":id": id, ":expects": expects as i64, ":state": state, ":updated_at": job.updated_at.0,
+            ":record": record, ":live": job.is_live(),
+        })?;
+        Ok(rows == 1)
+    }
+
+    fn state_before(&mut self, job: &Job) -> Result<Option<String>> {
+        self.state_of_job.query_row([job.id().as_str()], |row| row.get(0)).optional()
+    }
+
+    /// Whose id or idempotency key a refused new job has.
+    fn holder(&mut self, job: &Job) -> Result<JobId> {
+        if self.state_before(job)?.is_some() {
+            return Ok(job.id().clone());
+        }
+        let key = params![job.request.tenant.as_str(), job.request.idempotency_key];
+        self.holder_of_key.query_row(key, |row| row.get::<_, String>(0)).map(JobId::known)
+    }
+
+    fn prune(&mut self, ended_before: Millis, now: Millis, limit: usize) -> Result<Applied> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut applied = Applied::from(Outcome::Rows(0));
+        let mut rows = 0;
+        let ended =
+            self.ended_jobs.query_map(params![ended_before.0, limit], |row| row.get::<_, String>(0))?;
+        for id in ended.collect::<Result<Vec<_>>>()? {
+            let id = JobId::known(id);
+            rows += self.delete_job.execute([id.as_str()])?;
+            rows += self.delete_dead_letter.execute([id.as_str()])?;
+            for key in [BlobKey::context_of(&id), BlobKey::result_of(&id)] {
+                rows += self.delete_blob.execute([key.as_str()])?;
+                applied.blobs_gone.push(key);
+            }
+            applied.jobs_gone.push(id);
+        }
+        let expired = self.expired_blobs.query_map(params![now.0, limit], |row| row.get::<_, String>(0))?;
+        for key in expired.collect::<Result<Vec<_>>>()? {
+            rows += self.delete_blob.execute([&key])?;
+            applied.blobs_gone.extend(BlobKey::parse(&key));
+        }
+        applied.outcome = Outcome::Rows(rows as u64);
+        Ok(applied)
+    }
+
+    fn write_key(&mut self, key: KeyRecord) -> Result<Applied> {
+        let rows = self.put_key.execute(params![key.id.as_str(), key.hash, json(&key)?])?;
+        Ok(Applied { key: Some(key), ..Outcome::Rows(rows as u64).into() })
+    }
+
+    fn revoke_key(&mut self, id: &KeyId, at: Millis) -> Result<Applied> {
+        let record = self.key_by_id.query_row([id.as_str()], |row| row.get::<_, String>(0)).optional()?;
+        let Some(record) = record else { return Ok(Outcome::Rows(0).into()) };
+        let mut key: KeyRecord = serde_json::from_str(&record).map_err(no_json)?;
+        key.revoked_at.get_or_insert(at);
+        self.write_key(key)
+    }
+
+    #[cfg(test)]
+    fn limit_pages(&self, pages: u32) -> Result<Applied> {
+        let used: u32 = self.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let limit = used.saturating_add(pages);
+        self.connection.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+        Ok(Outcome::Rows(0).into())
+    }
+}
+
+fn json<T: serde::Serialize>(record: &T) -> Result<String> {
+    serde_json::to_string(record).map_err(no_json)
+}
+
+fn no_json(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
