@@ -1,0 +1,100 @@
+//! The Bus port: how packets reach workers and how theirs reach us, and its adapters.
+//!
+//! Every message may be lost, repeated, late or reordered; nothing above the bus may rely on more.
+//! What a bus does promise is said on [`Bus`].
+
+mod local;
+pub mod subject;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+
+pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
+
+use bytes::Bytes;
+use reveille_core::id::TenantId;
+
+/// One message. `reply` is where an answer is wanted, if anywhere.
+#[derive(Debug, Clone)]
+pub struct Message {
+    pub subject: String,
+    pub reply: Option<String>,
+    /// The NATS header block as received, or nothing.
+    pub headers: Option<Bytes>,
+    pub payload: Bytes,
+    pub origin: Origin,
+}
+
+/// Who sent a message, as far as the transport can vouch for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// This process.
+    #[default]
+    Ourselves,
+    /// A client whose credential belongs to this tenant.
+    Client(TenantId),
+}
+
+impl Message {
+    /// A plain message of our own.
+    pub fn new(subject: impl Into<String>, payload: impl Into<Bytes>) -> Self {
+        Self {
+            subject: subject.into(),
+            reply: None,
+            headers: None,
+            payload: payload.into(),
+            origin: Origin::Ourselves,
+        }
+    }
+}
+
+/// Whether a published message reached anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Nobody listens on that subject.
+    Nobody,
+    /// At least one listener got it; which one, where the transport knows a single one.
+    Somebody { by: Option<HeardBy> },
+}
+
+/// The one connection that got a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeardBy {
+    pub connection: u64,
+    /// What it calls itself.
+    pub name: Option<String>,
+}
+
+/// What one connection listens on now; no subjects means that it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    pub connection: u64,
+    pub name: Option<String>,
+    pub subjects: Vec<String>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BusError {
+    #[error("the bus is not available: {0}")]
+    Unavailable(String),
+    #[error("{0:?} is not a valid subject")]
+    BadSubject(String),
+}
+
+/// The port. Publishing to our own subscriptions waits for room (so that nothing is dropped on the
+/// way in); a remote listener that cannot keep up is cut off instead (so that memory stays bounded).
+#[async_trait::async_trait]
+pub trait Bus: Send + Sync + 'static {
+    async fn publish(&self, message: Message) -> Result<Heard, BusError>;
+
+    /// Messages on a subject (wildcards allowed), shared within a queue group if one is named.
+    async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError>;
+
+    /// Waits until what connections listen on has changed, and returns those that did, each as it is
+    /// now. A bus that cannot know never returns.
+    async fn listeners_changed(&self) -> Vec<Listener>;
+}
+
+/// The receiving end of [`Bus::subscribe`]; dropping it unsubscribes.
+pub struct Subscription {
+    pub messages: tokio::sync::mpsc::Receiver<Message>,
+}

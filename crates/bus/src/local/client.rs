@@ -1,0 +1,113 @@
+//! A remote client's handle on the local bus; one per connection of a door.
+
+use super::LocalBus;
+use super::subscriber::{Audience, Peer, Subscriber, Taker};
+use crate::{BusError, Heard, Message, Origin, subject};
+use reveille_core::id::TenantId;
+use std::sync::Arc;
+
+/// Where a remote client's messages go.
+pub trait Sink: Send + Sync + 'static {
+    /// Takes a message for the subscription that the client calls `sid`. This must not block. The
+    /// answer `false` says that the client can take no more, now or later: the bus forgets it.
+    fn deliver(&self, sid: u64, message: &Message) -> bool;
+}
+
+/// What the transport knows about a client.
+#[derive(Debug, Clone)]
+pub struct ClientInfo {
+    pub name: Option<String>,
+    /// From its credential. Everything that the client publishes carries it.
+    pub tenant: TenantId,
+}
+
+/// The handle. Dropping it ends all subscriptions of the client.
+pub struct Client {
+    bus: LocalBus,
+    peer: Arc<Peer>,
+    tenant: TenantId,
+    echo: bool,
+}
+
+impl Client {
+    pub(super) fn new(bus: LocalBus, peer: Arc<Peer>, tenant: TenantId) -> Self {
+        Self { bus, peer, tenant, echo: true }
+    }
+
+    /// Unique within the bus, and never used again; [`crate::Listener`] reports it.
+    pub fn connection(&self) -> u64 {
+        self.peer.connection
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub fn rename(&self, name: Option<String>) {
+        self.bus.change(|state| state.connections.rename(self.peer.connection, name));
+    }
+
+    /// Whether the client hears what it publishes itself, which it does unless told otherwise.
+    pub fn set_echo(&mut self, echo: bool) {
+        self.echo = echo;
+    }
+
+    /// How many subscriptions the client has now.
+    pub fn subscription_count(&self) -> usize {
+        self.bus.state().connections.subscriber_count(self.peer.connection)
+    }
+
+    /// Subscribes under the client's own number. A number that is in use keeps what it has, which
+    /// is also what NATS does.
+    pub fn subscribe(&self, sid: u64, pattern: &str, queue: Option<&str>) -> Result<(), BusError> {
+        if !subject::is_pattern(pattern) {
+            return Err(BusError::BadSubject(pattern.to_owned()));
+        }
+        self.bus.change(|state| {
+            let connection = self.peer.connection;
+            if state.connections.subscriber(connection, sid).is_some() {
+                return;
+            }
+            let taker = Taker::Remote { peer: Arc::clone(&self.peer), sid };
+            let subscriber = Subscriber::new(state.next_id(), pattern, queue, taker);
+            if state.connections.subscribe(connection, sid, Arc::clone(&subscriber)) {
+                state.interest.insert(subscriber);
+            }
+        });
+        Ok(())
+    }
+
+    /// Ends a subscription, at once or after it has had so many messages since it began.
+    pub fn unsubscribe(&self, sid: u64, after: Option<u64>) {
+        self.bus.change(|state| {
+            let Some(subscriber) = state.connections.subscriber(self.peer.connection, sid) else { return };
+            if after.is_none_or(|delivered_max| subscriber.limit(delivered_max)) {
+                let subscriber = Arc::clone(subscriber);
+                state.remove(&subscriber);
+            }
+        });
+    }
+
+    /// Publishes in the name of the client's tenant, whatever origin the message claims.
+    pub async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+        let audience = if self.echo { Audience::Everyone } else { Audience::AllBut(self.peer.connection) };
+        self.send(message, audience).await
+    }
+
+    /// Delivers to this client's own subscriptions and to nobody else's. This is how a door answers
+    /// on a subject that the client chose, without lending the client its voice.
+    pub async fn tell(&self, message: Message) -> Result<Heard, BusError> {
+        self.send(message, Audience::Only(self.peer.connection)).await
+    }
+
+    async fn send(&self, mut message: Message, audience: Audience) -> Result<Heard, BusError> {
+        message.origin = Origin::Client(self.tenant.clone());
+        self.bus.deliver(&message, audience).await
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.bus.change(|state| state.forget_connection(self.peer.connection));
+    }
+}

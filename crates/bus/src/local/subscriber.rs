@@ -1,0 +1,113 @@
+//! One subscription, and who stands behind it: a receiver in this process or a remote client.
+
+use super::client::Sink;
+use crate::Message;
+use std::sync::Arc;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tokio::sync::mpsc;
+
+pub(super) struct Subscriber {
+    /// Unique within the bus.
+    pub id: u64,
+    pub pattern: String,
+    pub queue: Option<Arc<str>>,
+    pub taker: Taker,
+    delivered: AtomicU64,
+    delivered_max: AtomicU64,
+}
+
+/// Where a subscriber's messages go.
+pub(super) enum Taker {
+    /// Our own code, which is waited for.
+    Inbox(mpsc::Sender<Message>),
+    /// A remote client, which is not.
+    Remote { peer: Arc<Peer>, sid: u64 },
+}
+
+/// A remote client as its subscriptions see it.
+pub(super) struct Peer {
+    pub connection: u64,
+    pub sink: Arc<dyn Sink>,
+    name: RwLock<Option<String>>,
+}
+
+/// Which subscribers a message is meant for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Audience {
+    Everyone,
+    /// Everyone but this connection, which asked not to hear itself.
+    AllBut(u64),
+    /// This connection alone.
+    Only(u64),
+}
+
+impl Subscriber {
+    pub fn new(id: u64, pattern: &str, queue: Option<&str>, taker: Taker) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            pattern: pattern.to_owned(),
+            queue: queue.map(Into::into),
+            taker,
+            delivered: AtomicU64::new(0),
+            delivered_max: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    pub fn peer(&self) -> Option<&Peer> {
+        match &self.taker {
+            Taker::Inbox(_) => None,
+            Taker::Remote { peer, .. } => Some(peer),
+        }
+    }
+
+    /// Whether our own receiver is still there. A remote client says goodbye itself.
+    pub fn is_gone(&self) -> bool {
+        matches!(&self.taker, Taker::Inbox(inbox) if inbox.is_closed())
+    }
+
+    /// Ends the subscription after this many messages in all; says whether it has had them already.
+    pub fn limit(&self, delivered_max: u64) -> bool {
+        self.delivered_max.store(delivered_max, Relaxed);
+        self.delivered.load(Relaxed) >= delivered_max
+    }
+
+    /// Counts one message; says whether it was the last that the subscription may have.
+    /// The bus's mutex orders the counting, so relaxed atomics are enough.
+    pub fn count_one(&self) -> bool {
+        self.delivered.fetch_add(1, Relaxed) + 1 >= self.delivered_max.load(Relaxed)
+    }
+
+    /// Hands the message over; says whether it was taken.
+    pub async fn offer(&self, message: &Message) -> bool {
+        match &self.taker {
+            Taker::Inbox(inbox) => inbox.send(message.clone()).await.is_ok(),
+            Taker::Remote { peer, sid } => peer.sink.deliver(*sid, message),
+        }
+    }
+}
+
+impl Peer {
+    pub fn new(connection: u64, name: Option<String>, sink: Arc<dyn Sink>) -> Arc<Self> {
+        Arc::new(Self { connection, sink, name: RwLock::new(name) })
+    }
+
+    pub fn name(&self) -> Option<String> {
+        self.name.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub fn rename(&self, name: Option<String>) {
+        *self.name.write().unwrap_or_else(std::sync::PoisonError::into_inner) = name;
+    }
+}
+
+impl Audience {
+    pub fn includes(self, subscriber: &Subscriber) -> bool {
+        let connection = subscriber.peer().map(|peer| peer.connection);
+        match self {
+            Self::Everyone => true,
+            Self::AllBut(publisher) => connection != Some(publisher),
+            Self::Only(wanted) => connection == Some(wanted),
+        }
+    }
+}
