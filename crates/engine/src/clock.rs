@@ -1,0 +1,63 @@
+//! Time and chance, which the core is handed and the simulation owns.
+
+use reveille_core::time::Millis;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+pub trait Clock: Send + Sync + 'static {
+    fn now(&self) -> Millis;
+}
+
+/// The wall clock as it was when we started, plus time that really passed. A clock that somebody sets
+/// while we run kills no worker and expires no job.
+pub struct SystemClock {
+    wall: Millis,
+    started: Instant,
+}
+
+impl SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn start() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { wall: Millis(wall.as_millis() as i64), started: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Millis {
+        self.wall + self.started.elapsed().as_millis() as i64
+    }
+}
+
+pub trait Dice: Send + Sync + 'static {
+    fn roll(&self) -> u64;
+}
+
+/// The system's randomness.
+pub struct SystemDice;
+
+impl Dice for SystemDice {
+    fn roll(&self) -> u64 {
+        // Without randomness ids may collide, and a collision is refused by the store, not lost.
+        getrandom::u64().unwrap_or_default()
+    }
+}
+
+/// The same numbers for the same seed (`SplitMix64`).
+pub struct SeededDice(AtomicU64);
+
+impl SeededDice {
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+}
+
+impl Dice for SeededDice {
+    fn roll(&self) -> u64 {
+        let mut mixed =
+            self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,186 @@
+//! The one way a job changes: load, decide, commit, and then act on what was committed.
+
+use crate::Engine;
+use reveille_core::id::JobId;
+use reveille_core::job::{Event, Job, Phase, Refusal};
+use reveille_core::life::{self, Placement};
+use reveille_core::policy::Judgement;
+use reveille_core::time::Millis;
+use reveille_store::{Commit, Step, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Another replica may get in between; this often in a row means that something else is wrong.
+const CONFLICTS_MAX: usize = 50;
+/// How long to leave a store alone that has just failed.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The moment of a live job that time alone does not change.
+const NEVER: Millis = Millis(i64::MAX);
+
+/// Why a job did not change.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DriveError {
+    #[error("there is no such job")]
+    Unknown,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Changes a job as `decide` says. It may be asked more than once, each time about the job as it is.
+    pub(crate) async fn drive(
+        &self,
+        id: &JobId,
+        decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
+    ) -> Result<Arc<Job>, DriveError> {
+        let _turn = self.turn(id).await;
+        for _ in 0..CONFLICTS_MAX {
+            let before = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
+            let step = Step::change(&before, decide(&before, self.now())?);
+            let job = step.job.clone();
+            if self.store.commit(step).await? == Commit::Done {
+                self.metrics.observe(&job);
+                self.settle(&job);
+                return Ok(job);
+            }
+        }
+        Err(StoreError::Unavailable(format!("job {id} kept changing under us")).into())
+    }
+
+    /// Like [`Engine::drive`], for what has nobody to tell: a store that fails is tried again until it
+    /// works. The caller waits meanwhile, which is what holds the senders back.
+    pub(crate) async fn drive_on(
+        &self,
+        id: &JobId,
+        decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
+    ) -> Result<Arc<Job>, DriveError> {
+        loop {
+            match self.drive(id, &decide).await {
+                Err(DriveError::Store(error)) => {
+                    self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
+                    tokio::time::sleep(STORE_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Acts on a committed job: timers, the floor, packets, whoever waits. Called with the job's turn
+    /// held; everything here is derived from the job, so calling it again does no harm.
+    pub(crate) fn settle(&self, job: &Arc<Job>) {
+        self.seat(job);
+        match &job.phase {
+            Phase::Dispatched(_) => self.spawn(self.clone().send(job.clone())),
+            Phase::Ended(_) => {
+                self.waiters.wake(job.id());
+                if !job.owed.is_nothing() {
+                    self.spawn(self.clone().send_notices(job.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives waiting jobs to the workers the floor has found for them.
+    pub(crate) fn assign_all(&self, matches: Vec<(JobId, Placement)>) {
+        for (id, to) in matches {
+            self.spawn(self.clone().assign(id, to));
+        }
+    }
+
+    async fn assign(self, id: JobId, to: Placement) {
+        let done = self.drive_on(&id, |job, now| life::assign(job, &to, now)).await;
+        if let Err(error) = done {
+            // It was cancelled, or ended otherwise, while it was on its way: the seat is given back.
+            tracing::debug!(job = %id, %error, "not assigned");
+            self.reseat(&id).await;
+        }
+    }
+
+    /// Seats a job on the floor as the store has it, and looks at it again when it says.
+    pub(crate) async fn reseat(&self, id: &JobId) {
+        let (_turn, job) = loop {
+            let turn = self.turn(id).await;
+            match self.store.job(id).await {
+                Ok(job) => break (turn, job),
+                Err(error) => {
+                    self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
+                }
+            }
+            drop(turn);
+            tokio::time::sleep(STORE_PAUSE).await;
+        };
+        if let Some(job) = &job {
+            self.seat(job);
+        } else {
+            self.timers.clear(id);
+            self.floor().leave(id);
+        }
+    }
+
+    /// Its timer and its place on the floor. What that frees or fills may let other jobs go.
+    fn seat(&self, job: &Job) {
+        let now = self.now();
+        let due = life::due(job, &self.rules().limits(job), now).unwrap_or(NEVER);
+        if job.state().is_terminal() {
+            self.timers.clear(job.id());
+        } else {
+            self.timers.set(job.id(), due, job.state());
+        }
+        let matches = {
+            let mut floor = self.floor();
+            floor.settle(job, now);
+            floor.matches(now)
+        };
+        self.assign_all(matches);
+    }
+
+    /// Asks policy about a job.
+    pub(crate) fn judgement(&self, job: &Job, now: Millis) -> Judgement {
+        Judgement { verdict: self.rules().policy.evaluate(&job.request), checked_at: now }
+    }
+
+    // What people decide.
+
+    pub async fn approve(&self, id: &JobId, by: &str) -> Result<Arc<Job>, DriveError> {
+        let (engine, by) = (self.clone(), by.to_owned());
+        self.decided(id, move |job, now| {
+            let approved = life::approve(job, &by, now)?;
+            life::judge(&approved, engine.judgement(&approved, now), now)
+        })
+        .await
+    }
+
+    pub async fn reject(&self, id: &JobId, by: &str) -> Result<Arc<Job>, DriveError> {
+        let by = by.to_owned();
+        self.decided(id, move |job, now| life::reject(job, &by, now)).await
+    }
+
+    pub async fn cancel(&self, id: &JobId, by: &str, reason: &str) -> Result<Arc<Job>, DriveError> {
+        let (by, reason) = (by.to_owned(), reason.to_owned());
+        self.decided(id, move |job, now| life::cancel(job, &by, &reason, now)).await
+    }
+
+    pub async fn quarantine(&self, id: &JobId, words: &str) -> Result<Arc<Job>, DriveError> {
+        let words = words.to_owned();
+        self.decided(id, move |job, now| life::quarantine(job, &words, now)).await
+    }
+
+    /// Like [`Engine::drive`], for callers that may go away before the answer.
+    async fn decided(
+        &self,
+        id: &JobId,
+        decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync + 'static,
+    ) -> Result<Arc<Job>, DriveError> {
+        let (engine, id) = (self.clone(), id.clone());
+        self.in_full(async move { engine.drive(&id, decide).await }).await
+    }
+
+    /// Whether the refusal only says that the job has ended.
+    pub fn has_ended(error: &DriveError) -> bool {
+        matches!(error, DriveError::Refused(Refusal::NotNow { state, event: Event::Cancel }) if state.is_terminal())
+    }
+}

@@ -1,0 +1,251 @@
+//! The engine: its parts, and how it starts and stops.
+
+use crate::clock::{Clock, Dice};
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::presence::Listening;
+use crate::rules::Rules;
+use crate::timers::Timers;
+use crate::trouble::Trouble;
+use crate::turns::{Turn, Turns};
+use crate::waiters::Waiters;
+use reveille_bus::{Bus, BusError};
+use reveille_core::floor::Floor;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::time::Millis;
+use reveille_store::{Store, StoreError};
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose jobs come in through a door that asks for no credential.
+    pub default_tenant: TenantId,
+    /// How long contexts and results are kept.
+    pub blob_ttl_ms: i64,
+    /// How long ended jobs are kept.
+    pub keep_ended_ms: i64,
+    /// Live jobs at which new ones are turned away.
+    pub live_jobs_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_tenant: TenantId::known("default"),
+            blob_ttl_ms: 24 * 3600 * 1000,
+            keep_ended_ms: 7 * 24 * 3600 * 1000,
+            live_jobs_max: 1_000_000,
+        }
+    }
+}
+
+/// What an engine is made of.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub bus: Arc<dyn Bus>,
+    pub clock: Arc<dyn Clock>,
+    pub dice: Arc<dyn Dice>,
+    pub rules: Rules,
+    pub settings: Settings,
+}
+
+/// A handle; clones are the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+pub struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dice: Arc<dyn Dice>,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) keys: Keys,
+    pub(crate) timers: Timers,
+    pub(crate) turns: Turns,
+    pub(crate) waiters: Waiters,
+    pub(crate) trouble: Trouble,
+    pub(crate) listening: Mutex<Listening>,
+    rules: RwLock<Arc<Rules>>,
+    floor: Mutex<Floor>,
+    recovered: AtomicBool,
+    draining: AtomicBool,
+    tasks: TaskTracker,
+    killed: CancellationToken,
+}
+
+impl Deref for Engine {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Engine {
+    /// Starts working. What the store still owes is picked up behind the open doors.
+    pub async fn start(parts: Parts) -> Result<Self, StartError> {
+        let keys = Keys::load(&*parts.store).await?;
+        let engine = Self(Arc::new(Inner {
+            store: parts.store,
+            bus: parts.bus,
+            clock: parts.clock,
+            dice: parts.dice,
+            settings: parts.settings,
+            metrics: Metrics::default(),
+            keys,
+            timers: Timers::default(),
+            turns: Turns::default(),
+            waiters: Waiters::default(),
+            trouble: Trouble::default(),
+            listening: Mutex::default(),
+            rules: RwLock::default(),
+            floor: Mutex::default(),
+            recovered: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            tasks: TaskTracker::new(),
+            killed: CancellationToken::new(),
+        }));
+        engine.use_rules(parts.rules);
+        engine.listen().await?;
+        engine.spawn(engine.clone().watch_listeners());
+        engine.spawn(engine.clone().tick());
+        engine.spawn(engine.clone().recover());
+        engine.spawn(engine.clone().clean_up());
+        Ok(engine)
+    }
+
+    /// Takes no more work, finishes what was begun, and stops.
+    pub async fn drain(&self, patience: Duration) {
+        self.draining.store(true, Ordering::Relaxed);
+        // Whoever waits for a job to end is told how it stands; it can ask again after the restart.
+        self.waiters.wake_all();
+        self.tasks.close();
+        // What runs for ever ends with the token; the rest gets its time first.
+        let settled = async {
+            while self.turns.busy() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, settled).await;
+        self.killed.cancel();
+        self.tasks.wait().await;
+    }
+
+    /// Stops between any two steps, as kill -9 would.
+    pub fn kill(&self) {
+        self.killed.cancel();
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Whether everything that was owed at the start has been picked up.
+    pub fn is_recovered(&self) -> bool {
+        self.recovered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_recovered(&self) {
+        self.recovered.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tasks_len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Waits until nothing else is decided about the job.
+    pub(crate) async fn turn(&self, job: &JobId) -> Turn<'_> {
+        let asked = tokio::time::Instant::now();
+        let turn = self.turns.take(job).await;
+        self.metrics.waited_for_turn(asked.elapsed().as_secs_f64());
+        turn
+    }
+
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on these rules hold. Jobs that wait for a worker are routed anew; what policy has already
+    /// allowed stays allowed.
+    pub fn use_rules(&self, rules: Rules) {
+        let rules = Arc::new(rules);
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules.clone();
+        let mut floor = self.floor();
+        floor.limit_tenants(rules.policy.tenant_limits());
+        floor.reroute(rules.routing.clone());
+        let matches = floor.matches(self.now());
+        drop(floor);
+        self.assign_all(matches);
+    }
+
+    /// The floor, for a few lines at a time and never over an await.
+    pub(crate) fn floor(&self) -> MutexGuard<'_, Floor> {
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a task that ends with the engine.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let killed = self.killed.clone();
+        self.tasks.spawn(async move {
+            killed.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Runs to its end even if whoever asked goes away meanwhile: what is committed must be acted on.
+    pub(crate) async fn in_full<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let (tell, told) = oneshot::channel();
+        self.spawn(async move {
+            let _ = tell.send(work.await);
+        });
+        match told.await {
+            Ok(answer) => answer,
+            // The engine was killed; as with kill -9, nobody is left to answer.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// A new id: ordered by time, unguessable enough to be shared.
+    pub fn new_job_id(&self) -> JobId {
+        let (high, low) = (self.dice.roll().to_be_bytes(), self.dice.roll().to_be_bytes());
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&high);
+        random[8..].copy_from_slice(&low[..2]);
+        let id = uuid::Builder::from_unix_timestamp_millis(self.now().0.max(0) as u64, &random).into_uuid();
+        JobId::known(id.to_string())
+    }
+}
+
+/// Why the engine could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}

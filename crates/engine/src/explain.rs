@@ -1,0 +1,127 @@
+//! Why a job is where it is: a code, words, since when, and what would unblock it.
+
+use crate::Engine;
+use reveille_core::backoff;
+use reveille_core::floor::Wait;
+use reveille_core::job::{Job, Phase};
+use reveille_core::reason::Reason;
+use reveille_core::time::Millis;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    pub code: &'static str,
+    pub words: String,
+    pub since: Millis,
+    /// What would let it go on; nothing for a job that has ended or is running.
+    pub unblock: Option<String>,
+}
+
+impl Engine {
+    pub fn explain(&self, job: &Job) -> Explanation {
+        let now = self.now();
+        let told = |code, words: String, unblock: Option<&str>| Explanation {
+            code,
+            words,
+            since: job.since(),
+            unblock: unblock.map(str::to_owned),
+        };
+        match &job.phase {
+            Phase::Pending { judge_at } => {
+                let words =
+                    format!("Policy throttles it; it is judged again in {}.", seconds(judge_at.since(now)));
+                told("throttled", words, Some("Wait, or loosen the throttle rule."))
+            }
+            Phase::ApprovalRequired => {
+                let rule = job.judgement().map_or("policy", |judgement| judgement.verdict.rule_id.as_str());
+                told(
+                    "approval_required",
+                    format!("A person must approve it: rule {rule}."),
+                    Some("Approve or reject it."),
+                )
+            }
+            Phase::Scheduled { not_before, .. } if *not_before > now => {
+                let last = job.marks.last().map_or("", |mark| mark.note.as_str());
+                let words = format!(
+                    "The last try did not work ({last}); the next is in {}.",
+                    seconds(not_before.since(now))
+                );
+                told("backoff", words, Some("Wait for the delay to pass."))
+            }
+            Phase::Scheduled { waiting_since, .. } => {
+                let tries = backoff::tries_by(*waiting_since, now) + 1;
+                let wait = self.floor().wait_of(job.id());
+                waiting(job, wait.as_ref(), tries)
+            }
+            Phase::Dispatched(attempt) => {
+                let to = attempt.worker.as_ref().map_or("the topic's queue group", |worker| worker.as_str());
+                told(
+                    "dispatched",
+                    format!("Attempt {} was sent to {to}; it has not started yet.", attempt.number),
+                    None,
+                )
+            }
+            Phase::Running(attempt) => {
+                let on = attempt.worker.as_ref().map_or("a worker of the topic", |worker| worker.as_str());
+                let progress = attempt
+                    .progress
+                    .as_ref()
+                    .map_or(String::new(), |progress| format!(", {} % done", progress.percent));
+                told("running", format!("Attempt {} runs on {on}{progress}.", attempt.number), None)
+            }
+            Phase::Ended(ending) => {
+                let code = ending.reason.map_or("ended", Reason::code);
+                let words =
+                    if ending.words.is_empty() { String::new() } else { format!(": {}", ending.words) };
+                told(code, format!("It ended as {}{words}.", ending.state), None)
+            }
+        }
+    }
+}
+
+/// Why a scheduled job has no worker yet.
+fn waiting(job: &Job, wait: Option<&Wait>, tries: u32) -> Explanation {
+    let topic = &job.request.topic;
+    let told = |code, words: String, unblock: String| Explanation {
+        code,
+        words,
+        since: job.since(),
+        unblock: Some(unblock),
+    };
+    let Some(wait) = wait else {
+        return told(
+            "placing",
+            "It is being placed.".to_owned(),
+            "Nothing: it goes on in a moment.".to_owned(),
+        );
+    };
+    let ahead = if wait.ahead == 0 { String::new() } else { format!(" {} jobs go before it.", wait.ahead) };
+    let code = wait.reason.code();
+    match wait.reason {
+        Reason::NoPoolMapping => told(
+            code,
+            format!("No pool in pools.yaml takes topic {topic} with what the job requires."),
+            format!("Map {topic} to a pool that is active and lists what the job requires."),
+        ),
+        Reason::TenantLimit => told(
+            code,
+            format!("Tenant {} has as many jobs running as it may.{ahead}", job.request.tenant),
+            "Wait for one of its jobs to end, or raise max_concurrent_jobs.".to_owned(),
+        ),
+        Reason::PoolOverloaded => told(
+            code,
+            format!("{} workers fit and all are at their limit.{ahead}", wait.fitting),
+            "It goes when one of them has room; more workers make that sooner.".to_owned(),
+        ),
+        _ => told(
+            code,
+            format!(
+                "No live worker fits topic {topic}, its labels and what it requires (try {tries}).{ahead}"
+            ),
+            format!("Start a worker that serves {topic}; the job goes the moment it is heard."),
+        ),
+    }
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}

@@ -1,0 +1,172 @@
+//! Packets from the bus, each to the method that HTTP would call for the same thing.
+
+use crate::submit::{Submission, SubmitError, Submitted, Submitter};
+use crate::{DriveError, Engine};
+use reveille_bus::{BusError, Message, Origin, Subscription};
+use reveille_core::id::TenantId;
+use reveille_core::job::Job;
+use reveille_core::life;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{BusPacket, JobCancel, JobProgress, JobRequest, JobResult};
+use reveille_wire::convert::{self, Unusable};
+use reveille_wire::{packet, subject};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Packets handled at once; the rest wait on the bus.
+const AT_ONCE_MAX: usize = 2_048;
+
+impl Engine {
+    /// Subscribes to everything that concerns us and starts to read.
+    pub(crate) async fn listen(&self) -> Result<(), BusError> {
+        let room = Arc::new(Semaphore::new(AT_ONCE_MAX));
+        let shared = [subject::JOB_SUBMIT, subject::JOB_RESULT, subject::JOB_CANCEL, subject::JOB_PROGRESS];
+        for name in shared {
+            let subscription = self.bus.subscribe(name, Some(subject::QUEUE_SCHEDULER)).await?;
+            self.spawn(self.clone().read_in_parallel(subscription, room.clone()));
+        }
+        for name in [subject::HEARTBEAT, subject::HANDSHAKE] {
+            let subscription = self.bus.subscribe(name, None).await?;
+            self.spawn(self.clone().read_in_order(subscription));
+        }
+        Ok(())
+    }
+
+    /// Each packet in a task of its own: one that waits for the store holds up no other.
+    async fn read_in_parallel(self, mut subscription: Subscription, room: Arc<Semaphore>) {
+        while let Some(message) = subscription.messages.recv().await {
+            let Ok(permit) = room.clone().acquire_owned().await else { return };
+            let engine = self.clone();
+            self.spawn(async move {
+                engine.handle(message).await;
+                drop(permit);
+            });
+        }
+    }
+
+    /// Beats touch memory only, so they are handled where they are read.
+    async fn read_in_order(self, mut subscription: Subscription) {
+        while let Some(message) = subscription.messages.recv().await {
+            self.handle(message).await;
+        }
+    }
+
+    async fn handle(&self, message: Message) {
+        let answer = match packet::decode(&message.payload) {
+            Ok(packet) => self.act(packet, &message).await,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(problem) = &answer {
+            self.metrics.rejected();
+            self.trouble.packets.tell(self.now(), "packet refused", &message.subject, problem);
+        }
+        if let Some(reply) = message.reply {
+            let body = match answer {
+                Ok(state) => serde_json::json!({ "ok": true, "state": state }),
+                Err(problem) => serde_json::json!({ "ok": false, "error": problem }),
+            };
+            let _ = self.bus.publish(Message::new(reply, body.to_string())).await;
+        }
+    }
+
+    /// Says what became of it: the job's state, where there is a job.
+    async fn act(&self, packet: BusPacket, message: &Message) -> Result<Option<String>, String> {
+        let BusPacket { trace_id, sender_id, payload, .. } = packet;
+        let words = |error: Unusable| error.to_string();
+        match (message.subject.as_str(), payload) {
+            (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
+                let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
+                self.beat(&worker, &beat);
+                Ok(None)
+            }
+            (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
+                if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
+                    self.introduce(introduction);
+                }
+                Ok(None)
+            }
+            (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
+                let tenant = self.tenant_of(&message.origin);
+                self.submit_packet(job, trace_id, &tenant).await
+            }
+            (subject::JOB_RESULT, Some(Payload::JobResult(result))) => self.result_packet(result).await,
+            (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
+                self.progress_packet(&sender_id, told).await
+            }
+            (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
+                // Our own broadcast to the workers comes back to us as well.
+                if message.origin == Origin::Ourselves {
+                    Ok(None)
+                } else {
+                    self.cancel_packet(cancel, &message.origin).await
+                }
+            }
+            _ => Err("the payload does not belong on this subject".to_owned()),
+        }
+    }
+
+    async fn submit_packet(
+        &self,
+        job: JobRequest,
+        trace_id: String,
+        tenant: &TenantId,
+    ) -> Result<Option<String>, String> {
+        let request = convert::request(job, trace_id, tenant).map_err(|error| error.to_string())?;
+        loop {
+            let submission =
+                Submission { request: request.clone(), context: None, submitter: Submitter::IsGone };
+            match self.submit(submission).await {
+                Ok(Submitted::New(job) | Submitted::Existing(job)) => {
+                    return Ok(Some(job.state().to_string()));
+                }
+                Ok(Submitted::Throttled(_)) => return Err("throttled".to_owned()),
+                Err(error @ (SubmitError::Store(_) | SubmitError::TooMany(_))) => {
+                    self.trouble.store.tell(self.now(), "a submitted packet waits", &request.id, &error);
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    async fn result_packet(&self, result: JobResult) -> Result<Option<String>, String> {
+        let (id, report) = convert::report(result).map_err(|error| error.to_string())?;
+        let dice = self.dice.roll();
+        let done = self
+            .drive_on(&id, |job, now| life::finish(job, &report, &self.rules().limits(job), now, dice))
+            .await;
+        told(&id.to_string(), done)
+    }
+
+    async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {
+        let (id, worker, progress) = convert::progress(sender, told_of).map_err(|error| error.to_string())?;
+        let known = self.floor().fleet().find(worker.as_str()).map(|_| worker.clone());
+        let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
+        let done = self.drive_on(&id, decide).await;
+        told(&id.to_string(), done)
+    }
+
+    async fn cancel_packet(&self, cancel: JobCancel, origin: &Origin) -> Result<Option<String>, String> {
+        let (id, by, why) = convert::cancellation(cancel).map_err(|error| error.to_string())?;
+        let tenant = self.tenant_of(origin);
+        match self.store.job(&id).await {
+            Ok(Some(job)) if job.request.tenant == tenant => {}
+            Ok(_) => return Err(format!("job {id}: there is no such job")),
+            Err(error) => return Err(error.to_string()),
+        }
+        told(&id.to_string(), self.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await)
+    }
+
+    fn tenant_of(&self, origin: &Origin) -> TenantId {
+        match origin {
+            Origin::Client(tenant) => tenant.clone(),
+            Origin::Ourselves => self.settings.default_tenant.clone(),
+        }
+    }
+}
+
+/// A refusal is an answer: late and repeated packets meet it all the time.
+fn told(id: &str, done: Result<Arc<Job>, DriveError>) -> Result<Option<String>, String> {
+    done.map(|job| Some(job.state().to_string())).map_err(|error| format!("job {id}: {error}"))
+}

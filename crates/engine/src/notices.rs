@@ -1,0 +1,51 @@
+//! What an ended job still owes: a word to its worker, a word to whoever watches the dead letters.
+
+use crate::Engine;
+use reveille_bus::{BusError, Message};
+use reveille_core::job::Job;
+use reveille_core::life;
+use reveille_store::{Commit, Step, StoreError};
+use reveille_wire::{convert, subject};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PAUSE: Duration = Duration::from_secs(2);
+
+impl Engine {
+    /// Sends them, and then marks them as sent. A crash in between sends them twice.
+    pub(crate) async fn send_notices(self, job: Arc<Job>) {
+        while let Err(error) = self.publish_notices(&job).await {
+            self.trouble.bus.tell(self.now(), "a notice is still owed", job.id(), &error);
+            tokio::time::sleep(PAUSE).await;
+        }
+        while let Err(error) = self.mark_as_sent(&job).await {
+            self.trouble.store.tell(self.now(), "notices were sent, and may be sent again", job.id(), &error);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn mark_as_sent(&self, sent: &Job) -> Result<(), StoreError> {
+        let _turn = self.turn(sent.id()).await;
+        loop {
+            let Some(job) = self.store.job(sent.id()).await? else { return Ok(()) };
+            // If the job has moved on (a success was quarantined), its later change owes its own notices.
+            if (job.state(), job.owed) != (sent.state(), sent.owed) {
+                return Ok(());
+            }
+            if self.store.commit(Step::change(&job, life::settled(&job))).await? != Commit::Conflict {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn publish_notices(&self, job: &Job) -> Result<(), BusError> {
+        let now = self.now();
+        if job.owed.cancel {
+            self.bus.publish(Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now))).await?;
+        }
+        if job.owed.dead_letter {
+            self.bus.publish(Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now))).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! Who is there: beats and handshakes from workers, and what the transport itself can see.
+
+use crate::Engine;
+use reveille_bus::Listener;
+use reveille_core::fleet::Beat;
+use reveille_core::id::{JobId, Topic, WorkerId};
+use reveille_core::job::State;
+use reveille_wire::convert::Introduction;
+use reveille_wire::subject;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+/// What each connection listens on, where the transport can tell.
+#[derive(Default)]
+pub struct Listening(BTreeMap<u64, Ears>);
+
+/// One connection's subscriptions, understood.
+#[derive(Default, Clone, PartialEq, Eq)]
+struct Ears {
+    /// It listens on a worker's own subject, so it is that worker.
+    worker: Option<WorkerId>,
+    topics: BTreeSet<Topic>,
+}
+
+impl Ears {
+    fn of(listener: &Listener) -> Self {
+        let topics = listener
+            .subjects
+            .iter()
+            .filter(|subject| subject::is_topic(subject) && !subject.contains(['*', '>']));
+        Self {
+            worker: listener.subjects.iter().find_map(|subject| subject::worker_of(subject)),
+            topics: topics.filter_map(|topic| Topic::parse(topic).ok()).collect(),
+        }
+    }
+}
+
+impl Listening {
+    fn replace(&mut self, listener: &Listener) -> (Ears, Ears) {
+        let now = Ears::of(listener);
+        let before = self.0.remove(&listener.connection).unwrap_or_default();
+        if now != Ears::default() {
+            self.0.insert(listener.connection, now.clone());
+        }
+        (before, now)
+    }
+
+    fn hears(&self, worker: &WorkerId) -> bool {
+        self.0.values().any(|ears| ears.worker.as_ref() == Some(worker))
+    }
+
+    fn topics_of(&self, worker: &WorkerId) -> Vec<Topic> {
+        let own = self.0.values().filter(|ears| ears.worker.as_ref() == Some(worker));
+        own.flat_map(|ears| ears.topics.iter().cloned()).collect()
+    }
+
+    /// Connections on a topic that do not say who they are.
+    fn nameless_on(&self, topic: &Topic) -> u32 {
+        self.0.values().filter(|ears| ears.worker.is_none() && ears.topics.contains(topic)).count() as u32
+    }
+}
+
+impl Engine {
+    /// A worker says that it lives, and how busy it is.
+    pub fn beat(&self, worker: &WorkerId, beat: &Beat) {
+        let now = self.now();
+        let (was_away, heard, matches) = {
+            let mut floor = self.floor();
+            let known = floor.fleet().find(worker.as_str()).and_then(|slot| floor.fleet().get(slot));
+            let was_away = known.is_some_and(|worker| worker.deaf);
+            let heard = floor.beat(worker, beat, now);
+            (was_away, heard, floor.matches(now))
+        };
+        self.assign_all(matches);
+        let Some(heard) = heard else {
+            tracing::warn!(%worker, "the fleet is full; the heartbeat was ignored");
+            return;
+        };
+        for job in heard.forgotten {
+            self.spawn(self.clone().forgotten(job, worker.clone()));
+        }
+        if heard.joined {
+            tracing::info!(%worker, "worker joined");
+            // It may have been listening since before it was forgotten.
+            let topics = self.listening.lock().unwrap_or_else(PoisonError::into_inner).topics_of(worker);
+            if !topics.is_empty() {
+                self.serves(worker, topics);
+            }
+        } else if was_away {
+            self.spawn(self.clone().send_again(worker.clone()));
+        }
+    }
+
+    /// The worker says it is idle, and should have this job: it never got the packet, or we never got the
+    /// result.
+    async fn forgotten(self, id: JobId, worker: WorkerId) {
+        match self.store.job(&id).await {
+            Ok(Some(job)) if job.state() == State::Dispatched => self.send(job).await,
+            _ => {
+                tracing::warn!(%worker, job = %id, "the worker says it is idle; its job goes back to the queue");
+                self.lose_attempt(id, Some(worker)).await;
+            }
+        }
+    }
+
+    /// A worker introduces itself.
+    pub fn introduce(&self, introduction: Introduction) {
+        self.serves(&introduction.worker, introduction.topics);
+    }
+
+    fn serves(&self, worker: &WorkerId, topics: Vec<Topic>) {
+        let now = self.now();
+        let (was_away, joined, matches) = {
+            let mut floor = self.floor();
+            let known = floor.fleet().find(worker.as_str()).and_then(|slot| floor.fleet().get(slot));
+            let (was_away, joined) = (known.is_some_and(|worker| worker.deaf), known.is_none());
+            floor.serves(worker, topics, now);
+            (was_away, joined, floor.matches(now))
+        };
+        if joined {
+            tracing::info!(%worker, "worker joined");
+        }
+        self.assign_all(matches);
+        if was_away {
+            self.spawn(self.clone().send_again(worker.clone()));
+        }
+    }
+
+    /// Follows what connections listen on.
+    pub(crate) async fn watch_listeners(self) {
+        loop {
+            for listener in self.bus.listeners_changed().await {
+                self.listener_changed(&listener);
+            }
+        }
+    }
+
+    fn listener_changed(&self, listener: &Listener) {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, now) = listening.replace(listener);
+        let gone = before.worker.filter(|worker| !listening.hears(worker));
+        let touched: Vec<(Topic, u32)> = before
+            .topics
+            .union(&now.topics)
+            .map(|topic| (topic.clone(), listening.nameless_on(topic)))
+            .collect();
+        drop(listening);
+        let matches = {
+            let mut floor = self.floor();
+            if let Some(worker) = &gone {
+                floor.deaf(worker);
+            }
+            for (topic, count) in touched {
+                floor.listeners(&topic, count);
+            }
+            if listener.subjects.is_empty() {
+                floor.connection_gone(listener.connection, self.now());
+            }
+            floor.matches(self.now())
+        };
+        self.assign_all(matches);
+        if let Some(worker) = now.worker {
+            self.serves(&worker, now.topics.into_iter().collect());
+        }
+    }
+}

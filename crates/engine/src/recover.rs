@@ -1,0 +1,54 @@
+//! After a start: pick up every live job where it stands.
+
+use crate::Engine;
+use reveille_core::id::JobId;
+use std::time::Duration;
+
+const PAGE: usize = 500;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Reads the live jobs page by page, behind the open doors. What arrives meanwhile is handled as
+    /// always; a job that is met twice is settled twice, which does no harm.
+    pub(crate) async fn recover(self) {
+        let (mut cursor, mut found) = (None, 0usize);
+        loop {
+            let page = match self.store.live(cursor, PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "live jobs could not be read; trying again");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            found += page.items.len();
+            for job in page.items {
+                self.adopt(job.id()).await;
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        self.set_recovered();
+        tracing::info!(jobs = found, "live jobs picked up");
+    }
+
+    async fn adopt(&self, id: &JobId) {
+        loop {
+            let turn = self.turn(id).await;
+            match self.store.job(id).await {
+                Ok(Some(job)) if job.is_live() => return self.settle(&job),
+                Ok(_) => return,
+                Err(error) => self.trouble.store.tell(
+                    self.now(),
+                    "a live job could not be read; trying again",
+                    id,
+                    &error,
+                ),
+            }
+            drop(turn);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}

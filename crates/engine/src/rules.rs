@@ -1,0 +1,211 @@
+//! The files that operators write: `pools.yaml`, `safety.yaml`, `timeouts.yaml`.
+//!
+//! They are read at the start and again when they change. A file that cannot be used stops a start;
+//! later it is reported and the last good one stays in force.
+
+use reveille_core::id::Topic;
+use reveille_core::job::Job;
+use reveille_core::life::Limits;
+use reveille_core::place::routing::{Pools, Routing};
+use reveille_core::policy::{Document, Policy};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest file that is read.
+const FILE_LEN_MAX: u64 = 2 * 1024 * 1024;
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub policy: Policy,
+    pub routing: Arc<Routing>,
+    pub timeouts: Timeouts,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { policy: Policy::builtin(), routing: Arc::default(), timeouts: Timeouts::default() }
+    }
+}
+
+/// Where they are read from; without a file the built-in behaviour holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleFiles {
+    pub pools: Option<PathBuf>,
+    pub policy: Option<PathBuf>,
+    pub timeouts: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct BadFile {
+    pub file: String,
+    pub problem: String,
+}
+
+/// `timeouts.yaml` as it is written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    reconciler: Reconciler,
+    topics: BTreeMap<Topic, TopicTimeouts>,
+    /// Kept for the workflow engine; nothing reads them yet.
+    workflows: BTreeMap<String, WorkflowTimeouts>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Reconciler {
+    dispatch_timeout_seconds: Option<u32>,
+    running_timeout_seconds: Option<u32>,
+    /// Timers need no scan; the key is accepted because existing files have it.
+    #[serde(rename = "scan_interval_seconds")]
+    _scan_interval_seconds: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TopicTimeouts {
+    timeout_seconds: Option<u32>,
+    max_retries: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WorkflowTimeouts {
+    #[serde(rename = "child_timeout_seconds")]
+    _child_timeout_seconds: Option<u32>,
+    #[serde(rename = "total_timeout_seconds")]
+    _total_timeout_seconds: Option<u32>,
+    #[serde(rename = "max_retries")]
+    _max_retries: Option<u32>,
+}
+
+impl Rules {
+    /// How long this job may stay where it is, and how often it may be tried.
+    pub fn limits(&self, job: &Job) -> Limits {
+        let defaults = Limits::default();
+        let (general, topic) = (&self.timeouts.reconciler, self.timeouts.topics.get(&job.request.topic));
+        let ms = |seconds: u32| i64::from(seconds) * 1000;
+        let running = topic.and_then(|topic| topic.timeout_seconds).or(general.running_timeout_seconds);
+        Limits {
+            dispatched_ms: general
+                .dispatch_timeout_seconds
+                .filter(|s| *s > 0)
+                .map_or(defaults.dispatched_ms, ms),
+            running_ms: running.filter(|s| *s > 0).map_or(defaults.running_ms, ms),
+            retries_max: topic
+                .and_then(|topic| topic.max_retries)
+                .map_or(defaults.retries_max, |retries| retries + 1),
+            workers_lost_max: defaults.workers_lost_max,
+        }
+    }
+}
+
+impl RuleFiles {
+    pub fn load(&self) -> Result<Rules, BadFile> {
+        let mut rules = Rules::default();
+        if let Some(path) = &self.policy {
+            let text = read(path)?;
+            let document: Document = parse(path, &text)?;
+            rules.policy = Policy::new(document, text.as_bytes()).map_err(|error| bad(path, &error))?;
+        }
+        if let Some(path) = &self.pools {
+            let pools: Pools = parse(path, &read(path)?)?;
+            pools.check().map_err(|problem| bad(path, &problem))?;
+            rules.routing = Arc::new(Routing::Mapped(pools));
+        }
+        if let Some(path) = &self.timeouts {
+            rules.timeouts = parse(path, &read(path)?)?;
+        }
+        Ok(rules)
+    }
+
+    /// The texts as they are now, to see whether anything changed.
+    pub fn fingerprint(&self) -> Vec<Option<String>> {
+        [&self.pools, &self.policy, &self.timeouts]
+            .into_iter()
+            .map(|path| path.as_ref().and_then(|path| read(path).ok()))
+            .collect()
+    }
+}
+
+fn read(path: &Path) -> Result<String, BadFile> {
+    let len = std::fs::metadata(path).map_err(|error| bad(path, &error))?.len();
+    if len > FILE_LEN_MAX {
+        return Err(bad(path, &format!("has {len} bytes; at most {FILE_LEN_MAX} are read")));
+    }
+    std::fs::read_to_string(path).map_err(|error| bad(path, &error))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, BadFile> {
+    serde_saphyr::from_str(text).map_err(|error| bad(path, &error))
+}
+
+fn bad(path: &Path, problem: &impl ToString) -> BadFile {
+    BadFile { file: path.display().to_string(), problem: problem.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reveille_core::life;
+    use reveille_core::request::Request;
+    use reveille_core::time::Millis;
+
+    fn load(name: &str, text: &str) -> Result<Rules, String> {
+        let own = format!("reveille-rules-{}-{:?}-{name}", std::process::id(), std::thread::current().id());
+        let dir = std::env::temp_dir().join(own);
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("file.yaml");
+        std::fs::write(&path, text).unwrap();
+        let files = match name {
+            "pools" => RuleFiles { pools: Some(path), ..RuleFiles::default() },
+            "policy" => RuleFiles { policy: Some(path), ..RuleFiles::default() },
+            _ => RuleFiles { timeouts: Some(path), ..RuleFiles::default() },
+        };
+        let rules = files.load().map_err(|error| error.to_string());
+        std::fs::remove_dir_all(dir).unwrap();
+        rules
+    }
+
+    #[test]
+    fn the_references_files_are_read() {
+        let rules = load(
+            "pools",
+            "topics:\n  job.echo: echo\n  job.gpu: [big, small]\npools:\n  echo: {}\n  big:\n    requires: [gpu]\n    status: draining\n    on_worker_lost: fail\n",
+        )
+        .unwrap();
+        assert!(rules.routing.has_topic(&Topic::known("job.gpu")));
+        let rules = load(
+            "policy",
+            "version: v1\nrules:\n  - id: ok\n    match:\n      topics: [\"job.*\"]\n    decision: allow\n",
+        )
+        .unwrap();
+        assert!(rules.policy.snapshot().starts_with("v1:"));
+        let rules = load(
+            "timeouts",
+            "reconciler:\n  dispatch_timeout_seconds: 5\n  running_timeout_seconds: 900\n  scan_interval_seconds: 30\ntopics:\n  job.echo:\n    timeout_seconds: 7\n    max_retries: 2\n",
+        )
+        .unwrap();
+        let limits = |topic: &str| rules.limits(&life::submit(Request::plain("j", topic), Millis(0)));
+        assert_eq!((limits("job.echo").running_ms, limits("job.echo").retries_max), (7_000, 3));
+        assert_eq!((limits("job.x").running_ms, limits("job.x").dispatched_ms), (900_000, 5_000));
+    }
+
+    #[test]
+    fn a_bad_file_says_what_is_wrong_and_where() {
+        for (name, text, part) in [
+            ("pools", "topics: {}", "at least one topic"),
+            ("pools", "topcs: {}", "topcs"),
+            ("policy", "rules: [{id: a, decision: maybe}]", "maybe"),
+            ("policy", "rules: [", "file.yaml"),
+            ("timeouts", "reconciler: {dispatch_timeout_seconds: soon}", "file.yaml"),
+        ] {
+            let error = load(name, text).err().unwrap_or_default();
+            assert!(error.contains(part), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The engine's own heartbeat: who is dead by now, and which jobs time has caught up with.
+
+use crate::Engine;
+use reveille_core::floor::Gone;
+use reveille_core::id::{JobId, WorkerId};
+use reveille_core::job::{Job, Refusal};
+use reveille_core::life::{self, Due};
+use reveille_core::place::routing::OnWorkerLost;
+use reveille_core::time::Millis;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior};
+
+const TICK: Duration = Duration::from_millis(50);
+/// Jobs handled per tick; the rest follow in the next.
+const DUE_MAX: usize = 2_000;
+/// A tick this late means that we were not listening either.
+const ABSENCE_MS: i64 = 2_000;
+
+impl Engine {
+    pub(crate) async fn tick(self) {
+        let mut interval = tokio::time::interval(TICK);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last = Instant::now();
+        loop {
+            interval.tick().await;
+            let here = Instant::now();
+            let away_ms = (here - last).as_millis() as i64;
+            last = here;
+            let now = self.now();
+            if away_ms > ABSENCE_MS {
+                tracing::warn!(away_ms, "this server was away; workers get that time back");
+                self.floor().forgive(away_ms, now);
+            }
+            let gone = self.floor().expire(now);
+            for gone in gone {
+                self.worker_is_dead(gone);
+            }
+            for id in self.timers.due(now, DUE_MAX) {
+                self.spawn(self.clone().time_has_come(id));
+            }
+        }
+    }
+
+    fn worker_is_dead(&self, gone: Gone) {
+        let worker = gone.worker.as_ref().map_or("a nameless listener", |worker| worker.as_str());
+        tracing::warn!(worker, jobs = gone.jobs.len(), "not heard for 30 s; it counts as dead");
+        for id in gone.jobs {
+            self.spawn(self.clone().lose_attempt(id, gone.worker.clone()));
+        }
+    }
+
+    /// The worker no longer has the job.
+    pub(crate) async fn lose_attempt(self, id: JobId, worker: Option<WorkerId>) {
+        let lost = self.drive_on(&id, |job, now| self.lost(job, worker.as_ref(), now)).await;
+        if let Err(error) = lost {
+            tracing::debug!(job = %id, %error, "not taken from its worker");
+            self.reseat(&id).await;
+        }
+    }
+
+    fn lost(&self, job: &Job, worker: Option<&WorkerId>, now: Millis) -> Result<Job, Refusal> {
+        let attempt = job.attempt().filter(|attempt| attempt.worker.as_ref() == worker);
+        let attempt = attempt.ok_or_else(|| Refusal::ForeignWorker(format!("{worker:?}")))?;
+        let mut limits = self.rules().limits(job);
+        if self.rules().routing.on_worker_lost(attempt.pool.as_ref()) == OnWorkerLost::Fail {
+            limits.workers_lost_max = 1;
+        }
+        life::lose_worker(job, attempt.number, &limits, now)
+    }
+
+    /// Asks the core what this moment means for the job.
+    async fn time_has_come(self, id: JobId) {
+        let done = self
+            .drive_on(&id, |job, now| match life::pass_time(job, &self.rules().limits(job), now)? {
+                Due::Change(after) => Ok(*after),
+                Due::Judge => life::judge(job, self.judgement(job, now), now),
+                Due::Place | Due::Nothing => Err(Refusal::TooEarly),
+            })
+            .await;
+        if done.is_err() {
+            self.reseat(&id).await;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! One thing at a time for one job.
+//!
+//! Commits are compare-and-swap, so this is not what keeps the truth. It keeps two messages about one
+//! job from deciding on the same revision, and it keeps the floor, the timers and the waiters seeing
+//! a job's changes in the order they were committed.
+
+use reveille_core::id::JobId;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Jobs share a turn only if their hashes meet; with this many that is rare.
+const TURNS: usize = 4096;
+
+pub struct Turns {
+    turns: Vec<Mutex<()>>,
+    busy: AtomicUsize,
+}
+
+pub struct Turn<'a> {
+    _guard: MutexGuard<'a, ()>,
+    busy: &'a AtomicUsize,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { turns: (0..TURNS).map(|_| Mutex::new(())).collect(), busy: AtomicUsize::new(0) }
+    }
+}
+
+impl Turns {
+    /// Waits for the job's turn.
+    pub async fn take(&self, job: &JobId) -> Turn<'_> {
+        let mut hasher = FxHasher::default();
+        job.hash(&mut hasher);
+        let guard = self.turns[hasher.finish() as usize % TURNS].lock().await;
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Turn { _guard: guard, busy: &self.busy }
+    }
+
+    /// How many decisions are under way.
+    pub fn busy(&self) -> usize {
+        self.busy.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
