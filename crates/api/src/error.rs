@@ -1,0 +1,144 @@
+//! What a caller is told when something is wrong: `{error, code, status}`, with a stable code.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use reveille_core::id::BadId;
+use reveille_core::request::BadRequest;
+use reveille_engine::{DriveError, KeyError, SubmitError};
+use reveille_store::StoreError;
+use serde_json::{Map, Value};
+
+/// Seconds after which a refused caller should try again.
+const RETRY_AFTER_SECONDS: u64 = 30;
+
+#[derive(Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    more: Map<String, Value>,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), more: Map::new() }
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    /// A field of the request, and what is wrong with it.
+    pub fn field(field: &str, problem: impl std::fmt::Display) -> Self {
+        Self::bad_request(format!("{field}: {problem}")).with("field", field)
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no such {what}"))
+    }
+
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut body = self.more;
+        body.insert("error".to_owned(), self.message.into());
+        body.insert("code".to_owned(), self.code.into());
+        body.insert("status".to_owned(), self.status.as_u16().into());
+        let mut response = (self.status, axum::Json(Value::Object(body))).into_response();
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::warn!(%error, "a request failed");
+        match error {
+            StoreError::Full => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store_full",
+                "the disk is full; nothing was stored",
+            ),
+            StoreError::Unavailable(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store_unavailable",
+                "the store is not available; nothing was stored",
+            ),
+            StoreError::Corrupt(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "store_corrupt",
+                "the store holds something unreadable",
+            ),
+        }
+    }
+}
+
+impl From<BadRequest> for ApiError {
+    fn from(bad: BadRequest) -> Self {
+        Self::field(bad.field, bad.problem)
+    }
+}
+
+impl From<BadId> for ApiError {
+    fn from(bad: BadId) -> Self {
+        Self::bad_request(bad.to_string())
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        let message = error.to_string();
+        match error {
+            SubmitError::Bad(bad) => bad.into(),
+            SubmitError::UnknownTopic(_) => {
+                Self::new(StatusCode::BAD_REQUEST, "unknown_topic", format!("topic: {message}"))
+                    .with("field", "topic")
+            }
+            SubmitError::TooMany(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "BACKPRESSURE", message),
+            SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
+            SubmitError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<DriveError> for ApiError {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Unknown => Self::not_found("job"),
+            DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
+            DriveError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::TooMany => Self::new(StatusCode::CONFLICT, "too_many_keys", error.to_string()),
+            KeyError::Store(error) => error.into(),
+        }
+    }
+}
+
+pub async fn no_such_path() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "no_such_path",
+        "there is nothing here; /api/v1/openapi.json lists what there is",
+    )
+}
+
+pub async fn no_such_method() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take that method")
+}

@@ -1,0 +1,173 @@
+//! Jobs: ask for one, look at them, change your mind, and ask why.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::body::Body;
+use crate::types::job::{
+    Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, SubmitReply, SubmitRequest, WaitQuery,
+};
+use crate::types::text::{cursor, duration, limit};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use reveille_core::id::{JobId, TenantId, Topic};
+use reveille_core::job::{self, Job};
+use reveille_core::time::Millis;
+use reveille_engine::{Engine, Submission, Submitted, Submitter};
+use reveille_store::{BlobKey, JobQuery, Scope};
+use std::sync::Arc;
+
+/// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
+const INLINE_LEN_MAX: usize = 256 * 1024;
+
+#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, responses(
+    (status = 200, body = SubmitReply), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
+    (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
+    (status = 429, description = "Throttled, or too many live jobs"), (status = 503, description = "The store cannot take it; nothing was stored")))]
+pub async fn submit(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(body): Body<SubmitRequest>,
+) -> Result<Response, ApiError> {
+    auth.needs(Scope::Write)?;
+    let (request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
+    let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
+    match engine.submit(submission).await? {
+        Submitted::New(job) | Submitted::Existing(job) => answer(&job),
+        Submitted::Throttled(verdict) => {
+            Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
+                .with("rule_id", verdict.rule_id))
+        }
+    }
+}
+
+fn answer(job: &Job) -> Result<Response, ApiError> {
+    if job.state() == job::State::Denied {
+        let reason = job.ending().map_or("", |ending| ending.words.as_str());
+        let denied = ApiError::new(StatusCode::FORBIDDEN, "safety_denied", reason);
+        return Err(denied.with("job_id", job.id().as_str()).with("trace_id", job.request.trace_id.as_str()));
+    }
+    Ok(Json(SubmitReply::of(job)).into_response())
+}
+
+#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobPage)))]
+pub async fn list(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<JobPage>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let page = engine.store().jobs(&understood(query, &auth)?).await?;
+    Ok(Json(JobPage {
+        items: page.items.iter().map(|job| JobRecord::of(job)).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
+}
+
+fn understood(query: ListQuery, auth: &Auth) -> Result<JobQuery, ApiError> {
+    let tenant = match query.tenant.as_deref() {
+        Some(name) => Some(TenantId::parse(name)?),
+        None if auth.is_operator() => None,
+        None => Some(auth.tenant.clone()),
+    };
+    if tenant.as_ref().is_some_and(|tenant| !auth.sees(tenant)) {
+        return Err(ApiError::forbidden("tenant: it is not this key's tenant"));
+    }
+    let micros = |value: Option<i64>| value.map(|micros| Millis(micros / 1000));
+    Ok(JobQuery {
+        tenant,
+        state: match query.state.as_deref() {
+            None => None,
+            Some(word) => Some(
+                job::State::parse(word)
+                    .ok_or_else(|| ApiError::field("state", format!("{word:?} is not a state")))?,
+            ),
+        },
+        topic: query.topic.as_deref().map(Topic::parse).transpose()?,
+        team: query.team,
+        trace_id: query.trace_id,
+        updated_after: micros(query.updated_after),
+        updated_before: micros(query.updated_before),
+        cursor: cursor(query.cursor.as_deref())?,
+        limit: limit(query.limit.as_deref())?,
+    })
+}
+
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path), WaitQuery), responses((status = 200, body = JobDetail), (status = 404, description = "No such job")))]
+pub async fn get(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    Query(query): Query<WaitQuery>,
+) -> Result<Json<JobDetail>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let mut job = visible(&engine, &auth, &id).await?;
+    if let Some(patience) = duration("wait", query.wait.as_deref())?
+        && !job.state().is_terminal()
+    {
+        job = engine.wait_for_end(job.id(), patience).await?.ok_or_else(|| ApiError::not_found("job"))?;
+    }
+    let context = inline(&engine, &job.request.context_ptr).await?;
+    let result = match job.ending() {
+        Some(ending) if ending.state == job::State::Succeeded => inline(&engine, &ending.result_ptr).await?,
+        _ => None,
+    };
+    Ok(Json(JobDetail::of(&job, context, result)))
+}
+
+/// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.
+async fn inline(
+    engine: &Engine,
+    pointer: &str,
+) -> Result<Option<Box<serde_json::value::RawValue>>, ApiError> {
+    let Ok(key) = BlobKey::from_pointer(pointer) else { return Ok(None) };
+    let Some(bytes) = engine.store().blob(&key).await?.filter(|bytes| bytes.len() <= INLINE_LEN_MAX) else {
+        return Ok(None);
+    };
+    let Ok(text) = String::from_utf8(bytes.to_vec()) else { return Ok(None) };
+    let raw = serde_json::value::RawValue::from_string(text.clone())
+        .or_else(|_| serde_json::value::to_raw_value(&text));
+    Ok(raw.ok())
+}
+
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Cancelled), (status = 404, description = "No such job")))]
+pub async fn cancel(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<Json<Cancelled>, ApiError> {
+    auth.needs(Scope::Write)?;
+    let job = visible(&engine, &auth, &id).await?;
+    match engine.cancel(job.id(), auth.name(), "").await {
+        Ok(job) => {
+            Ok(Json(Cancelled { id: job.id().to_string(), state: job.state().to_string(), reason: None }))
+        }
+        Err(error) if Engine::has_ended(&error) => {
+            let job = visible(&engine, &auth, &id).await?;
+            let reason = Some("the job has already ended".to_owned());
+            Ok(Json(Cancelled { id: job.id().to_string(), state: job.state().to_string(), reason }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/explain", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Explained), (status = 404, description = "No such job")))]
+pub async fn explain(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<Json<Explained>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let job = visible(&engine, &auth, &id).await?;
+    Ok(Json(Explained::of(&job, engine.explain(&job))))
+}
+
+/// The job, if there is one that this caller may see. Another tenant's job does not exist for it.
+async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<Arc<Job>, ApiError> {
+    let found = match JobId::parse(id) {
+        Ok(id) => engine.job(&id).await?,
+        Err(_) => None,
+    };
+    found.filter(|job| auth.sees(&job.request.tenant)).ok_or_else(|| ApiError::not_found("job"))
+}

@@ -1,0 +1,43 @@
+//! Keys: made, listed, revoked. A secret is shown once.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::body::Body;
+use crate::types::key::{CreateKey, CreatedKey, Key, KeyList};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use reveille_core::id::KeyId;
+use reveille_engine::Engine;
+use reveille_store::Scope;
+
+#[utoipa::path(post, path = "/api/v1/auth/keys", tag = "keys", request_body = CreateKey, responses((status = 201, body = CreatedKey)))]
+pub async fn create(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(body): Body<CreateKey>,
+) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
+    auth.needs(Scope::Admin)?;
+    let (key, secret) = engine.create_key(body.understood(&auth.tenant)?).await?;
+    Ok((StatusCode::CREATED, Json(CreatedKey { key: Key::of(&key), secret })))
+}
+
+#[utoipa::path(get, path = "/api/v1/auth/keys", tag = "keys", responses((status = 200, body = KeyList)))]
+pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<KeyList>, ApiError> {
+    auth.needs(Scope::Admin)?;
+    Ok(Json(KeyList { items: engine.list_keys().await?.iter().map(Key::of).collect() }))
+}
+
+#[utoipa::path(delete, path = "/api/v1/auth/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 204), (status = 404, description = "No such key")))]
+pub async fn revoke(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    auth.needs(Scope::Admin)?;
+    let found = match KeyId::parse(&id) {
+        Ok(id) => engine.revoke_key(&id).await?,
+        Err(_) => false,
+    };
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("key")) }
+}

@@ -1,0 +1,53 @@
+//! The HTTP surface. A handler is: extract, authorise, call the engine, answer. Nothing decides here.
+//!
+//! Paths, bodies and the error envelope are the reference's (`/api/v1/…`, `X-API-Key`), so that
+//! scripts written for it work.
+
+mod auth;
+mod body;
+mod error;
+mod health;
+mod jobs;
+mod keys;
+mod openapi;
+mod pools;
+mod types;
+mod workers;
+
+pub use error::ApiError;
+pub use openapi::document as openapi_document;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn;
+use axum::routing::{delete, get, post};
+use reveille_engine::Engine;
+
+/// The largest body that is read.
+pub const BODY_LEN_MAX: usize = 2 * 1024 * 1024;
+
+/// Every route.
+pub fn router(engine: Engine) -> Router {
+    let api = Router::new()
+        .route("/jobs", post(jobs::submit).get(jobs::list))
+        .route("/jobs/{id}", get(jobs::get))
+        .route("/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/jobs/{id}/explain", get(jobs::explain))
+        .route("/workers", get(workers::list))
+        .route("/workers/{id}", get(workers::get))
+        .route("/pools", get(pools::list))
+        .route("/auth/keys", post(keys::create).get(keys::list))
+        .route("/auth/keys/{id}", delete(keys::revoke))
+        .route("/openapi.json", get(openapi::serve));
+    Router::new()
+        .nest("/api/v1", api)
+        .route("/healthz", get(health::alive))
+        .route("/livez", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(error::no_such_path)
+        .method_not_allowed_fallback(error::no_such_method)
+        .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
+        .layer(from_fn(body::refuse_long_bodies))
+        .with_state(engine)
+}

@@ -1,0 +1,58 @@
+//! The description of all this, made from the handlers and types themselves.
+
+use crate::{health, jobs, keys, pools, workers};
+use axum::http::header;
+use axum::response::IntoResponse;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Reveille", description = "Keeps a fleet of AI-agent workers awake, known and at work."),
+    paths(
+        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, workers::list, workers::get, pools::list,
+        keys::create, keys::list, keys::revoke, health::alive, health::ready, health::metrics
+    ),
+    modifiers(&Keyed),
+    security(("key" = []))
+)]
+struct Api;
+
+struct Keyed;
+
+impl utoipa::Modify for Keyed {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme(
+            "key",
+            SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key"))),
+        );
+    }
+}
+
+/// The document as it is served and checked in (`docs/openapi.json`).
+pub fn document() -> String {
+    Api::openapi().to_pretty_json().unwrap_or_default() + "\n"
+}
+
+pub async fn serve() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], document())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checked_in_description_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        if std::env::var_os("REVEILLE_BLESS").is_some() {
+            std::fs::write(path, document()).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            checked_in == document(),
+            "docs/openapi.json is out of date; run the tests with REVEILLE_BLESS=1"
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! A job as it is asked for over HTTP, with the limits of the reference's gateway.
+
+use crate::ApiError;
+use bytes::Bytes;
+use reveille_core::id::{JobId, TenantId, Topic};
+use reveille_core::job::{Job, State};
+use reveille_core::request::{
+    Actor, Budget, Hints, LABEL_KEY_LEN_MAX, LABEL_VALUE_LEN_MAX, Needs, Place, Priority, Request,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+const PROMPT_CHARS_MAX: usize = 50_000;
+const LABELS_MAX: usize = 50;
+const TAGS_MAX: usize = 50;
+const WORD_LEN_MAX: usize = 256;
+const TOPIC_DEFAULT: &str = "job.default";
+
+/// `prompt` or `context` must be there; the worker gets the context, with the prompt in it.
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(default)]
+pub struct SubmitRequest {
+    /// At most 50,000 characters.
+    pub prompt: Option<String>,
+    /// Any JSON: the worker's input.
+    #[schema(value_type = Option<Object>)]
+    pub context: Option<Box<RawValue>>,
+    /// `job.…`; `job.default` unless told.
+    pub topic: Option<String>,
+    /// batch, interactive or critical.
+    pub priority: Option<String>,
+    pub adapter_id: Option<String>,
+    pub memory_id: Option<String>,
+    pub context_mode: Option<String>,
+    /// If given, it must be the key's own tenant.
+    pub tenant_id: Option<String>,
+    pub org_id: Option<String>,
+    pub team_id: Option<String>,
+    pub project_id: Option<String>,
+    pub principal_id: Option<String>,
+    pub actor_id: Option<String>,
+    /// human or service.
+    pub actor_type: Option<String>,
+    /// The same key returns the same job, within a tenant.
+    pub idempotency_key: Option<String>,
+    pub pack_id: Option<String>,
+    pub capability: Option<String>,
+    pub risk_tags: Vec<String>,
+    pub requires: Vec<String>,
+    pub labels: BTreeMap<String, String>,
+    pub tags: Vec<String>,
+    pub max_input_tokens: Option<i64>,
+    pub max_output_tokens: Option<i64>,
+    pub max_total_tokens: Option<i64>,
+    /// Milliseconds until the job must be over.
+    pub deadline_ms: Option<i64>,
+    pub allow_summarization: bool,
+    pub allow_retrieval: bool,
+}
+
+impl SubmitRequest {
+    /// The request and its context blob, or the field that is wrong.
+    pub fn into_request(
+        self,
+        id: JobId,
+        tenant: &TenantId,
+        caller: &str,
+    ) -> Result<(Request, Bytes), ApiError> {
+        self.check(tenant)?;
+        let context = self.context_blob()?;
+        let word = |value: Option<String>| value.unwrap_or_default();
+        let request = Request {
+            tenant: tenant.clone(),
+            topic: Topic::parse(self.topic.as_deref().unwrap_or(TOPIC_DEFAULT))?,
+            priority: match self.priority.as_deref() {
+                None | Some("") => Priority::default(),
+                Some(word) => Priority::parse(word).ok_or_else(|| {
+                    ApiError::field("priority", format!("{word:?} is none of batch, interactive, critical"))
+                })?,
+            },
+            trace_id: id.to_string(),
+            context_ptr: format!("redis://ctx:{id}"),
+            labels: self.labels.into_iter().filter(|(key, _)| !key.starts_with('_')).collect(),
+            env: BTreeMap::new(),
+            actor: Actor {
+                principal_id: self
+                    .principal_id
+                    .filter(|id| !id.is_empty())
+                    .unwrap_or_else(|| caller.to_owned()),
+                actor_id: word(self.actor_id),
+                actor_type: word(self.actor_type),
+                team: word(self.team_id),
+            },
+            needs: Needs {
+                capability: word(self.capability),
+                risk_tags: self.risk_tags,
+                requires: self.requires,
+                pack_id: word(self.pack_id),
+            },
+            budget: Budget {
+                max_input_tokens: self.max_input_tokens.unwrap_or(8_000),
+                max_output_tokens: self.max_output_tokens.unwrap_or(1_024),
+                max_total_tokens: self.max_total_tokens.unwrap_or_default(),
+                deadline_ms: self.deadline_ms.unwrap_or_default(),
+            },
+            hints: Hints {
+                max_input_tokens: i32::try_from(self.max_input_tokens.unwrap_or_default())
+                    .unwrap_or(i32::MAX),
+                allow_summarization: self.allow_summarization,
+                allow_retrieval: self.allow_retrieval,
+                tags: self.tags,
+            },
+            place: Place {
+                adapter_id: word(self.adapter_id),
+                memory_id: word(self.memory_id),
+                ..Place::default()
+            },
+            idempotency_key: self.idempotency_key.filter(|key| !key.is_empty()),
+            compensation: Bytes::new(),
+            id,
+        };
+        Ok((request, context))
+    }
+
+    fn check(&self, tenant: &TenantId) -> Result<(), ApiError> {
+        for (field, named) in [("tenant_id", &self.tenant_id), ("org_id", &self.org_id)] {
+            if named.as_deref().is_some_and(|named| !named.is_empty() && named != tenant.as_str()) {
+                return Err(ApiError::field(field, "the tenant comes from the key; this is another one"));
+            }
+        }
+        if self.prompt.as_ref().is_some_and(|prompt| prompt.chars().count() > PROMPT_CHARS_MAX) {
+            return Err(ApiError::field("prompt", format!("has more than {PROMPT_CHARS_MAX} characters")));
+        }
+        let topic = self.topic.as_deref().unwrap_or(TOPIC_DEFAULT);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let rest = topic
+            .strip_prefix("job.")
+            .filter(|rest| rest.split('.').all(|token| !token.is_empty()) && rest.chars().all(plain));
+        if rest.is_none() || topic.len() > WORD_LEN_MAX {
+            return Err(ApiError::field(
+                "topic",
+                format!(
+                    "must be job. and then letters, digits, dots, dashes or underscores, at most {WORD_LEN_MAX} bytes"
+                ),
+            ));
+        }
+        if self.actor_type.as_deref().is_some_and(|kind| !matches!(kind, "" | "human" | "service")) {
+            return Err(ApiError::field("actor_type", "is neither human nor service"));
+        }
+        let words = [
+            ("adapter_id", &self.adapter_id),
+            ("memory_id", &self.memory_id),
+            ("principal_id", &self.principal_id),
+            ("actor_id", &self.actor_id),
+            ("idempotency_key", &self.idempotency_key),
+            ("pack_id", &self.pack_id),
+            ("capability", &self.capability),
+            ("team_id", &self.team_id),
+            ("project_id", &self.project_id),
+        ];
+        for (field, value) in words {
+            if value.as_ref().is_some_and(|value| value.len() > WORD_LEN_MAX) {
+                return Err(ApiError::field(field, format!("is longer than {WORD_LEN_MAX} bytes")));
+            }
+        }
+        for (field, list) in
+            [("tags", &self.tags), ("risk_tags", &self.risk_tags), ("requires", &self.requires)]
+        {
+            if list.len() > TAGS_MAX {
+                return Err(ApiError::field(
+                    field,
+                    format!("has {} entries; at most {TAGS_MAX} are allowed", list.len()),
+                ));
+            }
+            if list.iter().any(|item| item.len() > WORD_LEN_MAX) {
+                return Err(ApiError::field(field, format!("has an entry longer than {WORD_LEN_MAX} bytes")));
+            }
+        }
+        self.check_labels()
+    }
+
+    fn check_labels(&self) -> Result<(), ApiError> {
+        if self.labels.len() > LABELS_MAX {
+            return Err(ApiError::field(
+                "labels",
+                format!("has {} entries; at most {LABELS_MAX} are allowed", self.labels.len()),
+            ));
+        }
+        for (key, value) in &self.labels {
+            if key.is_empty() || key.len() > LABEL_KEY_LEN_MAX {
+                return Err(ApiError::field(
+                    "labels",
+                    format!("a key must have 1 to {LABEL_KEY_LEN_MAX} bytes"),
+                ));
+            }
+            if value.len() > LABEL_VALUE_LEN_MAX {
+                return Err(ApiError::field(
+                    "labels",
+                    format!("the value of {key:?} is longer than {LABEL_VALUE_LEN_MAX} bytes"),
+                ));
+            }
+            if key.starts_with("_governance.") || key.starts_with("_ma.") {
+                return Err(ApiError::field("labels", format!("{key:?} is reserved")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the worker reads: the context byte for byte, with the prompt added where there is one.
+    fn context_blob(&self) -> Result<Bytes, ApiError> {
+        let context = self.context.as_deref().filter(|context| context.get() != "null");
+        let blob = match (context, &self.prompt) {
+            (None, None) => return Err(ApiError::field("prompt", "neither a prompt nor a context is given")),
+            (Some(context), None) => Ok(context.get().to_owned()),
+            (None, Some(prompt)) => serde_json::to_string(&json!({ "prompt": prompt })),
+            (Some(context), Some(prompt)) => with_prompt(context, prompt),
+        };
+        blob.map(Bytes::from).map_err(|error| ApiError::field("context", error))
+    }
+}
+
+/// An object gets the prompt as one more field, unless it has one; anything else is put beside it.
+fn with_prompt(context: &RawValue, prompt: &str) -> serde_json::Result<String> {
+    let prompt = serde_json::value::to_raw_value(prompt)?;
+    let fields: BTreeMap<String, &RawValue> =
+        match serde_json::from_str::<BTreeMap<String, &RawValue>>(context.get()) {
+            Ok(mut fields) => {
+                fields.entry("prompt".to_owned()).or_insert(&prompt);
+                fields
+            }
+            Err(_) => BTreeMap::from([("prompt".to_owned(), &*prompt), ("context".to_owned(), context)]),
+        };
+    serde_json::to_string(&fields)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SubmitReply {
+    pub job_id: String,
+    pub trace_id: String,
+    /// `approval_required` when a person must decide first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl SubmitReply {
+    pub fn of(job: &Job) -> Self {
+        let waits = job.state() == State::ApprovalRequired;
+        Self {
+            job_id: job.id().to_string(),
+            trace_id: job.request.trace_id.clone(),
+            status: waits.then_some("approval_required"),
+            reason: job.judgement().filter(|_| waits).map(|judgement| judgement.verdict.reason.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &serde_json::Value) -> Result<(Request, Bytes), ApiError> {
+        let request: SubmitRequest = serde_json::from_str(&body.to_string()).unwrap();
+        request.into_request(JobId::known("0-1"), &TenantId::known("acme"), "ann")
+    }
+
+    #[test]
+    fn the_worker_reads_the_context_with_the_prompt_in_it() {
+        let exact: SubmitRequest =
+            serde_json::from_str(r#"{"context": {"n": 12345678901234567890123, "a":  [] }}"#).unwrap();
+        let (_, blob) = exact.into_request(JobId::known("0-1"), &TenantId::known("acme"), "ann").unwrap();
+        assert_eq!(&blob[..], br#"{"n": 12345678901234567890123, "a":  [] }"#, "byte for byte");
+        let context = |body| String::from_utf8(read(&body).unwrap().1.to_vec()).unwrap();
+        assert_eq!(context(json!({"context": {"x": 1}})), r#"{"x":1}"#);
+        assert_eq!(context(json!({"prompt": "hi"})), r#"{"prompt":"hi"}"#);
+        assert_eq!(context(json!({"prompt": "hi", "context": {"x": 1}})), r#"{"prompt":"hi","x":1}"#);
+        assert_eq!(context(json!({"prompt": "hi", "context": {"prompt": "own"}})), r#"{"prompt":"own"}"#);
+        assert_eq!(context(json!({"prompt": "hi", "context": [1]})), r#"{"context":[1],"prompt":"hi"}"#);
+    }
+
+    #[test]
+    fn every_limit_names_its_field() {
+        let many =
+            |count: usize| (0..count).map(|n| (n.to_string(), String::new())).collect::<BTreeMap<_, _>>();
+        for (body, field) in [
+            (json!({}), "prompt"),
+            (json!({"prompt": "x".repeat(50_001)}), "prompt"),
+            (json!({"prompt": "x", "topic": "echo"}), "topic"),
+            (json!({"prompt": "x", "topic": "job."}), "topic"),
+            (json!({"prompt": "x", "topic": "job.a b"}), "topic"),
+            (json!({"prompt": "x", "topic": format!("job.{}", "x".repeat(300))}), "topic"),
+            (json!({"prompt": "x", "priority": "soon"}), "priority"),
+            (json!({"prompt": "x", "tenant_id": "zeta"}), "tenant_id"),
+            (json!({"prompt": "x", "actor_type": "robot"}), "actor_type"),
+            (json!({"prompt": "x", "labels": many(51)}), "labels"),
+            (json!({"prompt": "x", "labels": {"k": "v".repeat(4097)}}), "labels"),
+            (json!({"prompt": "x", "labels": {"_governance.x": ""}}), "labels"),
+            (json!({"prompt": "x", "tags": vec!["t"; 51]}), "tags"),
+            (json!({"prompt": "x", "idempotency_key": "k".repeat(257)}), "idempotency_key"),
+        ] {
+            let error = format!("{:?}", read(&body).err());
+            assert!(error.contains(&format!("{field}:")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn labels_that_start_with_an_underscore_are_dropped() {
+        let (request, _) = read(&json!({"prompt": "x", "labels": {"_own": "1", "colour": "red"}})).unwrap();
+        assert_eq!(request.labels.into_keys().collect::<Vec<_>>(), ["colour"]);
+        assert_eq!(request.tenant.as_str(), "acme");
+    }
+}

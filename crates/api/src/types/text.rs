@@ -1,0 +1,84 @@
+//! Small things written as text in a query.
+
+use crate::ApiError;
+use reveille_core::time::Millis;
+use reveille_store::PAGE_LEN_MAX;
+use std::time::Duration;
+
+const PAGE_LEN: usize = 50;
+const WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// `?limit=`: 50 unless told, clamped to 500.
+pub fn limit(text: Option<&str>) -> Result<usize, ApiError> {
+    let Some(text) = text else { return Ok(PAGE_LEN) };
+    let limit: usize =
+        text.parse().map_err(|_| ApiError::field("limit", format!("{text:?} is not a number")))?;
+    Ok(limit.clamp(1, PAGE_LEN_MAX))
+}
+
+/// `?cursor=`: whatever the page before said.
+pub fn cursor(text: Option<&str>) -> Result<Option<u64>, ApiError> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| ApiError::field("cursor", "use the next_cursor of the page before"))
+}
+
+/// `30s`, `500ms`, `2m` or plain seconds; at most five minutes.
+pub fn duration(field: &str, text: Option<&str>) -> Result<Option<Duration>, ApiError> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" | "" => 1_000,
+        "m" => 60_000,
+        _ => 0,
+    };
+    match number.parse::<u64>() {
+        Ok(number) if unit_ms > 0 => {
+            Ok(Some(Duration::from_millis(number.saturating_mul(unit_ms)).min(WAIT_MAX)))
+        }
+        _ => Err(ApiError::field(field, format!("{text:?} is not a duration such as 30s or 500ms"))),
+    }
+}
+
+/// RFC 3339, as people read it.
+pub fn rfc3339(at: Millis) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.to_string())
+}
+
+pub fn parse_rfc3339(field: &str, text: &str) -> Result<Millis, ApiError> {
+    let at: jiff::Timestamp = text.parse().map_err(|_| {
+        ApiError::field(field, format!("{text:?} is not a time such as 2026-11-15T12:00:00Z"))
+    })?;
+    Ok(Millis(at.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_bounded() {
+        for (text, ms) in [("30s", 30_000), ("500ms", 500), ("2m", 120_000), ("7", 7_000), ("9999m", 300_000)]
+        {
+            assert_eq!(duration("wait", Some(text)).unwrap().unwrap().as_millis(), ms);
+        }
+        for text in ["s", "-1s", "1h", "1.5s", "x"] {
+            assert!(duration("wait", Some(text)).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_clamped_and_nonsense_is_named() {
+        assert_eq!(limit(None).unwrap(), 50);
+        assert_eq!(limit(Some("100000")).unwrap(), 500);
+        assert_eq!(limit(Some("0")).unwrap(), 1);
+        assert!(limit(Some("many")).is_err() && cursor(Some("x")).is_err());
+    }
+
+    #[test]
+    fn times_are_written_as_people_read_them() {
+        assert_eq!(rfc3339(Millis(0)), "1970-01-01T00:00:00Z");
+        assert_eq!(parse_rfc3339("expiresAt", "1970-01-01T00:00:01Z").unwrap(), Millis(1000));
+    }
+}
