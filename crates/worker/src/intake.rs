@@ -1,0 +1,109 @@
+//! Jobs come in: by topic, shared with the other workers of that topic, and by the worker's own subject.
+//!
+//! A job that was read is accounted for. When too many are here or too many results wait, nothing more
+//! is read until there is room again; the subscription holds what arrives meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, Message, Subscriber};
+use futures_util::StreamExt;
+use futures_util::stream::SelectAll;
+use reveille_core::id::JobId;
+use reveille_wire::cap::JobRequest;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::{packet, subject};
+
+use crate::assignment::Assignment;
+use crate::attempt::{attempt, result_packet};
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::ledger::Arrival;
+use crate::station::Station;
+
+/// How long the last messages of the ended subscriptions are waited for.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+
+pub struct Intake {
+    station: Arc<Station>,
+    subscriptions: SelectAll<Subscriber>,
+}
+
+impl Intake {
+    pub async fn open(station: Arc<Station>, nats: &Client) -> Result<Self, Error> {
+        let mut subscriptions = SelectAll::new();
+        for topic in station.handlers.keys() {
+            subscriptions.push(nats.queue_subscribe(topic.clone(), topic.clone()).await?);
+        }
+        subscriptions.push(nats.subscribe(subject::worker_jobs(station.voice.worker())).await?);
+        Ok(Self { station, subscriptions })
+    }
+
+    /// Takes jobs until the worker closes, and then those that were already on their way.
+    pub async fn run(mut self) {
+        let closing = self.station.phase.closing.clone();
+        while let Some(Some(message)) = closing.run_until_cancelled(self.subscriptions.next()).await {
+            self.take(message).await;
+        }
+        if tokio::time::timeout(DRAIN_MAX, self.drain()).await.is_err() {
+            tracing::warn!("the subscriptions did not end in time");
+        }
+    }
+
+    async fn drain(&mut self) {
+        for subscription in &mut self.subscriptions {
+            if let Err(error) = subscription.drain().await {
+                tracing::warn!(%error, "cannot end a subscription");
+            }
+        }
+        while let Some(message) = self.subscriptions.next().await {
+            self.take(message).await;
+        }
+    }
+
+    async fn take(&self, message: Message) {
+        match read(&message) {
+            Ok((id, trace_id, request)) => self.accept(id, trace_id, request).await,
+            Err(problem) => tracing::warn!(subject = %message.subject, problem, "packet dropped"),
+        }
+    }
+
+    async fn accept(&self, id: JobId, trace_id: String, request: JobRequest) {
+        let station = &self.station;
+        let Some(handler) = station.handlers.get(&request.topic).cloned() else {
+            return self.refuse(Assignment::new(id, trace_id, request)).await;
+        };
+        // Never closed, so this is a wait and not a refusal.
+        let place = Arc::clone(&station.places).acquire_owned().await;
+        match station.ledger.arrive(id, trace_id, request) {
+            Arrival::Run(assignment) => {
+                let station = Arc::clone(station);
+                self.station.jobs.spawn(async move {
+                    attempt(&station, &assignment, &handler).await;
+                    drop(place);
+                });
+            }
+            Arrival::Answer(packet) => station.results.send(packet, station.results.room().await),
+            Arrival::Ignore => {}
+        }
+    }
+
+    /// A job for a topic that nobody handles here is somebody else's; it must not wait for its lease.
+    async fn refuse(&self, assignment: Assignment) {
+        let topic = &assignment.request.topic;
+        tracing::warn!(job_id = %assignment.id, topic, "job for a topic without a handler");
+        let failure = Failure::retryable(format!("this worker has no handler for {topic}"));
+        let results = &self.station.results;
+        let packet = result_packet(&self.station.voice, &assignment, assignment.dispatch(), 0, Err(failure));
+        results.send(packet, results.room().await);
+    }
+}
+
+fn read(message: &Message) -> Result<(JobId, String, JobRequest), String> {
+    let packet = packet::decode(&message.payload).map_err(|problem| problem.to_string())?;
+    let Some(Payload::JobRequest(request)) = packet.payload else {
+        return Err("not a job request".to_owned());
+    };
+    let id = JobId::parse(&request.job_id).map_err(|problem| problem.to_string())?;
+    Ok((id, packet.trace_id, request))
+}
