@@ -1,0 +1,217 @@
+//! The command line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(name = "reveille", version, about = "Keeps a fleet of AI-agent workers awake, known and at work")]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run the server
+    Serve(Box<Serve>),
+    /// Submit, look at and cancel jobs
+    #[command(subcommand)]
+    Job(Job),
+    /// Look at workers
+    #[command(subcommand)]
+    Worker(Worker),
+    /// Look at pools
+    #[command(subcommand)]
+    Pool(Pool),
+    /// Make, list and revoke keys
+    #[command(subcommand)]
+    Key(Key),
+}
+
+#[derive(ClapArgs)]
+pub struct Serve {
+    /// HTTP address [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub http: Option<String>,
+    /// gRPC address; not served yet, so only `off` is accepted
+    #[arg(long, value_name = "ADDRESS")]
+    pub grpc: Option<String>,
+    /// Address of the NATS door, or `off` [default: 127.0.0.1:4222]
+    #[arg(long, value_name = "ADDRESS")]
+    pub nats_door: Option<String>,
+    /// Address of the RESP door, or `off` [default: 127.0.0.1:6379]
+    #[arg(long, value_name = "ADDRESS")]
+    pub resp_door: Option<String>,
+    /// Where data is kept [default: ./reveille-data]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Settings [default: ./reveille.toml if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// pools.yaml: which pools serve which topics
+    #[arg(long, value_name = "FILE")]
+    pub pools: Option<PathBuf>,
+    /// safety.yaml: which jobs may run
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// timeouts.yaml: how long jobs may take
+    #[arg(long, value_name = "FILE")]
+    pub timeouts: Option<PathBuf>,
+    /// Add built-in workers and a trickle of jobs, to have something to look at
+    #[arg(long)]
+    pub demo: bool,
+}
+
+/// Where the server is, and who asks.
+#[derive(ClapArgs, Clone)]
+pub struct Server {
+    /// The server
+    #[arg(long, env = "REVEILLE_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    pub url: String,
+    /// The key; without one, the operator key in the data folder is used
+    #[arg(long, env = "REVEILLE_KEY", hide_env_values = true, value_name = "KEY")]
+    pub key: Option<String>,
+    /// The data folder of a server on this machine
+    #[arg(long, env = "REVEILLE_DATA_FOLDER", default_value = "./reveille-data", value_name = "FOLDER")]
+    pub data: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Job {
+    /// Submit a job
+    Submit(Box<Submit>),
+    /// Show a job
+    Get {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// List jobs, newest first
+    List(List),
+    /// Follow a job until it ends
+    Watch {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Cancel a job
+    Cancel {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Say why a job is where it is
+    Explain {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+#[derive(ClapArgs)]
+pub struct Submit {
+    /// The input, as JSON; `-` reads it from standard input
+    #[arg(value_name = "JSON")]
+    pub context: Option<String>,
+    /// What kind of job: job.something
+    #[arg(long)]
+    pub topic: String,
+    /// A prompt, beside or instead of the input
+    #[arg(long)]
+    pub prompt: Option<String>,
+    /// batch, interactive or critical
+    #[arg(long)]
+    pub priority: Option<String>,
+    /// A label, as key=value; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub labels: Vec<String>,
+    /// A capability that the worker must have; may be repeated
+    #[arg(long = "requires", value_name = "CAPABILITY")]
+    pub requires: Vec<String>,
+    /// A risk tag for policy; may be repeated
+    #[arg(long = "risk-tag", value_name = "TAG")]
+    pub risk_tags: Vec<String>,
+    /// What the job does, for policy
+    #[arg(long)]
+    pub capability: Option<String>,
+    /// The same key gives the same job
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
+    /// Milliseconds until the job must be over
+    #[arg(long, value_name = "MS")]
+    pub deadline_ms: Option<i64>,
+    /// Wait for the end and print the result
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    pub timeout: u64,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(ClapArgs)]
+pub struct List {
+    #[arg(long)]
+    pub state: Option<String>,
+    #[arg(long)]
+    pub topic: Option<String>,
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 50)]
+    pub limit: usize,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Subcommand)]
+pub enum Worker {
+    /// List workers
+    List {
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Pool {
+    /// List pools
+    List {
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Key {
+    /// Make a key; its secret is shown once
+    Create {
+        name: String,
+        /// Of ingest, read, write, admin; may be repeated
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// Whose key it is
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Until when it is good, such as 2027-01-01T00:00:00Z
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// List keys
+    List {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Revoke a key
+    Revoke {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}

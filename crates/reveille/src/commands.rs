@@ -1,0 +1,6 @@
+//! One file a noun; each asks the server and prints what it said.
+
+pub mod job;
+pub mod key;
+pub mod pool;
+pub mod worker;

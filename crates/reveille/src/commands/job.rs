@@ -1,0 +1,248 @@
+//! `reveille job …`
+
+use crate::args::{Job, List, Server, Submit};
+use crate::client::Client;
+use crate::{exit, output};
+use anyhow::{Context, Result, bail};
+use reveille_engine::{Clock, SystemClock};
+use serde_json::{Map, Value, json};
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+pub fn run(command: Job) -> Result<ExitCode> {
+    match command {
+        Job::Submit(submit) => run_submit(&submit),
+        Job::Get { id, server } => get(&id, &server),
+        Job::List(list) => run_list(&list),
+        Job::Watch { id, server } => watch(&id, &server),
+        Job::Cancel { id, server } => cancel(&id, &server),
+        Job::Explain { id, server } => explain(&id, &server),
+    }
+}
+
+fn run_submit(submit: &Submit) -> Result<ExitCode> {
+    let client = Client::new(&submit.server)?;
+    let reply = client.post("/api/v1/jobs", &body(submit)?)?;
+    let id = output::text(&reply["job_id"]);
+    if !submit.wait {
+        if submit.server.json {
+            output::json(&reply);
+        } else {
+            output::line(&id);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(reason) = reply["reason"].as_str() {
+        eprintln!("job {id} waits for approval: {reason}");
+    }
+    let Some(job) = wait(&client, &id, Duration::from_secs(submit.timeout))? else {
+        eprintln!("job {id} has not ended after {} s; `reveille job explain {id}` says why", submit.timeout);
+        return Ok(ExitCode::from(exit::NOT_YET));
+    };
+    if submit.server.json {
+        output::json(&job);
+    } else if job["state"] == "SUCCEEDED" {
+        output::json(&job["result"]);
+    }
+    Ok(told_end(&job))
+}
+
+fn body(submit: &Submit) -> Result<Value> {
+    let context = match submit.context.as_deref() {
+        None => Value::Null,
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+            serde_json::from_str(&text).context("standard input is not JSON")?
+        }
+        Some(text) => serde_json::from_str(text).with_context(|| format!("{text:?} is not JSON"))?,
+    };
+    let mut labels = Map::new();
+    for label in &submit.labels {
+        let Some((key, value)) = label.split_once('=') else { bail!("--label {label:?} is not key=value") };
+        labels.insert(key.to_owned(), value.into());
+    }
+    Ok(json!({
+        "topic": submit.topic,
+        "context": context,
+        "prompt": submit.prompt,
+        "priority": submit.priority,
+        "labels": labels,
+        "requires": submit.requires,
+        "risk_tags": submit.risk_tags,
+        "capability": submit.capability,
+        "idempotency_key": submit.idempotency_key,
+        "deadline_ms": submit.deadline_ms,
+    }))
+}
+
+/// The ended job; nothing if it did not end in time.
+fn wait(client: &Client, id: &str, patience: Duration) -> Result<Option<Value>> {
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now()).min(Duration::from_secs(30));
+        let job =
+            client.get(&format!("/api/v1/jobs/{id}"), &[("wait", &format!("{}ms", left.as_millis()))])?;
+        if has_ended(&job) {
+            return Ok(Some(job));
+        }
+        if Instant::now() >= end {
+            return Ok(None);
+        }
+    }
+}
+
+fn has_ended(job: &Value) -> bool {
+    reveille_core::job::State::parse(&output::text(&job["state"]))
+        .is_none_or(reveille_core::job::State::is_terminal)
+}
+
+/// The exit code says how it ended; anything but success is also said in words.
+fn told_end(job: &Value) -> ExitCode {
+    if job["state"] == "SUCCEEDED" {
+        return ExitCode::SUCCESS;
+    }
+    let words = [&job["error_message"], &job["failure_reason"]]
+        .into_iter()
+        .map(output::text)
+        .find(|words| !words.is_empty());
+    eprintln!(
+        "job {} ended as {}: {}",
+        output::text(&job["id"]),
+        output::text(&job["state"]),
+        words.unwrap_or_default()
+    );
+    ExitCode::from(exit::JOB_FAILED)
+}
+
+fn get(id: &str, server: &Server) -> Result<ExitCode> {
+    let job = Client::new(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
+    if server.json {
+        output::json(&job);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for field in [
+        "id",
+        "state",
+        "topic",
+        "tenant",
+        "priority",
+        "worker_id",
+        "attempts",
+        "safety_decision",
+        "safety_rule_id",
+        "error_message",
+    ] {
+        let value = output::text(&job[field]);
+        if !value.is_empty() {
+            output::line(&format!("{field:16} {value}"));
+        }
+    }
+    for field in ["context", "result"] {
+        if !job[field].is_null() {
+            output::line(&format!("{field:16} {}", job[field]));
+        }
+    }
+    output::line("");
+    for entry in job["timeline"].as_array().into_iter().flatten() {
+        output::line(&timeline_line(entry, job["created_at"].as_i64().unwrap_or_default()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn timeline_line(entry: &Value, start: i64) -> String {
+    let after_ms = (entry["at"].as_i64().unwrap_or_default() - start) / 1000;
+    let (state, event) = (output::text(&entry["state"]), output::text(&entry["event"]));
+    let (worker, note) = (output::text(&entry["worker_id"]), output::text(&entry["note"]));
+    format!("{after_ms:>9} ms  {state:<18} {event:<16} {worker}  {note}").trim_end().to_owned()
+}
+
+fn run_list(list: &List) -> Result<ExitCode> {
+    let client = Client::new(&list.server)?;
+    let (limit, mut cursor) = (list.limit, String::new());
+    let mut jobs: Vec<Value> = Vec::new();
+    loop {
+        let page_len = (limit - jobs.len()).min(500).to_string();
+        let mut query = vec![("limit", page_len.as_str()), ("cursor", cursor.as_str())];
+        let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
+        query.extend(filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+        let page = client.get("/api/v1/jobs", &query)?;
+        jobs.extend(page["items"].as_array().into_iter().flatten().cloned());
+        match page["next_cursor"].as_str() {
+            Some(next) if jobs.len() < limit => next.clone_into(&mut cursor),
+            _ => break,
+        }
+    }
+    if list.server.json {
+        output::json(&json!({ "items": jobs }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = SystemClock::start().now().0;
+    let row = |job: &Value| {
+        let text = |field: &str| output::text(&job[field]);
+        vec![
+            text("id"),
+            text("state"),
+            text("topic"),
+            text("tenant"),
+            text("priority"),
+            text("worker_id"),
+            output::ago(&job["updated_at"], now),
+        ]
+    };
+    output::table(
+        &["JOB", "STATE", "TOPIC", "TENANT", "PRIORITY", "WORKER", "UPDATED"],
+        &jobs.iter().map(row).collect::<Vec<_>>(),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn watch(id: &str, server: &Server) -> Result<ExitCode> {
+    let client = Client::new(server)?;
+    let mut shown = 0;
+    loop {
+        let job = client.get(&format!("/api/v1/jobs/{id}"), &[("wait", "500ms")])?;
+        let entries = job["timeline"].as_array().cloned().unwrap_or_default();
+        for entry in entries.iter().skip(shown) {
+            if server.json {
+                output::json(entry);
+            } else {
+                output::line(&timeline_line(entry, job["created_at"].as_i64().unwrap_or_default()));
+            }
+        }
+        shown = entries.len();
+        if has_ended(&job) {
+            return Ok(told_end(&job));
+        }
+    }
+}
+
+fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
+    let reply = Client::new(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
+    if server.json {
+        output::json(&reply);
+    } else {
+        let reason = reply["reason"].as_str().map_or(String::new(), |reason| format!(" ({reason})"));
+        output::line(&format!("{} is {}{reason}", output::text(&reply["id"]), output::text(&reply["state"])));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(id: &str, server: &Server) -> Result<ExitCode> {
+    let reply = Client::new(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
+    if server.json {
+        output::json(&reply);
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&format!(
+        "{} since {}: {}",
+        output::text(&reply["state"]),
+        output::text(&reply["since"]),
+        output::text(&reply["explanation"])
+    ));
+    if let Some(unblock) = reply["unblock"].as_str() {
+        output::line(&format!("What helps: {unblock}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

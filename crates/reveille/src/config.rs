@@ -1,0 +1,252 @@
+//! Settings: `reveille.toml`, then `REVEILLE_SECTION_KEY`, then flags; each overrides the one before.
+//!
+//! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
+
+use crate::args::Serve;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Every setting, with its default.
+#[derive(Debug, Clone, PartialEq, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub http: Http,
+    pub doors: Doors,
+    pub data: Data,
+    pub files: Files,
+    pub jobs: Jobs,
+    pub log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub address: String,
+    /// Connections at the same time.
+    pub connections_max: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Doors {
+    /// An address, or `off`.
+    pub nats: String,
+    pub resp: String,
+    /// Whether clients must show a key. Unset: only when a door listens beyond this machine.
+    pub require_key: Option<bool>,
+    /// Whose jobs come in without a key.
+    pub tenant: String,
+    /// PEM files, both or neither. With them the doors speak TLS only.
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Data {
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Files {
+    pub pools: Option<PathBuf>,
+    pub policy: Option<PathBuf>,
+    pub timeouts: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Jobs {
+    /// Days that ended jobs are kept.
+    pub keep_days: u32,
+    /// Hours that contexts and results are kept.
+    pub blob_hours: u32,
+    /// Live jobs at which new ones are turned away.
+    pub live_max: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// What to log, such as `info` or `reveille_engine=debug`.
+    pub level: String,
+    /// One JSON object a line.
+    pub json: bool,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { address: "127.0.0.1:8080".to_owned(), connections_max: 10_000 }
+    }
+}
+
+impl Default for Doors {
+    fn default() -> Self {
+        let (nats, resp) = ("127.0.0.1:4222".to_owned(), "127.0.0.1:6379".to_owned());
+        let tenant = "default".to_owned();
+        Self { nats, resp, require_key: None, tenant, tls_cert: None, tls_key: None }
+    }
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self { folder: PathBuf::from("./reveille-data") }
+    }
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { keep_days: 7, blob_hours: 24, live_max: 1_000_000 }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info,async_nats=warn".to_owned(), json: false }
+    }
+}
+
+impl Config {
+    /// What holds for this start.
+    pub fn load(args: &Serve) -> Result<Self> {
+        let default = Path::new("reveille.toml");
+        let text = match &args.config {
+            Some(path) => read(path)?,
+            None if default.exists() => read(default)?,
+            None => String::new(),
+        };
+        let name = args.config.as_deref().unwrap_or(default).display().to_string();
+        let mut config = Self::parse(&text, &name, std::env::vars())?;
+        config.apply(args);
+        Ok(config)
+    }
+
+    fn parse(text: &str, name: &str, vars: impl Iterator<Item = (String, String)>) -> Result<Self> {
+        let mut table: toml::Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
+        for (variable, value) in vars {
+            let Some((section, key)) =
+                variable.strip_prefix("REVEILLE_").and_then(|rest| rest.split_once('_'))
+            else {
+                continue;
+            };
+            let section = section.to_lowercase();
+            if SECTIONS.contains(&section.as_str()) {
+                let section_table = table.entry(section).or_insert_with(|| toml::Table::new().into());
+                let toml::Value::Table(section_table) = section_table else {
+                    bail!("{name}: {variable} names a section that is not a table")
+                };
+                section_table.insert(key.to_lowercase(), typed(value));
+            }
+        }
+        let config = Self::deserialize(table)
+            .with_context(|| format!("{name}, with the REVEILLE_… variables over it"))?;
+        config.check().with_context(|| name.to_owned())?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        let positive = [
+            ("http.connections_max", self.http.connections_max),
+            ("jobs.keep_days", self.jobs.keep_days as usize),
+            ("jobs.blob_hours", self.jobs.blob_hours as usize),
+            ("jobs.live_max", self.jobs.live_max),
+        ];
+        for (key, value) in positive {
+            anyhow::ensure!(value > 0, "{key} = 0: it must be at least 1");
+        }
+        match (&self.doors.tls_cert, &self.doors.tls_key) {
+            (Some(_), None) => bail!("doors.tls_key is missing: doors.tls_cert needs it"),
+            (None, Some(_)) => bail!("doors.tls_cert is missing: doors.tls_key needs it"),
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, args: &Serve) {
+        let set = |slot: &mut String, flag: &Option<String>| {
+            if let Some(value) = flag {
+                slot.clone_from(value);
+            }
+        };
+        set(&mut self.http.address, &args.http);
+        set(&mut self.doors.nats, &args.nats_door);
+        set(&mut self.doors.resp, &args.resp_door);
+        if let Some(folder) = &args.data {
+            self.data.folder.clone_from(folder);
+        }
+        // The reference's variables name the same three files.
+        let from_env = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let files = &mut self.files;
+        files.pools =
+            args.pools.clone().or_else(|| files.pools.take()).or_else(|| from_env("POOL_CONFIG_PATH"));
+        files.policy =
+            args.policy.clone().or_else(|| files.policy.take()).or_else(|| from_env("SAFETY_POLICY_PATH"));
+        files.timeouts = args
+            .timeouts
+            .clone()
+            .or_else(|| files.timeouts.take())
+            .or_else(|| from_env("TIMEOUT_CONFIG_PATH"));
+    }
+}
+
+const SECTIONS: [&str; 6] = ["http", "doors", "data", "files", "jobs", "log"];
+
+/// A number or a truth value if it looks like one, else text.
+fn typed(value: String) -> toml::Value {
+    if let Ok(number) = value.parse::<i64>() {
+        return number.into();
+    }
+    match value.as_str() {
+        "true" => true.into(),
+        "false" => false.into(),
+        _ => value.into(),
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, vars: &[(&str, &str)]) -> Result<Config> {
+        let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::parse(text, "reveille.toml", vars)
+    }
+
+    #[test]
+    fn a_variable_overrides_the_file_and_others_are_left_alone() {
+        let config = parse(
+            "[http]\naddress = \"1.2.3.4:5\"\n[jobs]\nkeep_days = 3\n",
+            &[
+                ("REVEILLE_JOBS_KEEP_DAYS", "9"),
+                ("REVEILLE_DOORS_REQUIRE_KEY", "true"),
+                ("REVEILLE_OPERATOR_KEY", "x"),
+                ("HOME", "/"),
+            ],
+        )
+        .unwrap();
+        assert_eq!((config.http.address.as_str(), config.jobs.keep_days), ("1.2.3.4:5", 9));
+        assert_eq!(config.doors.require_key, Some(true));
+        assert_eq!(parse("", &[]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_named() {
+        for (text, vars, part) in [
+            ("[http]\nadress = \"x\"", &[][..], "adress"),
+            ("[jobs]\nkeep_days = \"soon\"", &[][..], "keep_days"),
+            ("", &[("REVEILLE_JOBS_KEEPDAYS", "1")][..], "keepdays"),
+            ("nonsense", &[][..], "reveille.toml"),
+            ("[http]\nconnections_max = 0", &[][..], "http.connections_max"),
+            ("[doors]\ntls_cert = \"c.pem\"", &[][..], "doors.tls_key is missing"),
+            ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),
+        ] {
+            let error = format!("{:#}", parse(text, vars).unwrap_err());
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

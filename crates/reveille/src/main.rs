@@ -1,0 +1,46 @@
+//! Reveille keeps a fleet of AI-agent workers awake, known and at work.
+//!
+//! This is only the binary: it parses, builds, runs and drains. Everything it does is in the crates.
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod demo;
+mod output;
+mod serve;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Many small allocations on two threads: measurably better here than the system's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        Command::Serve(serve) => serve::run(&serve),
+        Command::Job(job) => commands::job::run(job),
+        Command::Worker(worker) => commands::worker::run(worker),
+        Command::Pool(pool) => commands::pool::run(pool),
+        Command::Key(key) => commands::key::run(key),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}
+
+/// What a script can tell from the exit code; 2 is clap's for a wrong command line.
+pub mod exit {
+    pub const FAILED: u8 = 1;
+    /// The job ended, and not in success.
+    pub const JOB_FAILED: u8 = 3;
+    /// The job has not ended in the time given.
+    pub const NOT_YET: u8 = 4;
+}

@@ -1,0 +1,223 @@
+//! `reveille serve`: bind, open, start, say where, run until told to stop, drain.
+
+mod gate;
+mod http;
+mod operator;
+mod reload;
+
+use crate::args::Serve;
+use crate::config::{Config, Doors, Log};
+use crate::demo;
+use anyhow::{Context, Result, bail};
+pub use operator::KEY_FILE;
+
+use gate::KeyGate;
+use reveille_bus::LocalBus;
+use reveille_core::id::TenantId;
+use reveille_doors::tls::Tls;
+use reveille_doors::{nats, resp};
+use reveille_engine::{Clock, Engine, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_store::SqliteStore;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How long a drain may take before what is left is cut off. It is all in the store.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn run(args: &Serve) -> Result<ExitCode> {
+    if args.grpc.as_deref().is_some_and(|grpc| grpc != "off") {
+        bail!("--grpc: gRPC is not served yet; leave the flag out or say --grpc off");
+    }
+    let config = Config::load(args)?;
+    start_logging(&config.log)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(serve(config, args.demo))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config, with_demo: bool) -> Result<()> {
+    let tls = load_tls(&config.doors)?;
+    if with_demo && tls.is_some() {
+        bail!("--demo needs doors without TLS; leave out doors.tls_cert and doors.tls_key");
+    }
+    // Ports first: a server that cannot be reached must not touch the data.
+    let web = bind(&config.http.address, "HTTP", "--http").await?;
+    let nats_door = bind_door(&config.doors.nats, "the NATS door", "--nats-door").await?;
+    let resp_door = bind_door(&config.doors.resp, "the RESP door", "--resp-door").await?;
+
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let store = open_store(&config, clock.clone()).await?;
+    let bus = LocalBus::default();
+    let files = RuleFiles {
+        pools: config.files.pools.clone(),
+        policy: config.files.policy.clone(),
+        timeouts: config.files.timeouts.clone(),
+    };
+    let engine = Engine::start(Parts {
+        store: store.clone(),
+        bus: Arc::new(bus.clone()),
+        clock: clock.clone(),
+        dice: Arc::new(SystemDice),
+        rules: files.load()?,
+        settings: settings(&config)?,
+    })
+    .await
+    .context("starting the engine")?;
+    if files.policy.is_none() {
+        tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
+    }
+    operator::ensure_key(&engine, &config.data.folder).await?;
+
+    let (stop, stopped) = watch::channel(false);
+    let address = web.local_addr()?;
+    let served = tokio::spawn(http::serve(
+        web,
+        reveille_api::router(engine.clone()),
+        config.http.connections_max,
+        stopped.clone(),
+    ));
+    let gate = Arc::new(KeyGate {
+        engine: engine.clone(),
+        open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
+    });
+    warn_about_clear_text(tls.as_ref(), nats_door.as_ref(), resp_door.as_ref())?;
+    eprintln!("listening on http://{address}");
+    let mut connect = demo::Addresses::default();
+    if let Some(door) = nats_door {
+        let scheme = if tls.is_some() { "tls" } else { "nats" };
+        connect.nats = format!("{scheme}://{}", door.local_addr()?);
+        eprintln!("nats door on {}", connect.nats);
+        let limits = nats::NatsLimits::default();
+        tokio::spawn(nats::serve(door, tls.clone(), bus, gate.clone(), limits, stopped.clone()));
+    }
+    if let Some(door) = resp_door {
+        let scheme = if tls.is_some() { "rediss" } else { "redis" };
+        connect.resp = format!("{scheme}://{}", door.local_addr()?);
+        eprintln!("resp door on {}", connect.resp);
+        let limits =
+            resp::RespLimits { blob_ttl_ms: engine.settings().blob_ttl_ms, ..resp::RespLimits::default() };
+        let now = clock.clone();
+        let now = Arc::new(move || now.now());
+        tokio::spawn(resp::serve(door, tls, store, gate, now, limits, stopped.clone()));
+    }
+    tokio::spawn(reload::watch(engine.clone(), files));
+    if with_demo {
+        demo::start(engine.clone(), &connect)?;
+    }
+
+    told_to_stop().await?;
+    eprintln!("stopping: no new work; finishing what was begun");
+    // Workers may still report while the engine settles what it has.
+    engine.drain(DRAIN_PATIENCE).await;
+    let _ = stop.send(true);
+    let _ = tokio::time::timeout(DRAIN_PATIENCE, served).await;
+    Ok(())
+}
+
+async fn open_store(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>> {
+    let folder = config.data.folder.clone();
+    let open = move || -> Result<SqliteStore> {
+        // What jobs carry is nobody else's business on this machine.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .with_context(|| format!("making the data folder {}", folder.display()))?;
+        Ok(SqliteStore::open(&folder.join("reveille.db"), Arc::new(move || clock.now()))?)
+    };
+    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
+}
+
+fn settings(config: &Config) -> Result<Settings> {
+    let hour_ms = 3600 * 1000;
+    Ok(Settings {
+        default_tenant: TenantId::parse(&config.doors.tenant).context("doors.tenant")?,
+        blob_ttl_ms: i64::from(config.jobs.blob_hours) * hour_ms,
+        keep_ended_ms: i64::from(config.jobs.keep_days) * 24 * hour_ms,
+        live_jobs_max: config.jobs.live_max,
+    })
+}
+
+async fn bind_door(address: &str, what: &str, flag: &str) -> Result<Option<TcpListener>> {
+    if address == "off" { Ok(None) } else { bind(address, what, flag).await.map(Some) }
+}
+
+async fn bind(address: &str, what: &str, flag: &str) -> Result<TcpListener> {
+    let hint = match flag {
+        "--http" => format!("choose another with {flag} 127.0.0.1:PORT"),
+        _ => format!("choose another with {flag} 127.0.0.1:PORT, or {flag} off"),
+    };
+    let address: SocketAddr = address
+        .parse()
+        .with_context(|| format!("{what}: {address:?} is not an address such as 127.0.0.1:8080"))?;
+    TcpListener::bind(address).await.with_context(|| format!("{what} cannot listen on {address}; {hint}"))
+}
+
+/// Doors are open to this machine, and ask for a key when they listen beyond it.
+fn doors_are_open(doors: &Doors, nats: Option<&TcpListener>, resp: Option<&TcpListener>) -> Result<bool> {
+    if let Some(required) = doors.require_key {
+        return Ok(!required);
+    }
+    Ok(!beyond_this_machine(nats, resp)?)
+}
+
+fn warn_about_clear_text(
+    tls: Option<&Tls>,
+    nats: Option<&TcpListener>,
+    resp: Option<&TcpListener>,
+) -> Result<()> {
+    if tls.is_none() && beyond_this_machine(nats, resp)? {
+        tracing::warn!(
+            "a door listens beyond this machine without TLS: keys and jobs can be read on the way; set \
+             doors.tls_cert and doors.tls_key"
+        );
+    }
+    Ok(())
+}
+
+fn beyond_this_machine(nats: Option<&TcpListener>, resp: Option<&TcpListener>) -> Result<bool> {
+    for door in [nats, resp].into_iter().flatten() {
+        if !door.local_addr()?.ip().is_loopback() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn load_tls(doors: &Doors) -> Result<Option<Tls>> {
+    let (Some(cert), Some(key)) = (&doors.tls_cert, &doors.tls_key) else { return Ok(None) };
+    Tls::load(cert, key).map(Some).context("doors.tls_cert and doors.tls_key")
+}
+
+async fn told_to_stop() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn start_logging(log: &Log) -> Result<()> {
+    let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| log.level.clone());
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(&filter).with_context(|| format!("log.level: {filter:?}"))?;
+    let colours = std::io::stderr().is_terminal();
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
+    if log.json {
+        lines.json().init();
+    } else {
+        lines.with_target(false).init();
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The operator key: from the environment, or made on the first start.
+
+use anyhow::{Context, Result};
+use reveille_engine::{Engine, NewKey};
+use reveille_store::Scope;
+use std::io::Write;
+use std::path::Path;
+
+/// Where the key of the first start is left for the command line on the same machine.
+pub const KEY_FILE: &str = "operator.key";
+const SECRET_LEN_MIN: usize = 16;
+/// The name of a key whose secret came from the environment.
+const FROM_ENVIRONMENT: &str = "operator (environment)";
+
+/// There is always a way in. A key that is made here is printed once and left in the data folder,
+/// readable by its owner alone.
+pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
+    let operator = || NewKey {
+        name: "operator".to_owned(),
+        tenant: engine.settings().default_tenant.clone(),
+        scopes: vec![Scope::Admin],
+        expires_at: None,
+    };
+    if let Some((variable, secret)) = from_environment() {
+        anyhow::ensure!(
+            secret.len() >= SECRET_LEN_MIN,
+            "{variable} is shorter than {SECRET_LEN_MIN} characters"
+        );
+        let kept =
+            engine.keep_key(&secret, NewKey { name: FROM_ENVIRONMENT.to_owned(), ..operator() }).await?;
+        // Another secret in the environment replaces the one that was there before.
+        for key in engine.list_keys().await? {
+            if key.name == FROM_ENVIRONMENT && key.id != kept.id && key.revoked_at.is_none() {
+                engine.revoke_key(&key.id).await?;
+            }
+        }
+        return Ok(());
+    }
+    if !engine.list_keys().await?.is_empty() {
+        return Ok(());
+    }
+    let (_, secret) = engine.create_key(operator()).await?;
+    let path = folder.join(KEY_FILE);
+    write_private(&path, &secret).with_context(|| format!("writing {}", path.display()))?;
+    eprintln!("operator key (shown once): {secret}");
+    eprintln!("  also in {} for commands on this machine; elsewhere set REVEILLE_KEY", path.display());
+    Ok(())
+}
+
+fn from_environment() -> Option<(&'static str, String)> {
+    let set =
+        |name| std::env::var(name).ok().filter(|secret| !secret.is_empty()).map(|secret| (name, secret));
+    set("REVEILLE_OPERATOR_KEY").or_else(|| set("CORDUM_API_KEY"))
+}
+
+fn write_private(path: &Path, secret: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    writeln!(file, "{secret}")
+}

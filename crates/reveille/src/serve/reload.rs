@@ -1,0 +1,33 @@
+//! Operators edit their files while we run. A bad edit is reported and changes nothing.
+
+use reveille_engine::{Engine, RuleFiles};
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub async fn watch(engine: Engine, files: RuleFiles) {
+    if files == RuleFiles::default() {
+        return;
+    }
+    let mut seen = fingerprint(&files).await;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let now = fingerprint(&files).await;
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match files.load() {
+            Ok(rules) => {
+                tracing::info!(snapshot = rules.policy.snapshot(), "rules reloaded");
+                engine.use_rules(rules);
+            }
+            Err(error) => tracing::error!(%error, "the new rules cannot be used; the old ones stay in force"),
+        }
+    }
+}
+
+async fn fingerprint(files: &RuleFiles) -> Vec<Option<String>> {
+    let files = files.clone();
+    tokio::task::spawn_blocking(move || files.fingerprint()).await.unwrap_or_default()
+}
