@@ -1,0 +1,42 @@
+//! Rules broken on purpose, in the wrappers around the ports and never in the product: a simulation
+//! that does not notice these would not notice the bug that looks like them.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breakage {
+    /// The store acknowledges a commit and drops it.
+    LoseCommit,
+    /// The store ignores which revision a change was decided on.
+    SkipCas,
+    /// The store forgets some live jobs when it is asked after a restart.
+    ForgetLive,
+    /// Beats keep coming from workers that are dead.
+    GhostBeats,
+    /// The store puts an ended job back to what it was.
+    DoubleEnd,
+    /// The bus has a dispatch before the store has it.
+    Unjudged,
+    /// The bus swallows dead letters and says they were sent.
+    MuteDeadLetters,
+    /// The store takes an idempotency key for unused.
+    ForgetKeys,
+    /// A worker gets what was meant for its neighbour.
+    Misroute,
+}
+
+impl Breakage {
+    pub const ALL: [(&str, Self); 9] = [
+        ("lose-commit", Self::LoseCommit),
+        ("skip-cas", Self::SkipCas),
+        ("forget-live", Self::ForgetLive),
+        ("ghost-beats", Self::GhostBeats),
+        ("double-end", Self::DoubleEnd),
+        ("unjudged", Self::Unjudged),
+        ("mute-dead-letters", Self::MuteDeadLetters),
+        ("forget-keys", Self::ForgetKeys),
+        ("misroute", Self::Misroute),
+    ];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, breakage)| *breakage)
+    }
+}

@@ -1,0 +1,108 @@
+//! What goes wrong, how often, and how often it did.
+
+use crate::dice::{Dice, Rate};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $usual:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Fault {
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            /// The usual chance, in ten thousand, each time it could happen.
+            fn usual(self) -> Rate {
+                match self {
+                    $(Self::$name => $usual,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    /// The server dies at a port call that then has no effect.
+    CrashBefore = "crash before a step", 12;
+    /// The server dies after the call took effect and before it heard so.
+    CrashAfter = "crash after a step", 12;
+    /// The server dies between two steps.
+    CrashBetween = "crash between steps", 300;
+    /// The server stands still for a while and misses its own ticks.
+    ServerPaused = "server paused", 300;
+    /// The server dies while it starts.
+    StartFailed = "start failed", 0;
+    StoreSlow = "store slow", 100;
+    StoreUnavailable = "store unavailable", 300;
+    StoreFull = "store full", 300;
+    /// Another replica changes a job between our look and our commit.
+    RivalCommit = "rival commit", 50;
+    BusUnavailable = "bus unavailable", 300;
+    MessageLost = "message lost", 150;
+    MessageRepeated = "message repeated", 200;
+    MessageLate = "message late", 250;
+    /// Seen, not drawn: late messages are overtaken.
+    MessageReordered = "message reordered", 0;
+    WorkerDied = "worker died", 500;
+    /// It is dead, and its connection does not say so yet.
+    WorkerDiedSilently = "worker died silently", 300;
+    WorkerRestarted = "worker restarted", 2500;
+    WorkerStalled = "worker stalled", 400;
+    WorkerReconnected = "worker reconnected", 500;
+    /// Whoever asked goes away before the answer.
+    CallerLeft = "caller left", 400;
+    /// Nothing at all happens for many minutes.
+    LongIdle = "long idle", 60;
+}
+
+/// The faults of one run.
+pub struct Faults {
+    on: AtomicBool,
+    rates: BTreeMap<Fault, Rate>,
+    met: Mutex<BTreeMap<Fault, u64>>,
+}
+
+impl Faults {
+    /// Some runs are calm, some are wild, and each has its own mixture.
+    pub fn draw(dice: &Dice) -> Self {
+        let temper = *dice.pick(&[0, 1, 1, 2, 2, 2, 3, 6]);
+        let rate = |fault: Fault| fault.usual() * temper * dice.pick(&[0, 1, 1, 2, 4]) / 2;
+        let rates = Fault::ALL.iter().map(|fault| (*fault, rate(*fault))).collect();
+        Self { on: AtomicBool::new(true), rates, met: Mutex::default() }
+    }
+
+    pub fn stop(&self) {
+        self.on.store(false, Ordering::Relaxed);
+    }
+
+    pub fn are_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Whether it happens now; then it is counted.
+    pub fn strikes(&self, fault: Fault, dice: &Dice) -> bool {
+        let struck = self.are_on() && dice.chance(self.rates[&fault]);
+        if struck {
+            self.count(fault);
+        }
+        struck
+    }
+
+    pub fn count(&self, fault: Fault) {
+        *self.met.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+    }
+
+    pub fn met(&self) -> BTreeMap<Fault, u64> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

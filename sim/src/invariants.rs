@@ -1,0 +1,312 @@
+//! The promises, checked as things happen. The ledger sees every commit that the store made durable,
+//! every dispatch that left, and what workers and people really did; whoever breaks a promise is told
+//! on at once, in words.
+
+use crate::plan;
+use crate::plan::WorkerPlan;
+use crate::workers::fits;
+use reveille_core::id::{JobId, TenantId, WorkerId};
+use reveille_core::job::{Event, Job, Mark, Phase, State, next};
+use reveille_core::policy::Decision;
+use reveille_core::time::Millis;
+use reveille_wire::cap::JobRequest;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A dispatch that was decided before the job ended may still be on its way out for this long.
+const OUTRUN_MS: i64 = 1_000;
+
+pub type Verdict = Result<(), String>;
+
+#[derive(Default)]
+pub struct Ledger {
+    entries: BTreeMap<JobId, Entry>,
+    pub live: BTreeSet<JobId>,
+    keys: BTreeMap<(TenantId, String), JobId>,
+    acknowledged: BTreeMap<JobId, TenantId>,
+    refused: BTreeSet<JobId>,
+    finished: BTreeSet<(JobId, WorkerId)>,
+    approvals_asked: BTreeSet<JobId>,
+    dead_letters_told: BTreeSet<JobId>,
+    cancels_told: BTreeSet<JobId>,
+    pub states: BTreeMap<State, u64>,
+    pub events: BTreeMap<Event, u64>,
+    pub commits: u64,
+}
+
+pub struct Entry {
+    pub job: Arc<Job>,
+    ended_at: Option<Millis>,
+    given: BTreeSet<(u64, Option<WorkerId>)>,
+}
+
+impl Ledger {
+    pub fn job(&self, id: &JobId) -> Option<&Arc<Job>> {
+        self.entries.get(id).map(|entry| &entry.job)
+    }
+
+    pub fn jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.entries.values().map(|entry| &entry.job)
+    }
+
+    /// A commit became durable.
+    pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> Verdict {
+        self.commits += 1;
+        let id = job.id().clone();
+        let before = self.entries.get(&id).map(|entry| entry.job.clone());
+        succession(before.as_deref(), job)?;
+        for mark in new_marks(before.as_deref(), job) {
+            *self.events.entry(mark.event).or_default() += 1;
+            *self.states.entry(mark.state).or_default() += 1;
+        }
+        if before.is_none() {
+            self.claims_its_key(job)?;
+        }
+        if let Some(ending) = job.ending().filter(|ending| ending.state == State::Succeeded) {
+            let worker = ending.worker.clone().ok_or_else(|| format!("{id} succeeded at nobody"))?;
+            if !self.finished.contains(&(id.clone(), worker.clone())) {
+                return Err(format!("{id} succeeded at {worker}, which never finished it"));
+            }
+        }
+        if job.is_live() {
+            self.live.insert(id.clone());
+        } else {
+            self.live.remove(&id);
+        }
+        let entry = self.entries.entry(id).or_insert_with(|| Entry {
+            job: job.clone(),
+            ended_at: None,
+            given: BTreeSet::new(),
+        });
+        if let Phase::Dispatched(attempt) = &job.phase {
+            entry.given.insert((u64::from(attempt.number), attempt.worker.clone()));
+        }
+        if job.state().is_terminal() && entry.ended_at.is_none() {
+            entry.ended_at = Some(now);
+        }
+        entry.job = job.clone();
+        Ok(())
+    }
+
+    /// One key of one tenant is one job.
+    fn claims_its_key(&mut self, job: &Job) -> Verdict {
+        let Some(key) = job.request.idempotency_key.clone() else { return Ok(()) };
+        let holder = self.keys.entry((job.request.tenant.clone(), key.clone())).or_insert(job.id().clone());
+        if holder == job.id() {
+            return Ok(());
+        }
+        Err(format!("the key {key} of {} made both {holder} and {}", job.request.tenant, job.id()))
+    }
+
+    /// A dispatch leaves: it must be committed, and judged.
+    pub fn dispatched(&self, packet: &JobRequest, to: Option<&WorkerId>, now: Millis) -> Verdict {
+        let id = &packet.job_id;
+        let attempt = packet.dispatch.as_ref().map_or(0, |dispatch| dispatch.attempt);
+        let entry =
+            self.entries.get(id.as_str()).ok_or_else(|| format!("{id} left before it was committed"))?;
+        if !entry.given.contains(&(attempt, to.cloned())) {
+            return Err(format!("attempt {attempt} of {id} left for {to:?} before it was committed"));
+        }
+        if let Some(ended_at) = entry.ended_at
+            && now.since(ended_at) > OUTRUN_MS
+        {
+            let state = entry.job.state();
+            return Err(format!("{id} was dispatched {} ms after it was {state}", now.since(ended_at)));
+        }
+        let topic = entry.job.request.topic.as_str();
+        if topic == plan::DENIED {
+            return Err(format!("{id} was dispatched although policy denies {topic}"));
+        }
+        if topic == plan::ASKED && !self.approvals_asked.contains(id.as_str()) {
+            return Err(format!("{id} was dispatched and nobody approved it"));
+        }
+        judged(&entry.job)
+    }
+
+    /// Somebody is about to approve it.
+    pub fn approval_asked(&mut self, id: &JobId) {
+        self.approvals_asked.insert(id.clone());
+    }
+
+    /// A cancel was acknowledged.
+    pub fn cancel_acknowledged(&self, id: &JobId) -> Verdict {
+        match self.job(id).map(|job| job.state()) {
+            Some(State::Cancelled) => Ok(()),
+            state => Err(format!("the cancel of {id} was acknowledged, and it is {state:?}")),
+        }
+    }
+
+    /// A submit was acknowledged with this job.
+    pub fn acknowledged(&mut self, asked: &plan::JobPlan, answered: &Job) -> Verdict {
+        let (request, id) = (&asked.request, answered.id());
+        if answered.request.tenant != request.tenant {
+            return Err(format!("{} was answered with {id} of {}", request.tenant, answered.request.tenant));
+        }
+        if let Some(key) = &request.idempotency_key
+            && answered.request.id != request.id
+            && answered.request.idempotency_key.as_ref() != Some(key)
+        {
+            return Err(format!("the key {key} was answered with {id}, which has another"));
+        }
+        self.acknowledged.insert(id.clone(), request.tenant.clone());
+        self.refused.remove(id);
+        Ok(())
+    }
+
+    /// A submit was acknowledged on the bus, where the answer does not carry the job.
+    pub fn acknowledged_unseen(&mut self, asked: &plan::JobPlan) -> Verdict {
+        let request = &asked.request;
+        let by_key =
+            request.idempotency_key.clone().and_then(|key| self.keys.get(&(request.tenant.clone(), key)));
+        let id = by_key.unwrap_or(&request.id);
+        let found = self.entries.get(id).map(|entry| entry.job.clone());
+        match found {
+            Some(job) => self.acknowledged(asked, &job),
+            None => Err(format!("{id} was acknowledged and is nowhere")),
+        }
+    }
+
+    /// A submit was answered with an error: the job must not be there, unless a later try is acknowledged.
+    pub fn refused(&mut self, id: &JobId) {
+        if !self.entries.contains_key(id) {
+            self.refused.insert(id.clone());
+        }
+    }
+
+    /// A later try may make it after all.
+    pub fn tried_again(&mut self, id: &JobId) {
+        self.refused.remove(id);
+    }
+
+    /// A worker begins to run a job.
+    pub fn started(&self, worker: &WorkerPlan, packet: &JobRequest) -> Verdict {
+        let (id, name) = (&packet.job_id, &worker.name);
+        let assigned = packet.dispatch.as_ref().map_or("", |dispatch| dispatch.assigned_worker_id.as_str());
+        if !assigned.is_empty() && assigned != name.as_str() {
+            return Err(format!("{name} got {id}, which was assigned to {assigned}"));
+        }
+        if !fits(worker, packet) {
+            return Err(format!("{name} got {id}, which it does not fit"));
+        }
+        Ok(())
+    }
+
+    /// A worker has done a job, and will say so.
+    pub fn finished(&mut self, id: &str, worker: &WorkerId) {
+        self.finished.insert((JobId::known(id), worker.clone()));
+    }
+
+    pub fn dead_letter_told(&mut self, id: &str) {
+        self.dead_letters_told.insert(JobId::known(id));
+    }
+
+    pub fn cancel_told(&mut self, id: &str) {
+        self.cancels_told.insert(JobId::known(id));
+    }
+
+    /// Everything that must hold when the dust has settled. `stored` is what the store has.
+    pub fn settled(&self, stored: &[Arc<Job>]) -> Verdict {
+        let stored: BTreeMap<&JobId, &Arc<Job>> = stored.iter().map(|job| (job.id(), job)).collect();
+        for (id, entry) in &self.entries {
+            match stored.get(id) {
+                Some(job) if job.revision == entry.job.revision => {}
+                Some(job) => {
+                    return Err(format!(
+                        "{id} is stored at revision {}, not {}",
+                        job.revision, entry.job.revision
+                    ));
+                }
+                None => return Err(format!("{id} was committed and is gone")),
+            }
+            let state = entry.job.state();
+            if !state.is_terminal() {
+                return Err(format!("{id} never ended; it is {state}"));
+            }
+            if entry.job.is_live() {
+                return Err(format!("{id} is {state} and still owes {:?}", entry.job.owed));
+            }
+            if state.is_dead_letter() && !self.dead_letters_told.contains(id) {
+                return Err(format!("{id} is {state}, and nobody was told of the dead letter"));
+            }
+            let stopped =
+                matches!(state, State::Cancelled) && entry.job.marks.iter().any(by_a_person_at_work);
+            if stopped && !self.cancels_told.contains(id) {
+                return Err(format!("{id} was cancelled at a worker that was never told"));
+            }
+        }
+        if let Some(id) = stored.keys().find(|id| !self.entries.contains_key(**id)) {
+            return Err(format!("{id} is stored, and nobody committed it"));
+        }
+        for (id, tenant) in &self.acknowledged {
+            match self.entries.get(id) {
+                None => return Err(format!("{id} was acknowledged and is lost")),
+                Some(entry) if entry.job.request.tenant != *tenant => {
+                    return Err(format!("{id} was acknowledged to {tenant} and belongs to another"));
+                }
+                Some(_) => {}
+            }
+        }
+        match self.refused.iter().find(|id| self.entries.contains_key(*id)) {
+            Some(id) => Err(format!("{id} was refused and exists")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Revisions count by one, and states follow the table; an ended job stays ended.
+fn succession(before: Option<&Job>, job: &Job) -> Verdict {
+    let id = job.id();
+    let expected = before.map_or(1, |before| before.revision + 1);
+    if job.revision != expected {
+        return Err(format!("{id} went to revision {}, not {expected}", job.revision));
+    }
+    let Some(before) = before else { return Ok(()) };
+    let (from, to) = (before.state(), job.state());
+    if before.request != job.request {
+        return Err(format!("the request of {id} changed"));
+    }
+    if from.is_terminal() && from != to && (from, to) != (State::Succeeded, State::OutputQuarantined) {
+        return Err(format!("{id} had ended as {from} and became {to}"));
+    }
+    let mut state = from;
+    for mark in new_marks(Some(before), job) {
+        let followed = next(state, mark.event).map_err(|refusal| format!("{id}: {refusal}"))?;
+        if followed != mark.state {
+            return Err(format!("{id}: {state} became {} by {}", mark.state, mark.event));
+        }
+        state = followed;
+    }
+    if state == to { Ok(()) } else { Err(format!("{id} is {to}, but its past ends with {state}")) }
+}
+
+/// The cancel came from outside while a worker had the job, so the worker must be told.
+fn by_a_person_at_work(mark: &Mark) -> bool {
+    mark.event == Event::Cancel && mark.note.starts_with("cancelled by") && mark.worker.is_some()
+}
+
+/// The judgement that let it go: an allowance, or an approval followed by a fresh look.
+fn judged(job: &Job) -> Verdict {
+    let id = job.id();
+    let judgement = job.judgement().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
+    match judgement.verdict.decision {
+        Decision::Allow | Decision::AllowWithConstraints => Ok(()),
+        Decision::RequireApproval => {
+            let approved = job.marks.iter().find(|mark| mark.event == Event::Approve);
+            match approved {
+                Some(mark) if mark.at <= judgement.checked_at => Ok(()),
+                _ => Err(format!("{id} was dispatched without its approval, or without a look after it")),
+            }
+        }
+        decision => Err(format!("{id} was dispatched after {}", decision.as_str())),
+    }
+}
+
+/// The lines that a commit added to a job's past. Progress overwrites its own last line.
+fn new_marks<'a>(before: Option<&Job>, job: &'a Job) -> &'a [Mark] {
+    let Some(last) = before.and_then(|before| before.marks.last()) else { return &job.marks };
+    let known = job.marks.iter().rposition(|mark| mark == last);
+    match known {
+        Some(at) => &job.marks[at + 1..],
+        None => &job.marks[job.marks.len() - 1..],
+    }
+}

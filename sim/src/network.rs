@@ -1,0 +1,229 @@
+//! Everything between the server and the rest: connections, and messages that get lost, come twice,
+//! come late, or overtake one another.
+
+use crate::faults::Fault;
+use crate::world::{World, sleep_ms};
+use reveille_bus::{Heard, HeardBy, Listener, Message, Origin};
+use reveille_core::id::TenantId;
+use reveille_wire::subject;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Messages that wait in one subscription of the server.
+const INBOX_LEN_MAX: usize = 8_192;
+
+#[derive(Default)]
+pub struct Network {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    subscriptions: Vec<(String, mpsc::Sender<Message>)>,
+    connections: BTreeMap<u64, Connection>,
+    changed: BTreeMap<u64, Listener>,
+    replies: BTreeMap<String, oneshot::Sender<Message>>,
+    /// Whose turn it is in a topic's queue group: the last connection that had one.
+    turns: BTreeMap<String, u64>,
+    connection_last: u64,
+    sent_last: u64,
+    /// The latest message that arrived, by the order in which they were sent.
+    arrived_last: u64,
+}
+
+struct Connection {
+    worker: usize,
+    name: Option<String>,
+    subjects: BTreeSet<String>,
+}
+
+impl Network {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The server's side.
+
+    pub fn subscribe(&self, subject: &str) -> mpsc::Receiver<Message> {
+        let (inbox, messages) = mpsc::channel(INBOX_LEN_MAX);
+        self.state().subscriptions.push((subject.to_owned(), inbox));
+        messages
+    }
+
+    /// The server died: every connection breaks and nobody listens.
+    pub fn server_is_gone(&self) {
+        let mut state = self.state();
+        state.subscriptions.clear();
+        state.connections.clear();
+        state.changed.clear();
+        state.replies.clear();
+    }
+
+    pub async fn listeners_changed(&self) -> Vec<Listener> {
+        loop {
+            let changed = std::mem::take(&mut self.state().changed);
+            if !changed.is_empty() {
+                return changed.into_values().collect();
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// Sends on its way what the server publishes, and says who will get it if nothing goes wrong.
+    pub fn publish(&self, world: &Arc<World>, message: Message) -> Heard {
+        let mut state = self.state();
+        if let Some(reply) = state.replies.remove(&message.subject) {
+            let _ = reply.send(message);
+            return Heard::Somebody { by: None };
+        }
+        let own: Vec<_> = state.inboxes(&message.subject);
+        let recipients = state.recipients(&message.subject);
+        let by = match recipients.as_slice() {
+            [one] => {
+                state.connections.get(one).map(|known| HeardBy { connection: *one, name: known.name.clone() })
+            }
+            _ => None,
+        };
+        drop(state);
+        let heard = !own.is_empty() || !recipients.is_empty();
+        for inbox in own {
+            let _ = inbox.try_send(message.clone());
+        }
+        for connection in recipients {
+            self.carry(world, &message, move |world, message| {
+                world.network.arrive_at_worker(world, connection, message);
+            });
+        }
+        if heard { Heard::Somebody { by } } else { Heard::Nobody }
+    }
+
+    // The workers' and clients' side.
+
+    pub fn connect(&self, worker: usize, name: Option<String>, subjects: BTreeSet<String>) -> u64 {
+        let mut state = self.state();
+        state.connection_last += 1;
+        let connection = state.connection_last;
+        let listener =
+            Listener { connection, name: name.clone(), subjects: subjects.iter().cloned().collect() };
+        state.changed.insert(connection, listener);
+        state.connections.insert(connection, Connection { worker, name, subjects });
+        drop(state);
+        self.changed.notify_one();
+        connection
+    }
+
+    pub fn disconnect(&self, connection: u64) {
+        let mut state = self.state();
+        let Some(gone) = state.connections.remove(&connection) else { return };
+        state.changed.insert(connection, Listener { connection, name: gone.name, subjects: Vec::new() });
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    pub fn is_connected(&self, connection: u64) -> bool {
+        self.state().connections.contains_key(&connection)
+    }
+
+    /// A message to the server from a client of a tenant.
+    pub fn send(&self, world: &Arc<World>, tenant: &str, subject: &str, payload: bytes::Bytes) {
+        let origin = Origin::Client(TenantId::known(tenant));
+        let message = Message { origin, ..Message::new(subject, payload) };
+        self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
+    }
+
+    /// The same, with an answer wanted. The answer itself comes safely, if it comes.
+    pub fn request(
+        &self,
+        world: &Arc<World>,
+        tenant: &TenantId,
+        subject: &str,
+        payload: bytes::Bytes,
+    ) -> oneshot::Receiver<Message> {
+        let (reply, answer) = oneshot::channel();
+        let inbox = {
+            let mut state = self.state();
+            state.sent_last += 1;
+            let inbox = format!("_INBOX.{}", state.sent_last);
+            state.replies.insert(inbox.clone(), reply);
+            inbox
+        };
+        let origin = Origin::Client(tenant.clone());
+        let message = Message { origin, reply: Some(inbox), ..Message::new(subject, payload) };
+        self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
+        answer
+    }
+
+    /// Takes a message to the other end, or does not, or does it twice.
+    fn carry(
+        &self,
+        world: &Arc<World>,
+        message: &Message,
+        arrive: impl Fn(&Arc<World>, &Message) + Send + Clone + 'static,
+    ) {
+        if world.strikes(Fault::MessageLost) {
+            return world.trace.say(format_args!("lost: {}", message.subject));
+        }
+        let copies = if world.strikes(Fault::MessageRepeated) { 2 } else { 1 };
+        for _ in 0..copies {
+            let late = world.strikes(Fault::MessageLate);
+            let delay_ms = if late { world.dice.skewed(100, 45_000) } else { world.dice.skewed(0, 4) };
+            let sent = {
+                let mut state = self.state();
+                state.sent_last += 1;
+                state.sent_last
+            };
+            let (world, message, arrive) = (world.clone(), message.clone(), arrive.clone());
+            tokio::spawn(async move {
+                sleep_ms(delay_ms).await;
+                world.network.overtaken(&world, sent);
+                arrive(&world, &message);
+            });
+        }
+    }
+
+    fn overtaken(&self, world: &World, sent: u64) {
+        let mut state = self.state();
+        if sent < state.arrived_last {
+            world.faults.count(Fault::MessageReordered);
+        }
+        state.arrived_last = state.arrived_last.max(sent);
+    }
+
+    fn arrive_at_worker(&self, world: &Arc<World>, connection: u64, message: &Message) {
+        let worker = self.state().connections.get(&connection).map(|connection| connection.worker);
+        if let Some(worker) = worker.map(|worker| world.misrouted(worker)) {
+            world.worker(worker).receive(world, message);
+        }
+    }
+
+    fn arrive_at_server(&self, world: &Arc<World>, message: &Message) {
+        let inboxes = self.state().inboxes(&message.subject);
+        for inbox in inboxes {
+            if inbox.try_send(message.clone()).is_ok() {
+                world.note_presence(message);
+            }
+        }
+    }
+}
+
+impl State {
+    fn inboxes(&self, subject: &str) -> Vec<mpsc::Sender<Message>> {
+        let on_it = self.subscriptions.iter().filter(|(own, _)| own == subject);
+        on_it.map(|(_, inbox)| inbox.clone()).collect()
+    }
+
+    /// Every listener of an ordinary subject; the next of the queue group on a topic.
+    fn recipients(&mut self, subject: &str) -> Vec<u64> {
+        let on_it = self.connections.iter().filter(|(_, connection)| connection.subjects.contains(subject));
+        let listeners: Vec<u64> = on_it.map(|(connection, _)| *connection).collect();
+        if !subject::is_topic(subject) || listeners.is_empty() {
+            return listeners;
+        }
+        let last = self.turns.get(subject).copied().unwrap_or_default();
+        let next = listeners.iter().copied().find(|connection| *connection > last).unwrap_or(listeners[0]);
+        self.turns.insert(subject.to_owned(), next);
+        vec![next]
+    }
+}

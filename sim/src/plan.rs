@@ -1,0 +1,220 @@
+//! The shape of one world: who works, who asks for what, and which rules hold.
+
+use crate::dice::Dice;
+use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use reveille_core::place::routing::Routing;
+use reveille_core::policy::{Document, Policy};
+use reveille_core::request::{Priority, Request};
+use reveille_engine::Rules;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Everyone may have these done; `job.flaky` often asks for another try.
+const OPEN_TOPICS: [&str; 4] = ["job.echo", "job.build", "job.flaky", "job.bounded"];
+/// A person has to allow it.
+pub const ASKED: &str = "job.asked";
+/// Policy never allows it.
+pub const DENIED: &str = "job.denied";
+/// Policy slows it down until the rules change.
+pub const SLOWED: &str = "job.slowed";
+/// Nobody ever serves it.
+pub const GHOST: &str = "job.ghost";
+/// Comes with less time to run and fewer tries.
+const BOUNDED: &str = "job.bounded";
+
+pub const TENANTS: [&str; 3] = ["default", "acme", "zeta"];
+const REGIONS: [&str; 2] = ["eu", "us"];
+
+pub struct Plan {
+    pub workers: Vec<WorkerPlan>,
+    pub jobs: Vec<JobPlan>,
+    /// How long it takes until the last job was asked for, without idle stretches.
+    pub span_ms: i64,
+    mapped: bool,
+    limited: Option<&'static str>,
+    dispatch_timeout_s: i64,
+    running_timeout_s: i64,
+    retries_max: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Introduces itself, listens on its own subject and on its topics, beats.
+    Agent,
+    /// Listens on its topics and says nothing about itself.
+    Runner,
+    /// The same, with beats beside it.
+    BeatingRunner,
+}
+
+#[derive(Debug, Clone)]
+pub struct WorkerPlan {
+    pub name: WorkerId,
+    pub kind: Kind,
+    pub topics: Vec<Topic>,
+    pub pool: PoolId,
+    pub region: &'static str,
+    pub capacity: u32,
+    /// Results say which attempt they belong to.
+    pub echoes: bool,
+    /// The connection carries the worker's name.
+    pub named: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct JobPlan {
+    pub request: Request,
+    pub door: Door,
+    /// Asked for again under another id if nobody answers; only with an idempotency key.
+    pub fresh_ids: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    Call,
+    Packet,
+}
+
+impl Plan {
+    pub fn draw(dice: &Dice) -> Self {
+        let mapped = dice.percent(40);
+        let workers = workers(dice);
+        let count = dice.between(30, 80);
+        let ghosts = dice.percent(25);
+        let jobs = (0..count).map(|number| job(dice, number, &workers, ghosts)).collect();
+        Self {
+            workers,
+            jobs,
+            span_ms: dice.between(60, 900) * 1000,
+            mapped,
+            limited: dice.percent(30).then(|| *dice.pick(&TENANTS)),
+            dispatch_timeout_s: dice.between(40, 120),
+            running_timeout_s: dice.between(45, 200),
+            retries_max: dice.between(2, 6),
+        }
+    }
+
+    pub fn is_limited(&self, tenant: &TenantId) -> bool {
+        self.limited.is_some_and(|limited| limited == tenant.as_str())
+    }
+
+    /// Whether placement may give the job to this worker; labels aside.
+    pub fn may_take(&self, worker: &WorkerPlan, request: &Request) -> bool {
+        let pools: &[&str] = match request.topic.as_str() {
+            "job.build" => &["strict"],
+            "job.flaky" => &["main", "strict"],
+            GHOST => &[],
+            _ => &["main"],
+        };
+        if self.mapped {
+            pools.contains(&worker.pool.as_str())
+        } else {
+            worker.kind == Kind::Agent && worker.topics.contains(&request.topic)
+        }
+    }
+
+    /// The rules of the stirred phase; later the slowed topic is let through.
+    pub fn rules(&self, slowed: &str) -> Result<Rules, String> {
+        let limits = self.limited.map(|tenant| (tenant.to_owned(), json!({ "max_concurrent_jobs": 2 })));
+        let document = json!({
+            "version": slowed,
+            "rules": [
+                { "id": "never", "match": { "topics": [DENIED] }, "decision": "deny" },
+                { "id": "ask", "match": { "topics": [ASKED] }, "decision": "require_approval" },
+                { "id": "slow", "match": { "topics": [SLOWED] }, "decision": slowed },
+                { "id": "bounds", "match": { "topics": [BOUNDED] }, "decision": "allow_with_constraints",
+                  "constraints": { "budgets": { "max_runtime_ms": 20_000, "max_retries": 1 } } },
+                { "id": "rest", "match": { "topics": ["job.*"] }, "decision": "allow" },
+            ],
+            "tenants": limits.into_iter().collect::<BTreeMap<_, _>>(),
+        });
+        let source = document.to_string();
+        let document: Document = serde_json::from_value(document).map_err(|error| error.to_string())?;
+        let timeouts = json!({
+            "reconciler": {
+                "dispatch_timeout_seconds": self.dispatch_timeout_s,
+                "running_timeout_seconds": self.running_timeout_s,
+            },
+            "topics": { "job.flaky": { "max_retries": self.retries_max } },
+        });
+        Ok(Rules {
+            policy: Policy::new(document, source.as_bytes()).map_err(|error| error.to_string())?,
+            routing: if self.mapped { mapped_routing() } else { Routing::Discovered }.into(),
+            timeouts: serde_json::from_value(timeouts).map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// The longest that time alone can need to end every job once nothing goes wrong any more.
+    pub fn patience_ms(&self) -> i64 {
+        const GIVE_UP_MS: i64 = 31_000 + 45 * 30_000;
+        let attempts = (self.retries_max + 4) * (self.running_timeout_s + 60) * 1000;
+        GIVE_UP_MS + attempts
+    }
+}
+
+fn mapped_routing() -> Routing {
+    let document = json!({
+        "topics": {
+            "job.echo": "main", "job.flaky": ["main", "strict"], "job.bounded": "main", ASKED: "main",
+            SLOWED: "main", DENIED: "main", GHOST: "nowhere", "job.build": "strict",
+        },
+        "pools": { "main": {}, "strict": { "on_worker_lost": "fail" }, "nowhere": {} },
+    });
+    serde_json::from_value(document).map_or(Routing::Discovered, Routing::Mapped)
+}
+
+/// The first two serve everything between them, so that no job waits for ever once they are back.
+fn workers(dice: &Dice) -> Vec<WorkerPlan> {
+    let count = dice.between(3, 9);
+    (0..count)
+        .map(|number| {
+            let kind = match number {
+                0 | 1 => Kind::Agent,
+                _ => *dice.pick(&[Kind::Agent, Kind::Agent, Kind::Runner, Kind::BeatingRunner]),
+            };
+            let all = OPEN_TOPICS.iter().chain(&[ASKED, SLOWED]);
+            let topics = all.filter(|_| number < 2 || dice.percent(50)).map(|topic| Topic::known(*topic));
+            WorkerPlan {
+                name: WorkerId::known(format!("w{number}")),
+                kind,
+                topics: topics.collect(),
+                pool: PoolId::known(if number % 2 == 0 { "main" } else { "strict" }),
+                region: REGIONS[number as usize % 2],
+                capacity: dice.between(1, 6) as u32,
+                echoes: dice.percent(70),
+                named: dice.percent(50),
+            }
+        })
+        .collect()
+}
+
+fn job(dice: &Dice, number: i64, workers: &[WorkerPlan], ghosts: bool) -> JobPlan {
+    let topic = match dice.below(100) {
+        0..=12 => ASKED,
+        13..=17 => DENIED,
+        18..=22 => SLOWED,
+        23..=25 if ghosts => GHOST,
+        _ => dice.pick(&OPEN_TOPICS),
+    };
+    let mut request = Request::plain(&format!("j{number}"), topic);
+    request.tenant = TenantId::known(*dice.pick(&TENANTS));
+    request.priority = *dice.pick(&Priority::ALL);
+    if dice.percent(15) {
+        request.labels.insert("placement.region".to_owned(), (*dice.pick(&REGIONS)).to_owned());
+    }
+    if dice.percent(10) {
+        request.labels.insert("preferred_worker_id".to_owned(), dice.pick(workers).name.to_string());
+    }
+    if dice.percent(15) {
+        request.budget.deadline_ms = dice.skewed(200, 300_000);
+    }
+    if dice.percent(30) {
+        request.idempotency_key = Some(format!("k{}", dice.below(12)));
+    }
+    // Two of a hundred take an id that another tenant may have.
+    if dice.percent(2) {
+        request.id = JobId::known(format!("j{}", dice.below(10)));
+    }
+    let fresh_ids = request.idempotency_key.is_some() && dice.percent(60);
+    JobPlan { request, door: if dice.percent(65) { Door::Call } else { Door::Packet }, fresh_ids }
+}

@@ -1,0 +1,107 @@
+//! The server: an engine that dies and is started again on the same store.
+
+use crate::bus::SimBus;
+use crate::faults::Fault;
+use crate::store::SimStore;
+use crate::world::{World, sleep_ms};
+use reveille_engine::{Engine, Parts, SeededDice, Settings};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// One life of the server, from a start to a death.
+#[derive(Clone)]
+pub struct Life {
+    pub number: u64,
+    ended: CancellationToken,
+}
+
+impl Life {
+    pub fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    pub fn end(&self) {
+        self.ended.cancel();
+    }
+
+    /// A call into a dead server never returns.
+    pub async fn or_never(&self) {
+        if self.is_over() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The answer, unless the server dies first.
+    pub async fn answer<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            answer = call => Some(answer),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Server {
+    up: Mutex<Option<(Engine, Life)>>,
+}
+
+impl Server {
+    /// The running engine, if there is one.
+    pub fn engine(&self) -> Option<(Engine, Life)> {
+        let up = self.up.lock().unwrap_or_else(PoisonError::into_inner);
+        up.clone().filter(|(_, life)| !life.is_over())
+    }
+
+    fn set(&self, up: Option<(Engine, Life)>) {
+        *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
+    }
+}
+
+/// Starts the server whenever it is down, for as long as the run lasts.
+pub async fn supervise(world: Arc<World>) {
+    for number in 0.. {
+        let life = Life { number, ended: CancellationToken::new() };
+        world.trace.say(format_args!("server {number} starts"));
+        world.watched.new_life(number);
+        if let Some(engine) = start(&world, &life).await {
+            // The rules may have changed while it started.
+            if let Ok(rules) = world.rules() {
+                engine.use_rules(rules);
+            }
+            world.server.set(Some((engine.clone(), life.clone())));
+            life.ended.cancelled().await;
+            world.server.set(None);
+            engine.kill();
+        }
+        world.network.server_is_gone();
+        let down_ms = if world.faults.are_on() { world.dice.skewed(50, 60_000) } else { 100 };
+        world.trace.say(format_args!("server {number} is down for {down_ms} ms"));
+        sleep_ms(down_ms).await;
+    }
+}
+
+async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
+    let parts = Parts {
+        store: Arc::new(SimStore::new(world.clone(), life.clone())),
+        bus: Arc::new(SimBus::new(world.clone(), life.clone())),
+        clock: Arc::new(world.clock),
+        dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
+        rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,
+        settings: Settings::default(),
+    };
+    match life.answer(Engine::start(parts)).await {
+        Some(Ok(engine)) => Some(engine),
+        Some(Err(error)) => {
+            life.end();
+            world.faults.count(Fault::StartFailed);
+            world.trace.say(format_args!("server {} could not start: {error}", life.number));
+            None
+        }
+        None => {
+            world.faults.count(Fault::StartFailed);
+            None
+        }
+    }
+}

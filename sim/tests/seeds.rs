@@ -1,0 +1,33 @@
+//! A few seeds with every `cargo test`; `cargo xtask sim` runs a thousand.
+
+use reveille_sim::{Breakage, Coverage, Voice, run};
+
+#[test]
+fn twenty_seeds_keep_every_promise() {
+    let mut met = Coverage::default();
+    for seed in 0..20 {
+        let outcome = run(seed, None, Voice::Silent);
+        if let Some(failure) = outcome.failure {
+            panic!("seed {seed}: {}\n{}", failure.words, failure.last_lines.join("\n"));
+        }
+        met.merge(&outcome.coverage);
+    }
+    assert!(met.jobs > 300, "{} jobs are no test", met.jobs);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_to_the_byte() {
+    for seed in [3, 4, 5, 6] {
+        let hash = || run(seed, None, Voice::Silent).trace_hash;
+        assert_eq!(hash(), hash(), "seed {seed}");
+    }
+    assert_ne!(run(3, None, Voice::Silent).trace_hash, run(4, None, Voice::Silent).trace_hash);
+}
+
+#[test]
+fn every_broken_rule_is_noticed() {
+    for (name, breakage) in Breakage::ALL {
+        let caught = (0..200).find_map(|seed| run(seed, Some(breakage), Voice::Silent).failure);
+        assert!(caught.is_some(), "nobody noticed {name}");
+    }
+}
