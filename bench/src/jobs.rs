@@ -1,0 +1,183 @@
+//! Jobs from HTTP to SUCCEEDED: how many a second, and how soon a worker has one.
+
+use crate::http::Connection;
+use crate::report::Report;
+use crate::server::Server;
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use reveille_worker::{Job, Worker};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+const SUBMITTERS: usize = 64;
+const WORKERS: usize = 4;
+/// Jobs under way at once, as far as the submitters let them pile up.
+const OUTSTANDING_MAX: u64 = 512;
+const PACED_JOBS_PER_SECOND: u64 = 2_500;
+
+/// When each job was acknowledged and when its handler was called.
+#[derive(Default)]
+struct Times {
+    of_job: Mutex<HashMap<String, [Option<Instant>; 2]>>,
+    handled: AtomicU64,
+}
+
+impl Times {
+    fn note(&self, job: String, which: usize) {
+        let mut times = self.of_job.lock().unwrap_or_else(PoisonError::into_inner);
+        times.entry(job).or_default()[which] = Some(Instant::now());
+    }
+
+    /// Milliseconds from the acknowledgement to the worker; a worker that was faster counts as zero.
+    fn latencies(&self) -> Vec<f64> {
+        let times = self.of_job.lock().unwrap_or_else(PoisonError::into_inner);
+        let both =
+            times.values().filter_map(|[acknowledged, received]| Some(((*acknowledged)?, (*received)?)));
+        let mut all: Vec<f64> =
+            both.map(|(a, r)| r.saturating_duration_since(a).as_secs_f64() * 1000.0).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    fn clear(&self) {
+        self.of_job.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+    let server = Server::start(binary).await?;
+    let times = Arc::new(Times::default());
+    let (stop, stopped) = watch::channel(false);
+    let workers: Vec<_> =
+        (0..WORKERS).map(|number| start_worker(number, &server, times.clone(), stopped.clone())).collect();
+
+    flood(&server, &times, Duration::from_secs(3)).await.context("warming up")?;
+    let (cpu, began) = (server.cpu_seconds(), Instant::now());
+    let jobs = flood(&server, &times, Duration::from_secs(seconds)).await?;
+    let took = began.elapsed().as_secs_f64();
+    report.add("HTTP submit to SUCCEEDED, 64 submitters, 4 workers", jobs as f64 / took, "jobs/s", "≥ 5,000");
+    report.add("  server CPU for a job", (server.cpu_seconds() - cpu) * 1e6 / jobs as f64, "µs", "");
+
+    times.clear();
+    pace(&server, &times, Duration::from_secs(seconds)).await?;
+    let latencies = times.latencies();
+    let at =
+        |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+    report.add(format!("acknowledged to worker at {PACED_JOBS_PER_SECOND} jobs/s, p50"), at(0.5), "ms", "");
+    report.add(
+        format!("acknowledged to worker at {PACED_JOBS_PER_SECOND} jobs/s, p99"),
+        at(0.99),
+        "ms",
+        "< 10",
+    );
+    report.add("  server memory afterwards", server.memory_mib(), "MiB", "");
+
+    let _ = stop.send(true);
+    for worker in workers {
+        worker.await??;
+    }
+    server.stop().await
+}
+
+fn start_worker(
+    number: usize,
+    server: &Server,
+    times: Arc<Times>,
+    mut stopped: watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<Result<(), reveille_worker::Error>> {
+    let worker = Worker::new(format!("bench-{number}"))
+        .pool("bench")
+        .capacity(256)
+        .keep_load_private()
+        .handle("job.bench", move |job: Job| {
+            let times = times.clone();
+            async move {
+                times.note(job.id().to_string(), 1);
+                times.handled.fetch_add(1, Ordering::Relaxed);
+                job.input::<serde_json::Value>()
+            }
+        });
+    let connect = server.connect.clone();
+    tokio::spawn(async move {
+        worker
+            .run(connect, async move {
+                let _ = stopped.wait_for(|stop| *stop).await;
+            })
+            .await
+    })
+}
+
+/// As fast as they can: returns how many jobs succeeded.
+async fn flood(server: &Server, times: &Arc<Times>, lasting: Duration) -> Result<u64> {
+    let before = succeeded(server).await?;
+    let (end, submitted) = (Instant::now() + lasting, Arc::new(AtomicU64::new(0)));
+    let handled_before = times.handled.load(Ordering::Relaxed);
+    let mut submitters = Vec::new();
+    for _ in 0..SUBMITTERS {
+        let (mut connection, times, submitted) =
+            (Connection::open(&server.http).await?, times.clone(), submitted.clone());
+        submitters.push(tokio::spawn(async move {
+            while Instant::now() < end {
+                let handled = times.handled.load(Ordering::Relaxed) - handled_before;
+                if submitted.load(Ordering::Relaxed).saturating_sub(handled) > OUTSTANDING_MAX {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    continue;
+                }
+                connection.submit(body()).await?;
+                submitted.fetch_add(1, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        }));
+    }
+    for submitter in submitters {
+        submitter.await??;
+    }
+    let submitted = submitted.load(Ordering::Relaxed);
+    while succeeded(server).await? - before < submitted {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(submitted)
+}
+
+/// At an even pace, noting when each job was acknowledged.
+async fn pace(server: &Server, times: &Arc<Times>, lasting: Duration) -> Result<()> {
+    let end = Instant::now() + lasting;
+    let gap = Duration::from_secs_f64(SUBMITTERS as f64 / PACED_JOBS_PER_SECOND as f64);
+    let mut submitters = Vec::new();
+    for number in 0..SUBMITTERS {
+        let (mut connection, times) = (Connection::open(&server.http).await?, times.clone());
+        submitters.push(tokio::spawn(async move {
+            tokio::time::sleep(gap.mul_f64(number as f64 / SUBMITTERS as f64)).await;
+            let mut ticks = tokio::time::interval(gap);
+            while Instant::now() < end {
+                ticks.tick().await;
+                let id = connection.submit(body()).await?;
+                times.note(id, 0);
+            }
+            anyhow::Ok(())
+        }));
+    }
+    for submitter in submitters {
+        submitter.await??;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(())
+}
+
+fn body() -> Bytes {
+    Bytes::from_static(
+        br#"{"topic":"job.bench","context":{"document":"0123456789abcdef0123456789abcdef","pages":[1,2,3]}}"#,
+    )
+}
+
+/// What the server itself counts as done.
+async fn succeeded(server: &Server) -> Result<u64> {
+    let page = Connection::open(&server.http).await?.get("/metrics").await?;
+    let page = String::from_utf8_lossy(&page);
+    let line = page.lines().find(|line| line.contains("jobs_completed_total") && line.contains("SUCCEEDED"));
+    Ok(line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0))
+}

@@ -1,0 +1,46 @@
+//! Measures what users feel: jobs a second from HTTP to SUCCEEDED, the time until a worker has a job,
+//! and what a large fleet costs. `cargo xtask bench` runs it.
+//!
+//! The server is the release binary in a process of its own; submitters and workers share this one.
+//! Everything is durable (fsync) and on one machine, so the figures include the load's own cost.
+
+mod fleet;
+mod http;
+mod jobs;
+mod report;
+mod server;
+
+use anyhow::{Context, Result};
+use report::Report;
+use std::path::PathBuf;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let (mut only, mut server, mut out, mut seconds) = (None, None, PathBuf::from("bench-out"), 15u64);
+    while let Some(flag) = args.next() {
+        let value = args.next().with_context(|| format!("{flag} needs a value"))?;
+        match flag.as_str() {
+            "--only" => only = Some(value),
+            "--server" => server = Some(PathBuf::from(value)),
+            "--out" => out = PathBuf::from(value),
+            "--seconds" => seconds = value.parse().context("--seconds")?,
+            _ => {
+                anyhow::bail!("{flag}: known are --only jobs|fleet, --server FILE, --out FOLDER, --seconds N")
+            }
+        }
+    }
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let mut report = Report::default();
+    if wanted("fleet") {
+        fleet::measure(&mut report);
+    }
+    if wanted("jobs") {
+        let server = server.unwrap_or_else(|| PathBuf::from("target/release/reveille"));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(jobs::measure(&mut report, &server, seconds))?;
+    }
+    report.write(&out)
+}

@@ -1,0 +1,83 @@
+//! The server under test: a process of its own, on free ports, in a folder of its own.
+
+use anyhow::{Context, Result, bail};
+use reveille_worker::Connect;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+pub const KEY: &str = "vk_0123456789abcdef0123456789abcdef01234567";
+
+pub struct Server {
+    child: Child,
+    folder: PathBuf,
+    pub http: String,
+    pub connect: Connect,
+}
+
+impl Server {
+    pub async fn start(binary: &Path) -> Result<Self> {
+        let folder = PathBuf::from(format!("target/bench-data-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let free = "127.0.0.1:0";
+        let mut child = Command::new(binary)
+            .args(["serve", "--http", free, "--nats-door", free, "--resp-door", free, "--data"])
+            .arg(&folder)
+            .env("REVEILLE_OPERATOR_KEY", KEY)
+            .env("RUST_LOG", "warn")
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("starting {}; is it built?", binary.display()))?;
+        let mut lines = BufReader::new(child.stderr.take().context("the server's stderr")?).lines();
+        let (mut http, mut nats_url, mut redis_url) = (String::new(), String::new(), String::new());
+        while redis_url.is_empty() {
+            let Some(line) = lines.next_line().await? else { bail!("the server ended before it was ready") };
+            for (start, slot) in [
+                ("listening on http://", &mut http),
+                ("nats door on ", &mut nats_url),
+                ("resp door on ", &mut redis_url),
+            ] {
+                if let Some(address) = line.strip_prefix(start) {
+                    address.clone_into(slot);
+                }
+            }
+        }
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                eprintln!("server: {line}");
+            }
+        });
+        Ok(Self { child, folder, http, connect: Connect { nats_url, redis_url } })
+    }
+
+    /// CPU seconds that the server has used.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = self
+            .child
+            .id()
+            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok())
+            .unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks =
+            |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
+        (ticks(11) + ticks(12)) / 100.0
+    }
+
+    /// Resident memory in MiB.
+    pub fn memory_mib(&self) -> f64 {
+        let status = self
+            .child
+            .id()
+            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/status")).ok())
+            .unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or_default() / 1024.0
+    }
+
+    pub async fn stop(mut self) -> Result<()> {
+        self.child.kill().await?;
+        std::fs::remove_dir_all(&self.folder).context("removing the server's data")
+    }
+}
