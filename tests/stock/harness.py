@@ -1,0 +1,215 @@
+"""A running server, its command line, and the worker processes that the tests start beside it.
+
+Everything listens on ports of the server's own choosing, and every process is ended by the id it was started under.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+WORKERS = pathlib.Path(__file__).parent / "workers"
+READY_S_MAX = 30
+JOB_S_MAX = 60
+POLL_S = 0.05
+TERMINAL_STATES = {"SUCCEEDED", "FAILED", "TIMEOUT", "CANCELLED", "DENIED", "OUTPUT_QUARANTINED"}
+LISTENERS = {
+    "http": re.compile(r"listening on http://(\S+:\d+)"),
+    "nats-door": re.compile(r"nats door on nats://(\S+:\d+)"),
+    "resp-door": re.compile(r"resp door on redis://(\S+:\d+)"),
+}
+
+
+def wait_until(what, question, seconds=READY_S_MAX):
+    """Asks until the answer is true, gives the answer back, and fails in words when time runs out."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(POLL_S)
+
+
+class Server:
+    """One `reveille serve`. Its ports are chosen at the first start and kept over restarts."""
+
+    def __init__(self, binary, directory):
+        self.binary = binary
+        self.key = "vk_" + secrets.token_hex(20)
+        self.data = directory / "data"
+        self.log = directory / "server.log"
+        self.addresses = dict.fromkeys(LISTENERS, "127.0.0.1:0")
+        self.process = None
+
+    @property
+    def http_url(self):
+        return "http://" + self.addresses["http"]
+
+    @property
+    def nats_url(self):
+        return "nats://" + self.addresses["nats-door"]
+
+    @property
+    def redis_url(self):
+        return "redis://" + self.addresses["resp-door"]
+
+    def address(self, listener):
+        host, port = self.addresses[listener].rsplit(":", 1)
+        return host, int(port)
+
+    def start(self):
+        said_before = self.log.stat().st_size if self.log.exists() else 0
+        command = [self.binary, "serve", "--grpc", "off", "--data", str(self.data)]
+        for listener, address in self.addresses.items():
+            command += [f"--{listener}", address]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                env={**os.environ, "REVEILLE_OPERATOR_KEY": self.key},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+        def chosen_addresses():
+            assert self.process.poll() is None, f"the server ended by itself:\n{self.log_text()}"
+            said = self.log.read_bytes()[said_before:].decode(errors="replace")
+            found = {listener: line.search(said) for listener, line in LISTENERS.items()}
+            return all(found.values()) and {listener: match[1] for listener, match in found.items()}
+
+        self.addresses = wait_until("the three listeners in the server's output", chosen_addresses)
+        wait_until("/readyz", self.is_ready)
+
+    def is_ready(self):
+        try:
+            return self.call("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def kill(self):
+        """As the kernel would under memory pressure: no goodbye."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """An orderly end; gives the exit code back."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def log_text(self):
+        return self.log.read_text(errors="replace")
+
+    def call(self, method, path, body=None, key=None, seconds=JOB_S_MAX):
+        """One HTTP exchange: (status, decoded JSON or None). `body` is bytes as they are, or anything for JSON."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        headers = {"X-API-Key": self.key if key is None else key, "Content-Type": "application/json"}
+        request = urllib.request.Request(self.http_url + path, data=data, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as response:
+                status, text = response.status, response.read()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                status, text = refusal.code, refusal.read()
+        try:
+            return status, json.loads(text)
+        except ValueError:
+            return status, None
+
+    def submit(self, topic, payload):
+        """The worker is handed `payload` exactly; gives the job's id back."""
+        status, answer = self.call("POST", "/api/v1/jobs", {"topic": topic, "context": payload})
+        assert status in range(200, 300), (status, answer)
+        return answer["job_id"]
+
+    def job(self, job_id):
+        status, job = self.call("GET", f"/api/v1/jobs/{job_id}")
+        assert status == 200, (status, job)
+        return job
+
+    def ended_job(self, job_id, seconds=JOB_S_MAX):
+        """The job in its last state. The server does the waiting."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left_s = max(1, int(deadline - time.monotonic()))
+            status, job = self.call("GET", f"/api/v1/jobs/{job_id}?wait={min(left_s, 30)}s")
+            assert status == 200, (status, job)
+            if job["state"] in TERMINAL_STATES:
+                return job
+            assert time.monotonic() < deadline, f"job {job_id} has not ended within {seconds} s: {job}"
+
+    def workers(self):
+        status, answer = self.call("GET", "/api/v1/workers")
+        assert status == 200, (status, answer)
+        return {worker["worker_id"] for worker in answer["items"]}
+
+    def wait_for_workers(self, *worker_ids):
+        wait_until(f"workers {worker_ids}", lambda: self.workers() >= set(worker_ids))
+
+    def cli(self, *arguments, key=None, seconds=JOB_S_MAX):
+        """`reveille <noun> <verb> …` against this server."""
+        noun, verb, *rest = arguments
+        command = [self.binary, noun, verb, "--url", self.http_url, "--key", key or self.key, *rest]
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+
+
+class Worker:
+    """A worker script in a process of its own, with nothing in its environment but the two addresses."""
+
+    def __init__(self, script, server, directory, *arguments):
+        self.log = directory / f"{script}-{secrets.token_hex(4)}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(WORKERS / script), *arguments],
+                env={"NATS_URL": server.nats_url, "REDIS_URL": server.redis_url},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def running_server(binary, directory):
+    server = Server(binary, directory)
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+        show_log(server.log)
+
+
+@contextlib.contextmanager
+def running_worker(script, server, directory, *arguments):
+    worker = Worker(script, server, directory, *arguments)
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        show_log(worker.log)
+
+
+def show_log(path):
+    """pytest shows what a fixture prints only when the test failed."""
+    if path.exists():
+        print(f"--- {path.name}\n{path.read_text(errors='replace')}")

@@ -1,0 +1,125 @@
+//! Everything that must hold before a change goes in, cheapest first. CI runs exactly this.
+//!
+//! A step that cannot run has failed: nothing is skipped because a server or a package is missing. The counts of
+//! passed and failed tests are in the runners' own lines; this task adds only which step took how long.
+
+use crate::process::{cargo, check, target_directory};
+use crate::{install, sim, tidy, wire};
+use anyhow::bail;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+const SIMULATED_SEEDS: u32 = 1000;
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn() -> anyhow::Result<()>,
+}
+
+const STEPS: [Step; 10] = [
+    Step { name: "install", what: "system and Python packages that are missing", run: install::run },
+    Step { name: "fmt", what: "rustfmt has nothing to change", run: format },
+    Step { name: "tidy", what: "the small rules of the house", run: tidy::run },
+    Step { name: "clippy", what: "no warnings", run: clippy },
+    Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
+    Step { name: "build", what: "the release binary and the examples", run: build },
+    Step { name: "sim", what: "the simulation, a thousand seeds", run: simulate },
+    Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
+    Step { name: "stock", what: "stock SDK workers on the release binary", run: stock },
+    Step { name: "chaos", what: "killed servers and workers, full disks, spoilt files", run: chaos },
+];
+
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let steps = select(arguments)?;
+    let mut took = Vec::new();
+    for step in steps {
+        eprintln!("\n=== {}: {}", step.name, step.what);
+        let started = Instant::now();
+        let outcome = (step.run)();
+        took.push((step.name, started.elapsed(), outcome.is_ok()));
+        if let Err(error) = outcome {
+            eprint!("{}", summary(&took));
+            bail!(
+                "step `{0}` failed: {error:#}\n       again, only this: cargo xtask test --only {0}",
+                step.name
+            );
+        }
+    }
+    eprint!("{}", summary(&took));
+    Ok(())
+}
+
+pub fn help() -> String {
+    let mut text = "steps of `test`:\n\n".to_owned();
+    for step in &STEPS {
+        let _ = writeln!(text, "  {:<10}{}", step.name, step.what);
+    }
+    text
+}
+
+fn select(arguments: &[String]) -> anyhow::Result<Vec<&'static Step>> {
+    let names = match arguments {
+        [] => return Ok(STEPS.iter().collect()),
+        [flag, names] if flag == "--only" => names.as_str(),
+        [argument] if argument.starts_with("--only=") => &argument["--only=".len()..],
+        _ => bail!("expected `--only STEP[,STEP]` or nothing\n\n{}", help()),
+    };
+    let wanted: Vec<&str> = names.split(',').collect();
+    if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        bail!("no step `{unknown}`\n\n{}", help());
+    }
+    // In their own order, whatever the order of asking.
+    Ok(STEPS.iter().filter(|step| wanted.contains(&step.name)).collect())
+}
+
+fn summary(took: &[(&str, Duration, bool)]) -> String {
+    let mut text = "\n".to_owned();
+    for (name, duration, passed) in took {
+        let outcome = if *passed { "ok" } else { "FAILED" };
+        let _ = writeln!(text, "  {name:<10}{:>8.1} s  {outcome}", duration.as_secs_f64());
+    }
+    text
+}
+
+fn format() -> anyhow::Result<()> {
+    check(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> anyhow::Result<()> {
+    check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn unit() -> anyhow::Result<()> {
+    check(cargo().args(["test", "--workspace"]))
+}
+
+fn build() -> anyhow::Result<()> {
+    check(cargo().args(["build", "--release", "-p", "reveille"]))?;
+    check(cargo().args(["build", "--release", "-p", "reveille-worker", "--examples"]))
+}
+
+fn simulate() -> anyhow::Result<()> {
+    sim::run(&["--seeds".to_owned(), SIMULATED_SEEDS.to_string()])
+}
+
+fn stock() -> anyhow::Result<()> {
+    // Nothing to do after the build step; alone, it keeps this from testing yesterday's binary.
+    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille"]))?;
+    check(
+        install::venv_python()?
+            .args(["-m", "pytest", "tests/stock", "-q"])
+            .env("REVEILLE_BIN", target_directory().join("release/reveille")),
+    )
+}
+
+fn chaos() -> anyhow::Result<()> {
+    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille"]))?;
+    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille-worker", "--example", "echo"]))?;
+    check(
+        install::venv_python()?
+            .args(["-m", "pytest", "tests/chaos", "-q"])
+            .env("REVEILLE_BIN", target_directory().join("release/reveille"))
+            .env("REVEILLE_ECHO_BIN", target_directory().join("release/examples/echo")),
+    )
+}
