@@ -151,7 +151,7 @@ pub fn unheard(job: &Job, number: u32, now: Millis, dice: u64) -> Result<Job, Re
     current(job, number, Event::Unheard)?;
     let words = "no worker was listening";
     if job.attempts.len() as u32 >= backoff::TRIES_MAX {
-        return fail(job, Reason::MaxSchedulingRetries, words, now);
+        return fail(job, Reason::DispatchFailed, words, now);
     }
     let missed = job.marks.iter().rev().filter(|mark| mark.event != Event::Assign);
     let missed = missed.take_while(|mark| mark.event == Event::Unheard).count() as u32;

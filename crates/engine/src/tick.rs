@@ -70,13 +70,13 @@ impl Engine {
 
     /// Asks the core what this moment means for the job.
     async fn time_has_come(self, id: JobId) {
-        let done = self
-            .drive_on(&id, |job, now| match life::pass_time(job, &self.rules().limits(job), now)? {
-                Due::Change(after) => Ok(*after),
-                Due::Judge => life::judge(job, self.judgement(job, now), now),
-                Due::Place | Due::Nothing => Err(Refusal::TooEarly),
-            })
-            .await;
+        let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
+        let decide = |job: &Job, now| match life::pass_time(job, &self.rules().limits(job), waits_for, now)? {
+            Due::Change(after) => Ok(*after),
+            Due::Judge => life::judge(job, self.judgement(job, now), now),
+            Due::Place | Due::Nothing => Err(Refusal::TooEarly),
+        };
+        let done = self.drive_on(&id, decide).await;
         if done.is_err() {
             self.reseat(&id).await;
         }

@@ -59,8 +59,9 @@ pub fn due(job: &Job, limits: &Limits, now: Millis) -> Option<Millis> {
     }
 }
 
-/// What `now` means for a job.
-pub fn pass_time(job: &Job, limits: &Limits, now: Millis) -> Result<Due, Refusal> {
+/// What `now` means for a job. `waits_for` is why it has no worker, if it waits for one: that is what it
+/// fails of when its tries are used up.
+pub fn pass_time(job: &Job, limits: &Limits, waits_for: Option<Reason>, now: Millis) -> Result<Due, Refusal> {
     if job.state().is_terminal() {
         return Ok(Due::Nothing);
     }
@@ -71,7 +72,8 @@ pub fn pass_time(job: &Job, limits: &Limits, now: Millis) -> Result<Due, Refusal
         Phase::Pending { judge_at } if *judge_at <= now => Ok(Due::Judge),
         Phase::Scheduled { waiting_since, .. } if backoff::exhausted_at(*waiting_since) <= now => {
             let words = format!("no worker took it in {} tries", backoff::TRIES_MAX);
-            Ok(Due::Change(Box::new(fail(job, Reason::MaxSchedulingRetries, &words, now)?)))
+            let reason = waits_for.unwrap_or(Reason::MaxSchedulingRetries);
+            Ok(Due::Change(Box::new(fail(job, reason, &words, now)?)))
         }
         Phase::Scheduled { not_before, .. } if *not_before <= now => Ok(Due::Place),
         Phase::Dispatched(attempt) if attempt.dispatched_at + limits.dispatched_ms <= now => {

@@ -78,7 +78,7 @@ fn an_approved_job_is_judged_again_and_a_new_denial_still_denies() {
             .unwrap();
     let approved = approve(&waiting, "ann", NOW).unwrap();
     assert_eq!(
-        pass_time(&approved, &LIMITS, NOW).unwrap(),
+        pass_time(&approved, &LIMITS, None, NOW).unwrap(),
         Due::Judge,
         "a crash right after the approval is healed by looking"
     );
@@ -140,7 +140,7 @@ fn a_retryable_failure_waits_out_its_backoff_and_ends_after_fifty() {
     let mut job = scheduled();
     let mut now = NOW;
     for tries in 1..=50 {
-        assert_eq!(pass_time(&job, &LIMITS, now).unwrap(), Due::Place);
+        assert_eq!(pass_time(&job, &LIMITS, None, now).unwrap(), Due::Place);
         job = assign(&job, &to("w"), now).unwrap();
         job = finish(&job, &report("w", Some(tries), Status::Retryable), &LIMITS, now, 250).unwrap();
         if let Phase::Scheduled { not_before, .. } = job.phase {
@@ -182,10 +182,12 @@ fn a_packet_that_nobody_heard_goes_back_at_once_and_then_slower() {
 fn time_ends_what_nobody_else_does() {
     let check = |job: &Job, after: i64, words: &str| {
         assert_eq!(
-            pass_time(job, &LIMITS, NOW + after - 1).map(|due| matches!(due, Due::Change(_))),
+            pass_time(job, &LIMITS, Some(Reason::NoWorkers), NOW + after - 1)
+                .map(|due| matches!(due, Due::Change(_))),
             Ok(false)
         );
-        let Due::Change(ended) = pass_time(job, &LIMITS, NOW + after).unwrap() else {
+        let Due::Change(ended) = pass_time(job, &LIMITS, Some(Reason::NoWorkers), NOW + after).unwrap()
+        else {
             panic!("nothing happened")
         };
         assert!(ended.ending().unwrap().words.contains(words), "{ended:?}");
@@ -194,7 +196,11 @@ fn time_ends_what_nobody_else_does() {
         *ended
     };
     let waiting = check(&scheduled(), 1_381_000, "50 tries");
-    assert_eq!(waiting.ending().unwrap().reason, Some(Reason::MaxSchedulingRetries));
+    assert_eq!(
+        waiting.ending().unwrap().reason,
+        Some(Reason::NoWorkers),
+        "what it waited for is what it failed of"
+    );
     check(&assign(&scheduled(), &to("w"), NOW).unwrap(), 300_000, "nothing more was heard");
     assert!(check(&running("w"), 9_000_000, "ran longer").owed.cancel, "the worker is told to stop");
     let mut request = Request::plain("j", "job.echo");
