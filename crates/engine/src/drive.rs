@@ -59,7 +59,7 @@ impl Engine {
     ) -> Result<Arc<Job>, DriveError> {
         loop {
             match self.drive(id, &decide).await {
-                Err(DriveError::Store(error)) => {
+                Err(DriveError::Store(error)) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                     tokio::time::sleep(STORE_PAUSE).await;
                 }
@@ -106,6 +106,7 @@ impl Engine {
             let turn = self.turn(id).await;
             match self.store.job(id).await {
                 Ok(job) => break (turn, job),
+                Err(error) if !error.may_pass() => break (turn, None),
                 Err(error) => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                 }

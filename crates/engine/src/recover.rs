@@ -40,6 +40,9 @@ impl Engine {
             match self.store.job(id).await {
                 Ok(Some(job)) if job.is_live() => return self.settle(&job),
                 Ok(_) => return,
+                Err(error) if !error.may_pass() => {
+                    return tracing::error!(job = %id, %error, "a live job cannot be read and is left alone");
+                }
                 Err(error) => self.trouble.store.tell(
                     self.now(),
                     "a live job could not be read; trying again",

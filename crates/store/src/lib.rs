@@ -34,6 +34,14 @@ pub enum StoreError {
 /// What time it is, for whoever must not hand out what has expired. The simulation owns it there.
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
 
+impl StoreError {
+    /// Whether the same may work later. What is unreadable stays so, and trying again would only hold up
+    /// everything behind it.
+    pub fn may_pass(&self) -> bool {
+        !matches!(self, Self::Corrupt(_))
+    }
+}
+
 /// One decided change of one job, with what must be stored together with it.
 #[derive(Debug, Clone)]
 pub struct Step {

@@ -101,6 +101,10 @@ fn page<T>(
     };
     let rows = rows().map_err(|error| store_error(&error))?;
     let page = Page::take(len, rows.into_iter());
-    let items = page.items.iter().map(|record| read(record)).collect::<Result<_, _>>()?;
+    // One record that cannot be read must not hide, or keep from recovery, all those around it.
+    let readable = |record: &String| {
+        read(record).inspect_err(|error| tracing::error!(%error, "left out of a page")).ok()
+    };
+    let items = page.items.iter().filter_map(readable).collect();
     Ok(Page { items, next: page.next })
 }

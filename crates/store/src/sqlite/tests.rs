@@ -47,6 +47,25 @@ async fn the_sqlite_store_keeps_the_promises_of_the_port() {
 }
 
 #[tokio::test]
+async fn one_record_that_cannot_be_read_hides_no_other() {
+    let place = Place::new();
+    let store = place.open();
+    for name in ["first", "spoilt", "last"] {
+        insert(&store, new_job("unreadable", name, place.now())).await;
+    }
+    drop(store);
+    let file = rusqlite::Connection::open(&place.path).unwrap();
+    file.execute("UPDATE jobs SET record = 'nonsense' WHERE id = 'unreadable-spoilt'", []).unwrap();
+    drop(file);
+    let store = place.open();
+    let live = store.live(None, 10).await.unwrap();
+    let names: Vec<&str> = live.items.iter().map(|job| job.id().as_str()).collect();
+    assert_eq!(names, ["unreadable-first", "unreadable-last"]);
+    let spoilt = store.job(&reveille_core::id::JobId::known("unreadable-spoilt")).await;
+    assert!(spoilt.is_err_and(|error| !error.may_pass()), "and it is not worth trying again");
+}
+
+#[tokio::test]
 async fn a_reopened_store_has_everything_it_had() {
     let place = Place::new();
     let store = place.open();
