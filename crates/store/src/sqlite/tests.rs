@@ -61,7 +61,7 @@ async fn one_record_that_cannot_be_read_hides_no_other() {
     let live = store.live(None, 10).await.unwrap();
     let names: Vec<&str> = live.items.iter().map(|job| job.id().as_str()).collect();
     assert_eq!(names, ["unreadable-first", "unreadable-last"]);
-    let spoilt = store.job(&reveille_core::id::JobId::known("unreadable-spoilt")).await;
+    let spoilt = store.job(&JobId::known("unreadable-spoilt")).await;
     assert!(spoilt.is_err_and(|error| !error.may_pass()), "and it is not worth trying again");
 }
 
