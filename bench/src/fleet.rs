@@ -3,7 +3,7 @@
 use crate::report::Report;
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::floor::Floor;
-use reveille_core::id::{JobId, PoolId, Topic, WorkerId};
+use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use std::hint::black_box;
@@ -25,13 +25,14 @@ fn measure_one(report: &mut Report, workers: usize) {
     let ids: Vec<WorkerId> =
         (0..workers).map(|number| WorkerId::known(format!("worker-{number:08}"))).collect();
     let ids_bytes = resident_bytes() - before;
+    let tenant = TenantId::known("default");
     let mut floor = Floor::default();
     floor.expire(START);
     // They come one after the other over one beat interval, as in life.
     for (number, id) in ids.iter().enumerate() {
         let now = START + (number * 5_000 / workers) as i64;
-        floor.beat(id, &beat(number, 0), now);
-        floor.serves(id, [Topic::known("job.echo")], now);
+        floor.beat(id, &tenant, &beat(number, 0), now);
+        floor.serves(id, &tenant, [Topic::known("job.echo")], now);
     }
     let bytes = (resident_bytes() - before - ids_bytes) / workers as f64;
     // Names are shared between the caller's list and the registry, so they are added here.
@@ -46,7 +47,7 @@ fn measure_one(report: &mut Report, workers: usize) {
         for round in 0..rounds {
             let at = spread(round);
             let told = &beats[at % (REGIONS * CLASSES)];
-            black_box(floor.beat(&ids[at], told, START + 5_000 + (at * 5_000 / workers) as i64));
+            black_box(floor.beat(&ids[at], &tenant, told, START + 5_000 + (at * 5_000 / workers) as i64));
         }
     });
     report.add(format!("{workers} workers: a beat"), took / rounds as f64, "ns", "");

@@ -1,12 +1,17 @@
 //! Measures what users feel: jobs a second from HTTP to SUCCEEDED, the time until a worker has a job,
-//! and what a large fleet costs. `cargo xtask bench` runs it.
+//! beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
 //!
 //! The server is the release binary in a process of its own; submitters and workers share this one.
 //! Everything is durable (fsync) and on one machine, so the figures include the load's own cost.
 
+mod bare;
+mod bare_process;
+mod expiry;
 mod fleet;
 mod http;
+mod ingest;
 mod jobs;
+mod raw;
 mod report;
 mod server;
 
@@ -21,6 +26,9 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let (mut only, mut server, mut out, mut seconds) = (None, None, PathBuf::from("bench-out"), 15u64);
     while let Some(flag) = args.next() {
+        if flag == "bare" {
+            return be_bare(args.next().as_deref());
+        }
         let value = args.next().with_context(|| format!("{flag} needs a value"))?;
         match flag.as_str() {
             "--only" => only = Some(value),
@@ -28,7 +36,9 @@ fn main() -> Result<()> {
             "--out" => out = PathBuf::from(value),
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
-                anyhow::bail!("{flag}: known are --only jobs|fleet, --server FILE, --out FOLDER, --seconds N")
+                anyhow::bail!(
+                    "{flag}: known are --only jobs|fleet|ingest|expiry, --server FILE, --out FOLDER, --seconds N"
+                )
             }
         }
     }
@@ -37,10 +47,26 @@ fn main() -> Result<()> {
     if wanted("fleet") {
         fleet::measure(&mut report);
     }
+    let server = server.unwrap_or_else(|| PathBuf::from("target/release/reveille"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if wanted("jobs") {
-        let server = server.unwrap_or_else(|| PathBuf::from("target/release/reveille"));
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(jobs::measure(&mut report, &server, seconds))?;
     }
+    if wanted("ingest") {
+        runtime.block_on(ingest::measure(&mut report, &server, seconds))?;
+    }
+    if wanted("expiry") {
+        runtime.block_on(expiry::measure(&mut report, &server))?;
+    }
     report.write(&out)
+}
+
+/// This process is one of the bare servers.
+fn be_bare(kind: Option<&str>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match kind {
+        Some("http") => runtime.block_on(bare::http()),
+        Some("nats") => runtime.block_on(bare::nats()),
+        _ => anyhow::bail!("bare: known are http and nats"),
+    }
 }

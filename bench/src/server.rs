@@ -1,5 +1,6 @@
 //! The server under test: a process of its own, on free ports, in a folder of its own.
 
+use crate::raw::Http;
 use anyhow::{Context, Result, bail};
 use reveille_worker::Connect;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,16 @@ impl Server {
         let ticks =
             |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
         (ticks(11) + ticks(12)) / 100.0
+    }
+
+    /// A number from the metrics page.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let request = format!("GET /metrics HTTP/1.1\r\nhost: bench\r\nx-api-key: {KEY}\r\n\r\n");
+        let answered = Http::connect(&self.http).await?.exchange(request.as_bytes()).await?;
+        let page = String::from_utf8_lossy(&answered.body).into_owned();
+        let line = page.lines().find(|line| line.split(' ').next() == Some(name));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
+            .with_context(|| format!("no metric {name}"))
     }
 
     /// Resident memory in MiB.

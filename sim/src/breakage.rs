@@ -21,10 +21,24 @@ pub enum Breakage {
     ForgetKeys,
     /// A worker gets what was meant for its neighbour.
     Misroute,
+    /// A start is told that there is no worker snapshot.
+    IgnoreSnapshot,
+    /// Workers from the snapshot that were never heard again stay listed.
+    KeepRestored,
+    /// The server is told that agents may be silent for as long as they like.
+    IgnoreAgentTtl,
+    /// A tenant's stream has everybody's events.
+    MixTenants,
+    /// The roster loses a rung of every delegation.
+    SkipRung,
+    /// The courier gives a repeated letter another id.
+    RenameLetter,
+    /// The roster acknowledges a drain and drops it.
+    ForgetDrains,
 }
 
 impl Breakage {
-    pub const ALL: [(&str, Self); 9] = [
+    pub const ALL: [(&str, Self); 16] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -34,6 +48,13 @@ impl Breakage {
         ("mute-dead-letters", Self::MuteDeadLetters),
         ("forget-keys", Self::ForgetKeys),
         ("misroute", Self::Misroute),
+        ("ignore-snapshot", Self::IgnoreSnapshot),
+        ("keep-restored", Self::KeepRestored),
+        ("ignore-agent-ttl", Self::IgnoreAgentTtl),
+        ("mix-tenants", Self::MixTenants),
+        ("skip-rung", Self::SkipRung),
+        ("rename-letter", Self::RenameLetter),
+        ("forget-drains", Self::ForgetDrains),
     ];
 
     pub fn parse(word: &str) -> Option<Self> {

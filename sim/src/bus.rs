@@ -72,13 +72,17 @@ impl Bus for SimBus {
         Ok(Subscription { messages: self.world.network.subscribe(subject) })
     }
 
+    fn shows_listeners(&self) -> bool {
+        true
+    }
+
     async fn listeners_changed(&self) -> Vec<Listener> {
         self.life.or_never().await;
         let listeners = self.world.network.listeners_changed().await;
         self.life.or_never().await;
         for worker in listeners.iter().flat_map(|listener| &listener.subjects) {
             if let Some(worker) = subject::worker_of(worker) {
-                self.world.watched.heard(&worker, self.world.now());
+                self.world.watched.connected(&worker, self.world.now());
             }
         }
         listeners

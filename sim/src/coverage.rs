@@ -1,6 +1,7 @@
 //! What the runs have met. A set of runs that met too little proves nothing and counts as failed.
 
 use crate::faults::Fault;
+use crate::sights::Sight;
 use reveille_core::job::{Event, State};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,6 +19,7 @@ pub struct Coverage {
     pub endings: BTreeMap<State, u64>,
     pub events: BTreeMap<Event, u64>,
     pub faults: BTreeMap<Fault, u64>,
+    pub sights: BTreeMap<Sight, u64>,
 }
 
 impl Coverage {
@@ -30,6 +32,7 @@ impl Coverage {
         add(&mut self.endings, &other.endings);
         add(&mut self.events, &other.events);
         add(&mut self.faults, &other.faults);
+        add(&mut self.sights, &other.sights);
     }
 
     /// What was never met, in words.
@@ -43,6 +46,9 @@ impl Coverage {
         }
         for fault in Fault::ALL.iter().filter(|fault| !self.faults.contains_key(fault)) {
             missing.push(format!("the fault \"{}\" never happened", fault.as_str()));
+        }
+        for sight in Sight::ALL.iter().filter(|sight| !self.sights.contains_key(sight)) {
+            missing.push(format!("nobody saw \"{}\"", sight.as_str()));
         }
         let succeeded = self.endings.get(&State::Succeeded).copied().unwrap_or_default();
         if succeeded * 100 < self.jobs * SUCCEEDED_PERCENT_MIN {
@@ -65,6 +71,7 @@ impl Coverage {
             ("states", named(&self.states, State::as_str)),
             ("events", named(&self.events, Event::as_str)),
             ("faults", named(&self.faults, Fault::as_str)),
+            ("sights", named(&self.sights, Sight::as_str)),
         ] {
             let _ = writeln!(table, "{title}");
             for (name, count) in counts {

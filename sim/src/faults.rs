@@ -45,6 +45,15 @@ faults! {
     StoreSlow = "store slow", 100;
     StoreUnavailable = "store unavailable", 300;
     StoreFull = "store full", 300;
+    RosterSlow = "roster slow", 100;
+    RosterUnavailable = "roster unavailable", 300;
+    RosterFull = "roster full", 300;
+    /// A start finds no worker snapshot.
+    SnapshotMissing = "snapshot missing", 400;
+    /// A start waits for it in vain.
+    SnapshotLate = "snapshot late", 400;
+    /// A start finds a part of it.
+    SnapshotCorrupt = "snapshot corrupt", 400;
     /// Another replica changes a job between our look and our commit.
     RivalCommit = "rival commit", 50;
     BusUnavailable = "bus unavailable", 300;
@@ -59,6 +68,21 @@ faults! {
     WorkerRestarted = "worker restarted", 2500;
     WorkerStalled = "worker stalled", 400;
     WorkerReconnected = "worker reconnected", 500;
+    /// An operator takes a worker or a pool out of service.
+    WorkerDrained = "worker drained", 2500;
+    AgentDied = "agent died", 500;
+    AgentStalled = "agent stalled", 400;
+    AgentReturned = "agent returned", 2500;
+    WorkspaceDied = "workspace died", 500;
+    WorkspaceReturned = "workspace returned", 2500;
+    WorkspaceMoved = "workspace moved", 300;
+    /// A letter does not reach its workspace.
+    LetterLost = "letter lost", 600;
+    /// It does, and the answer does not come back.
+    LetterBroken = "letter broken", 600;
+    LetterRepeated = "letter repeated", 600;
+    /// A reader of the event stream loses its connection.
+    ReaderLeft = "reader left", 300;
     /// Whoever asked goes away before the answer.
     CallerLeft = "caller left", 400;
     /// Nothing at all happens for many minutes.

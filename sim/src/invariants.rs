@@ -5,7 +5,7 @@
 use crate::plan;
 use crate::plan::WorkerPlan;
 use crate::workers::fits;
-use reveille_core::id::{JobId, TenantId, WorkerId};
+use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Mark, Phase, State, next};
 use reveille_core::policy::Decision;
 use reveille_core::time::Millis;
@@ -119,6 +119,20 @@ impl Ledger {
         }
         if topic == plan::ASKED && !self.approvals_asked.contains(id.as_str()) {
             return Err(format!("{id} was dispatched and nobody approved it"));
+        }
+        judged(&entry.job)
+    }
+
+    /// A delegated job is at a workspace's door: it was given to it, and judged.
+    pub fn delivered(&self, id: &JobId, to: &WorkspaceId) -> Verdict {
+        let entry =
+            self.entries.get(id).ok_or_else(|| format!("{id} came to {to} before it was committed"))?;
+        let is_given = entry
+            .given
+            .iter()
+            .any(|(_, worker)| worker.as_ref().is_some_and(|worker| worker.as_str() == to.as_str()));
+        if !is_given {
+            return Err(format!("{id} came to {to}, which was not given it"));
         }
         judged(&entry.job)
     }

@@ -8,25 +8,35 @@
 //! Deliberately not here: real sockets, disks and processes. Other tests have those; this one has
 //! every order of events that they would meet once in a year.
 
+pub mod agents;
+pub mod archive;
 pub mod breakage;
 pub mod bus;
 pub mod chaos;
 pub mod clock;
+pub mod courier;
 pub mod coverage;
+pub mod delegators;
 pub mod dice;
 pub mod faults;
 pub mod invariants;
 pub mod network;
+pub mod operators;
 pub mod outages;
 pub mod panics;
 pub mod people;
 pub mod plan;
+pub mod port;
+pub mod readers;
+pub mod roster;
 pub mod server;
+pub mod sights;
 pub mod store;
 pub mod submitters;
 pub mod trace;
 pub mod watch;
 pub mod workers;
+pub mod workspaces;
 pub mod world;
 
 pub use breakage::Breakage;

@@ -1,7 +1,8 @@
 //! The shape of one world: who works, who asks for what, and which rules hold.
 
 use crate::dice::Dice;
-use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use crate::watch::AgentKey;
+use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::place::routing::Routing;
 use reveille_core::policy::{Document, Policy};
 use reveille_core::request::{Priority, Request};
@@ -27,6 +28,9 @@ const REGIONS: [&str; 2] = ["eu", "us"];
 
 pub struct Plan {
     pub workers: Vec<WorkerPlan>,
+    pub agents: Vec<AgentKey>,
+    pub workspaces: Vec<(WorkspaceId, TenantId)>,
+    pub delegations: Vec<DelegationPlan>,
     pub jobs: Vec<JobPlan>,
     /// How long it takes until the last job was asked for, without idle stretches.
     pub span_ms: i64,
@@ -69,6 +73,15 @@ pub struct JobPlan {
     pub fresh_ids: bool,
 }
 
+/// Work that one workspace gives to another; the task is its name.
+#[derive(Debug, Clone)]
+pub struct DelegationPlan {
+    pub task: String,
+    pub tenant: TenantId,
+    pub source: WorkspaceId,
+    pub target: WorkspaceId,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     Call,
@@ -79,11 +92,15 @@ impl Plan {
     pub fn draw(dice: &Dice) -> Self {
         let mapped = dice.percent(40);
         let workers = workers(dice);
+        let workspaces = workspaces(dice);
         let count = dice.between(30, 80);
         let ghosts = dice.percent(25);
         let jobs = (0..count).map(|number| job(dice, number, &workers, ghosts)).collect();
         Self {
             workers,
+            agents: agents(dice),
+            delegations: delegations(dice, &workspaces),
+            workspaces,
             jobs,
             span_ms: dice.between(60, 900) * 1000,
             mapped,
@@ -186,6 +203,37 @@ fn workers(dice: &Dice) -> Vec<WorkerPlan> {
             }
         })
         .collect()
+}
+
+/// A few ids, so that two tenants have an agent of the same name.
+fn agents(dice: &Dice) -> Vec<AgentKey> {
+    let agent = |_| (TenantId::known(*dice.pick(&TENANTS)), WorkerId::known(format!("a{}", dice.below(3))));
+    (0..dice.between(2, 5)).map(agent).collect()
+}
+
+/// The first two are of one tenant, so that there is somebody to delegate to.
+fn workspaces(dice: &Dice) -> Vec<(WorkspaceId, TenantId)> {
+    let tenant = |number| if number < 2 { TENANTS[1] } else { *dice.pick(&TENANTS) };
+    let workspace = |number| (WorkspaceId::known(format!("ws{number}")), TenantId::known(tenant(number)));
+    (0..dice.between(2, 4)).map(workspace).collect()
+}
+
+fn delegations(dice: &Dice, workspaces: &[(WorkspaceId, TenantId)]) -> Vec<DelegationPlan> {
+    let count = dice.between(2, 8);
+    let plan = |number| {
+        let (source, tenant) = dice.pick(workspaces).clone();
+        let others: Vec<&WorkspaceId> = workspaces
+            .iter()
+            .filter(|(id, owner)| *owner == tenant && *id != source)
+            .map(|(id, _)| id)
+            .collect();
+        if others.is_empty() {
+            return None;
+        }
+        let target = (*dice.pick(&others)).clone();
+        Some(DelegationPlan { task: format!("task {number}"), tenant, source, target })
+    };
+    (0..count).filter_map(plan).collect()
 }
 
 fn job(dice: &Dice, number: i64, workers: &[WorkerPlan], ghosts: bool) -> JobPlan {

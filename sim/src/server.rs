@@ -1,7 +1,11 @@
 //! The server: an engine that dies and is started again on the same store.
 
+use crate::breakage::Breakage;
 use crate::bus::SimBus;
+use crate::courier::SimCourier;
 use crate::faults::Fault;
+use crate::roster::SimRoster;
+use crate::sights::Sight;
 use crate::store::SimStore;
 use crate::world::{World, sleep_ms};
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
@@ -65,10 +69,19 @@ pub async fn supervise(world: Arc<World>) {
         let life = Life { number, ended: CancellationToken::new() };
         world.trace.say(format_args!("server {number} starts"));
         world.watched.new_life(number);
+        world.agents_watched.new_life();
+        world.workspaces_watched.new_life();
         if let Some(engine) = start(&world, &life).await {
             // The rules may have changed while it started.
             if let Ok(rules) = world.rules() {
                 engine.use_rules(rules);
+            }
+            let knew_anybody = world.watched.up(world.now());
+            world.agents_watched.up(world.now());
+            world.workspaces_watched.up(world.now());
+            world.sights.saw(if knew_anybody { Sight::WarmStart } else { Sight::ColdStart });
+            if world.drains.are_there() {
+                world.sights.saw(Sight::DrainOutlived);
             }
             world.server.set(Some((engine.clone(), life.clone())));
             life.ended.cancelled().await;
@@ -82,14 +95,24 @@ pub async fn supervise(world: Arc<World>) {
     }
 }
 
+fn settings(world: &World) -> Settings {
+    let mut settings = Settings::default();
+    if world.breakage == Some(Breakage::IgnoreAgentTtl) {
+        settings.ttls.voicegateway_ms *= 1_000;
+    }
+    settings
+}
+
 async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
+        roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
+        courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         clock: Arc::new(world.clock),
         dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,
-        settings: Settings::default(),
+        settings: settings(world),
     };
     match life.answer(Engine::start(parts)).await {
         Some(Ok(engine)) => Some(engine),

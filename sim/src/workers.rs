@@ -27,6 +27,7 @@ struct State {
     alive: bool,
     /// Counts restarts: what an earlier process began, a later one does not finish.
     process: u64,
+    introduced: bool,
     connection: Option<u64>,
     stalled_until: Millis,
     /// Job and attempt of everything that runs.
@@ -45,6 +46,7 @@ impl Worker {
         let state = State {
             alive: true,
             process: 0,
+            introduced: false,
             connection: None,
             stalled_until: Millis::ZERO,
             running: BTreeSet::new(),
@@ -78,7 +80,11 @@ impl Worker {
             return;
         }
         if alive && connection.is_none_or(|connection| !world.network.is_connected(connection)) {
-            self.connect(world);
+            let is_new = self.connect(world);
+            // One that only got its connection back goes on beating when it would have anyway.
+            if !is_new && world.dice.percent(50) {
+                return;
+            }
         }
         if self.plan.kind != Kind::Runner {
             self.send(world, subject::HEARTBEAT, Payload::Heartbeat(self.beat()));
@@ -89,7 +95,8 @@ impl Worker {
         self.state().alive
     }
 
-    fn connect(self: &Arc<Self>, world: &Arc<World>) {
+    /// Says whether this process is a new one: then it introduces itself.
+    fn connect(self: &Arc<Self>, world: &Arc<World>) -> bool {
         let mut subjects: BTreeSet<String> = self.plan.topics.iter().map(ToString::to_string).collect();
         if self.plan.kind == Kind::Agent {
             subjects.insert(subject::worker_jobs(&self.plan.name));
@@ -97,9 +104,13 @@ impl Worker {
         }
         let name = self.plan.named.then(|| self.plan.name.to_string());
         let connection = world.network.connect(self.number, name, subjects);
-        self.state().connection = Some(connection);
+        let is_new = {
+            let mut state = self.state();
+            state.connection = Some(connection);
+            !std::mem::replace(&mut state.introduced, true)
+        };
         world.trace.say(format_args!("{} connects as {connection}", self.plan.name));
-        if self.plan.kind == Kind::Agent {
+        if self.plan.kind == Kind::Agent && (is_new || world.dice.percent(50)) {
             let handshake = Handshake {
                 component_id: self.plan.name.to_string(),
                 role: ComponentRole::Worker as i32,
@@ -108,6 +119,7 @@ impl Worker {
             };
             self.send(world, subject::HANDSHAKE, Payload::Handshake(handshake));
         }
+        is_new
     }
 
     fn beat(&self) -> Heartbeat {
@@ -146,6 +158,7 @@ impl Worker {
         let mut state = self.state();
         state.alive = false;
         state.process += 1;
+        state.introduced = false;
         state.running.clear();
         state.seen.clear();
         state.connection

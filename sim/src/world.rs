@@ -1,36 +1,38 @@
 //! One run: a world is made from a seed, stirred with faults on, left to settle with faults off, and
 //! judged.
 
+mod judgement;
+mod who;
+
+use crate::agents::Agent;
+use crate::archive::Archive;
 use crate::breakage::Breakage;
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
+use crate::delegators::Post;
 use crate::dice::Dice;
 use crate::faults::{Fault, Faults};
 use crate::invariants::{Ledger, Verdict};
 use crate::network::Network;
+use crate::operators::Drains;
 use crate::outages::Outages;
-use crate::plan::{Plan, WorkerPlan};
+use crate::plan::Plan;
 use crate::server::{Life, Server};
+use crate::sights::Sights;
 use crate::trace::Trace;
-use crate::watch::{Calm, Watched};
+use crate::watch::{AgentsWatched, Calm, Watched, WorkspacesWatched};
 use crate::workers::Worker;
-use crate::{chaos, panics, people, server, submitters, watch};
-use reveille_bus::Message;
-use reveille_core::id::WorkerId;
-use reveille_core::job::Job;
-use reveille_core::request::Request;
+use crate::workspaces::Workspace;
+use crate::{chaos, delegators, operators, panics, people, plan, readers, server, submitters, watch};
+use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
-use reveille_engine::{Engine, Rules};
-use reveille_store::{JobQuery, MemoryStore, PAGE_LEN_MAX, Store, StoreError};
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::packet;
+use reveille_engine::Rules;
+use reveille_roster::MemoryRoster;
+use reveille_store::MemoryStore;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long the last messages may still be on their way when everything seems over.
-const AFTERMATH_MS: i64 = 60_000;
 
 pub struct World {
     pub seed: u64,
@@ -41,14 +43,24 @@ pub struct World {
     pub trace: Trace,
     pub faults: Faults,
     pub outages: Outages,
+    pub sights: Sights,
     pub calm: Calm,
+    pub roster_calm: Calm,
     pub watched: Watched,
+    pub agents_watched: AgentsWatched,
+    pub workspaces_watched: WorkspacesWatched,
+    pub drains: Drains,
     pub network: Network,
     pub server: Server,
     /// What is durable.
     pub store: MemoryStore,
+    pub roster: MemoryRoster,
     workers: Vec<Arc<Worker>>,
+    agents: Vec<Arc<Agent>>,
+    workspaces: Vec<Arc<Workspace>>,
+    post: Mutex<Post>,
     ledger: Mutex<Ledger>,
+    archive: Mutex<Archive>,
     quiet_since: OnceLock<Millis>,
     failure: Mutex<Option<String>>,
     over: CancellationToken,
@@ -104,6 +116,10 @@ impl World {
         let plan = Plan::draw(&dice);
         let workers = plan.workers.iter().cloned().enumerate();
         let workers = workers.map(|(number, plan)| Arc::new(Worker::new(number, plan))).collect();
+        let agents = plan.agents.iter().cloned().map(|key| Arc::new(Agent::new(key))).collect();
+        let workspaces = plan.workspaces.iter().cloned();
+        let workspaces = workspaces.map(|(id, tenant)| Arc::new(Workspace::new(id, tenant))).collect();
+        let post = Post::new(&plan.delegations);
         Self {
             seed,
             breakage,
@@ -113,13 +129,23 @@ impl World {
             clock,
             trace: if voice == Voice::Aloud { Trace::aloud(clock) } else { Trace::silent(clock) },
             outages: Outages::default(),
+            sights: Sights::default(),
             calm: Calm::default(),
+            roster_calm: Calm::default(),
             watched: Watched::default(),
+            agents_watched: AgentsWatched::default(),
+            workspaces_watched: WorkspacesWatched::default(),
+            drains: Drains::default(),
             network: Network::default(),
             server: Server::default(),
             store: MemoryStore::new(Arc::new(move || clock.now())),
+            roster: MemoryRoster::new(),
             workers,
+            agents,
+            workspaces,
+            post: Mutex::new(post),
             ledger: Mutex::default(),
+            archive: Mutex::default(),
             quiet_since: OnceLock::new(),
             failure: Mutex::default(),
             over: CancellationToken::new(),
@@ -143,10 +169,20 @@ impl World {
         for worker in &self.workers {
             tokio::spawn(worker.clone().live(self.clone()));
         }
+        for agent in &self.agents {
+            tokio::spawn(agent.clone().live(self.clone()));
+        }
+        for workspace in &self.workspaces {
+            tokio::spawn(workspace.clone().live(self.clone()));
+        }
+        for tenant in plan::TENANTS.map(TenantId::known) {
+            tokio::spawn(readers::read(self.clone(), tenant));
+        }
         tokio::spawn(people::decide(self.clone()));
+        tokio::spawn(operators::drain_now_and_then(self.clone()));
         tokio::spawn(watch::watch(self.clone()));
         let chaos = tokio::spawn(chaos::stir(self.clone()));
-        submitters::submit_all(self.clone()).await;
+        tokio::join!(submitters::submit_all(self.clone()), delegators::delegate_all(self.clone()));
         sleep_ms(self.dice.between(1_000, 60_000)).await;
         chaos.abort();
         self.quiet_down();
@@ -162,6 +198,9 @@ impl World {
         self.faults.stop();
         self.outages.end();
         self.calm.disturbed(self.now());
+        self.roster_calm.disturbed(self.now());
+        self.agents.iter().for_each(|agent| agent.come_back());
+        self.workspaces.iter().for_each(|workspace| workspace.come_back());
         for worker in self.workers.iter().filter(|worker| !worker.is_alive()) {
             worker.restart(self);
         }
@@ -169,22 +208,6 @@ impl World {
         if let (Some((engine, _)), Ok(rules)) = (self.server.engine(), self.rules()) {
             engine.use_rules(rules);
         }
-    }
-
-    /// Waits until every job has ended, as long as that may take, and for what is still on its way.
-    async fn settle(&self) {
-        let end = self.now() + self.plan.patience_ms();
-        while self.now() < end && !self.ledger().live.is_empty() {
-            sleep_ms(2_000).await;
-        }
-        sleep_ms(AFTERMATH_MS).await;
-    }
-
-    async fn judge(&self) -> Verdict {
-        let stored = self.stored().await.map_err(|error| error.to_string())?;
-        self.ledger().settled(&stored)?;
-        let (engine, _) = self.server.engine().ok_or("the server did not come back")?;
-        floor_is_empty(&engine)
     }
 
     fn outcome(&self) -> Outcome {
@@ -197,6 +220,7 @@ impl World {
             states: ledger.states.clone(),
             events: ledger.events.clone(),
             faults: self.faults.met(),
+            sights: self.sights.seen(),
             ..Coverage::default()
         };
         for job in ledger.jobs() {
@@ -229,6 +253,31 @@ impl World {
         }
     }
 
+    /// The same for what was written to the roster.
+    pub fn archive(&self, entry: impl FnOnce(&mut Archive) -> Verdict) {
+        let verdict = entry(&mut self.archive.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Err(words) = verdict {
+            self.fail(&words);
+        }
+    }
+
+    /// Looks into what was written to the roster.
+    pub fn look_up<T>(&self, question: impl FnOnce(&Archive) -> T) -> T {
+        question(&self.archive.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks, or tells, what is known of the letters.
+    pub fn post<T>(&self, entry: impl FnOnce(&mut Post) -> T) -> T {
+        let (answer, broken) = {
+            let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
+            (entry(&mut post), post.broken())
+        };
+        if let Some(words) = broken {
+            self.fail(&words);
+        }
+        answer
+    }
+
     /// A promise is broken. The first one counts.
     pub fn fail(&self, words: &str) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +298,7 @@ impl World {
         self.trace.say(format_args!("server {} dies {at}", life.number));
         life.end();
         self.network.server_is_gone();
+        self.agents_watched.died(self.now());
         self.calm.disturbed(self.now());
     }
 
@@ -259,97 +309,5 @@ impl World {
     /// Since when nothing goes wrong any more.
     pub fn quiet_since(&self) -> Option<Millis> {
         self.quiet_since.get().copied()
-    }
-
-    pub fn worker(&self, number: usize) -> &Arc<Worker> {
-        &self.workers[number]
-    }
-
-    pub fn workers(&self) -> &[Arc<Worker>] {
-        &self.workers
-    }
-
-    pub fn worker_plan(&self, name: &WorkerId) -> Option<&WorkerPlan> {
-        self.plan.workers.iter().find(|plan| plan.name == *name)
-    }
-
-    /// Whether placement would take this worker for the job.
-    pub fn can_be_given(&self, name: &WorkerId, request: &Request) -> bool {
-        self.worker_plan(name).is_some_and(|plan| self.plan.may_take(plan, request))
-    }
-
-    pub fn jobs(&self) -> Vec<Arc<Job>> {
-        self.ledger().jobs().cloned().collect()
-    }
-
-    pub fn live_jobs(&self) -> Vec<Arc<Job>> {
-        let ledger = self.ledger();
-        ledger.live.iter().filter_map(|id| ledger.job(id).cloned()).collect()
-    }
-
-    async fn stored(&self) -> Result<Vec<Arc<Job>>, StoreError> {
-        let mut query = JobQuery { limit: PAGE_LEN_MAX, ..JobQuery::default() };
-        let mut jobs = Vec::new();
-        loop {
-            let page = self.store.jobs(&query).await?;
-            jobs.extend(page.items);
-            match page.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(jobs),
-            }
-        }
-    }
-
-    /// Whom a message for this worker reaches.
-    pub fn misrouted(&self, worker: usize) -> usize {
-        let astray = self.breakage == Some(Breakage::Misroute) && self.dice.percent(5);
-        if astray { (worker + 1) % self.workers.len() } else { worker }
-    }
-
-    /// Whether dead workers still beat in this broken world.
-    pub fn beats_as_a_ghost(&self) -> bool {
-        self.breakage == Some(Breakage::GhostBeats)
-    }
-
-    /// A dispatch packet is on its way out.
-    pub fn dispatch_leaves(&self, payload: &[u8], to: Option<&WorkerId>) {
-        match packet::decode(payload).ok().and_then(|packet| packet.payload) {
-            Some(Payload::JobRequest(job)) => {
-                self.check(|ledger| ledger.dispatched(&job, to, self.now()));
-            }
-            _ => self.fail("something that is no job was sent to a worker"),
-        }
-    }
-
-    /// A message reached the server that says that a worker is there.
-    pub fn note_presence(&self, message: &Message) {
-        let name = match packet::decode(&message.payload).ok().and_then(|packet| packet.payload) {
-            Some(Payload::Heartbeat(beat)) => beat.worker_id,
-            Some(Payload::Handshake(handshake)) => handshake.component_id,
-            _ => return,
-        };
-        let name = WorkerId::known(name);
-        let dead = self.workers.iter().any(|worker| worker.plan.name == name && !worker.is_alive());
-        if !(dead && self.beats_as_a_ghost()) {
-            self.watched.heard(&name, self.now());
-        }
-    }
-}
-
-/// Nobody holds anything and nothing waits.
-fn floor_is_empty(engine: &Engine) -> Verdict {
-    for view in engine.workers() {
-        if view.worker.held != 0 {
-            return Err(format!(
-                "{} is said to hold {} jobs and all have ended",
-                view.worker.id, view.worker.held
-            ));
-        }
-    }
-    let page = engine.metrics_page();
-    let live = page.lines().find_map(|line| line.strip_prefix("cordum_scheduler_live_jobs "));
-    match live {
-        Some("0") => Ok(()),
-        other => Err(format!("all jobs have ended and the floor has {other:?}")),
     }
 }

@@ -5,26 +5,31 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use reveille_core::id::TenantId;
-use reveille_engine::{Caller, Engine};
-use reveille_store::Scope;
+use reveille_engine::{Audience, Caller, Engine};
+use reveille_roster::Scope;
+use std::sync::Arc;
 
 /// A caller whose key has been checked.
 pub struct Auth {
-    caller: Caller,
+    caller: Arc<Caller>,
     /// The tenant it acts for: its own, or for an operator the one in `X-Tenant-ID`.
     pub tenant: TenantId,
+    /// An operator that named no tenant.
+    sees_everyone: bool,
 }
 
 impl FromRequestParts<Engine> for Auth {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, ApiError> {
-        let secret = secret(&parts.headers).ok_or_else(|| {
-            unauthorized("a key is needed: send it as X-API-Key or as Authorization: Bearer")
-        })?;
-        let caller = engine
-            .authenticate(secret)
-            .ok_or_else(|| unauthorized("the key is wrong, expired or revoked"))?;
+        let caller = match secret(&parts.headers) {
+            Some(secret) => engine
+                .authenticate(secret)
+                .ok_or_else(|| unauthorized("the key is wrong, expired or revoked"))?,
+            None => engine.anonymous().ok_or_else(|| {
+                unauthorized("a key is needed: send it as X-API-Key or as Authorization: Bearer")
+            })?,
+        };
         let asked = parts
             .headers
             .get("x-tenant-id")
@@ -40,7 +45,8 @@ impl FromRequestParts<Engine> for Auth {
                 tenant
             }
         };
-        Ok(Self { caller, tenant })
+        let sees_everyone = asked.is_none() && caller.may(Scope::Admin);
+        Ok(Self { caller, tenant, sees_everyone })
     }
 }
 
@@ -57,6 +63,11 @@ impl Auth {
         self.caller.sees(tenant)
     }
 
+    /// Whose members and events it gets: its tenant's, or everybody's for an operator that named none.
+    pub fn audience(&self) -> Audience {
+        if self.sees_everyone { Audience::Everyone } else { Audience::Tenant(self.tenant.clone()) }
+    }
+
     pub fn is_operator(&self) -> bool {
         self.caller.may(Scope::Admin)
     }
@@ -66,10 +77,13 @@ impl Auth {
     }
 }
 
-fn secret(headers: &HeaderMap) -> Option<&str> {
+pub fn secret(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     text("x-api-key")
-        .or_else(|| text("authorization")?.strip_prefix("Bearer "))
+        .or_else(|| {
+            let (scheme, secret) = text("authorization")?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(secret)
+        })
         .map(str::trim)
         .filter(|secret| !secret.is_empty())
 }

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use reveille_core::id::BadId;
 use reveille_core::request::BadRequest;
 use reveille_engine::{DriveError, KeyError, SubmitError};
+use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use serde_json::{Map, Value};
 
@@ -75,6 +76,11 @@ impl From<StoreError> for ApiError {
                 "store_unavailable",
                 "the store is not available; nothing was stored",
             ),
+            StoreError::Refused(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "store_refused",
+                "the store refused the change; nothing was stored",
+            ),
             StoreError::Corrupt(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "store_corrupt",
@@ -126,7 +132,19 @@ impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
             KeyError::TooMany => Self::new(StatusCode::CONFLICT, "too_many_keys", error.to_string()),
-            KeyError::Store(error) => error.into(),
+            KeyError::Roster(error) => error.into(),
+        }
+    }
+}
+
+impl From<RosterError> for ApiError {
+    fn from(error: RosterError) -> Self {
+        match error {
+            RosterError::Full => StoreError::Full.into(),
+            RosterError::Unavailable(words) => StoreError::Unavailable(words).into(),
+            RosterError::Refused(words) => StoreError::Refused(words).into(),
+            RosterError::Corrupt(words) => StoreError::Corrupt(words).into(),
+            RosterError::Newer { .. } => StoreError::Corrupt(error.to_string()).into(),
         }
     }
 }

@@ -15,7 +15,8 @@ use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{self, Job};
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, Submission, Submitted, Submitter};
-use reveille_store::{BlobKey, JobQuery, Scope};
+use reveille_roster::Scope;
+use reveille_store::{BlobKey, JobQuery};
 use std::sync::Arc;
 
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.

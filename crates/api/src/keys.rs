@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use reveille_core::id::KeyId;
 use reveille_engine::Engine;
-use reveille_store::Scope;
+use reveille_roster::Scope;
 
 #[utoipa::path(post, path = "/api/v1/auth/keys", tag = "keys", request_body = CreateKey, responses((status = 201, body = CreatedKey)))]
 pub async fn create(
@@ -25,7 +25,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/v1/auth/keys", tag = "keys", responses((status = 200, body = KeyList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<KeyList>, ApiError> {
     auth.needs(Scope::Admin)?;
-    Ok(Json(KeyList { items: engine.list_keys().await?.iter().map(Key::of).collect() }))
+    Ok(Json(KeyList { items: engine.list_keys().iter().map(Key::of).collect() }))
 }
 
 #[utoipa::path(delete, path = "/api/v1/auth/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 204), (status = 404, description = "No such key")))]

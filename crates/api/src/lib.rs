@@ -9,9 +9,14 @@ mod error;
 mod health;
 mod jobs;
 mod keys;
+mod molecule;
 mod openapi;
+mod openorca;
 mod pools;
+mod presence;
+mod stream;
 mod types;
+mod voicegateway;
 mod workers;
 
 pub use error::ApiError;
@@ -35,12 +40,21 @@ pub fn router(engine: Engine) -> Router {
         .route("/jobs/{id}/explain", get(jobs::explain))
         .route("/workers", get(workers::list))
         .route("/workers/{id}", get(workers::get))
+        .route("/workers/{id}/drain", post(workers::drain))
+        .route("/workers/{id}/undrain", post(workers::undrain))
         .route("/pools", get(pools::list))
+        .route("/pools/{name}/drain", post(pools::drain))
+        .route("/pools/{name}/undrain", post(pools::undrain))
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
         .route("/openapi.json", get(openapi::serve));
+    let api = api.merge(stream::routes()).merge(presence::routes());
+    let hot = voicegateway::hot_route(&engine);
     Router::new()
         .nest("/api/v1", api)
+        .merge(voicegateway::routes())
+        .merge(openorca::routes())
+        .merge(molecule::routes())
         .route("/healthz", get(health::alive))
         .route("/livez", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -49,5 +63,6 @@ pub fn router(engine: Engine) -> Router {
         .method_not_allowed_fallback(error::no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
         .layer(from_fn(body::refuse_long_bodies))
+        .merge(hot)
         .with_state(engine)
 }

@@ -1,6 +1,6 @@
 //! The description of all this, made from the handlers and types themselves.
 
-use crate::{health, jobs, keys, pools, workers};
+use crate::{health, jobs, keys, pools, presence, stream, workers};
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa::OpenApi;
@@ -10,8 +10,9 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 #[openapi(
     info(title = "Reveille", description = "Keeps a fleet of AI-agent workers awake, known and at work."),
     paths(
-        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, workers::list, workers::get, pools::list,
-        keys::create, keys::list, keys::revoke, health::alive, health::ready, health::metrics
+        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, workers::list, workers::get,
+        workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
+        keys::create, keys::list, keys::revoke, presence::take, stream::events, health::alive, health::ready, health::metrics
     ),
     modifiers(&Keyed),
     security(("key" = []))

@@ -2,14 +2,43 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
+use crate::body::OptionalBody;
+use crate::types::drain::{DrainRequest, Drained, Undrained};
 use crate::types::worker::{Pool, PoolList};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use reveille_core::id::PoolId;
+use reveille_core::presence;
 use reveille_engine::Engine;
-use reveille_store::Scope;
+use reveille_roster::Scope;
 
 #[utoipa::path(get, path = "/api/v1/pools", tag = "fleet", responses((status = 200, body = PoolList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<PoolList>, ApiError> {
     auth.needs(Scope::Read)?;
-    Ok(Json(PoolList { items: engine.pools().into_iter().map(Pool::of).collect() }))
+    Ok(Json(PoolList { items: engine.pools(&auth.audience()).into_iter().map(Pool::of).collect() }))
+}
+
+#[utoipa::path(post, path = "/api/v1/pools/{name}/drain", tag = "fleet", params(("name" = String, Path)), request_body = DrainRequest, responses((status = 200, body = Drained)))]
+pub async fn drain(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(name): Path<String>,
+    OptionalBody(body): OptionalBody<DrainRequest>,
+) -> Result<Json<Drained>, ApiError> {
+    auth.needs(Scope::Admin)?;
+    let what = presence::Drained::Pool(PoolId::parse(&name)?);
+    let drain = engine.drain_workers(what, body.seconds()?, auth.name()).await?;
+    Ok(Json(Drained::of(&drain)))
+}
+
+#[utoipa::path(post, path = "/api/v1/pools/{name}/undrain", tag = "fleet", params(("name" = String, Path)), responses((status = 200, body = Undrained)))]
+pub async fn undrain(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(name): Path<String>,
+) -> Result<Json<Undrained>, ApiError> {
+    auth.needs(Scope::Admin)?;
+    let what = presence::Drained::Pool(PoolId::parse(&name)?);
+    let was_drained = engine.undrain_workers(what, auth.name()).await?;
+    Ok(Json(Undrained { name, was_drained }))
 }

@@ -1,7 +1,12 @@
 //! What goes over HTTP, and its conversion from and to the core, one file a noun.
 
+pub mod agent;
+pub mod drain;
+pub mod event;
 pub mod job;
 pub mod key;
+pub mod molecule;
+pub mod openorca;
 pub mod submit;
 pub mod text;
 pub mod worker;

@@ -32,6 +32,8 @@ pub enum Origin {
     Ourselves,
     /// A client whose credential belongs to this tenant.
     Client(TenantId),
+    /// The same, and the client is trusted to be a worker: it may see what jobs of any tenant carry.
+    Worker(TenantId),
 }
 
 impl Message {
@@ -88,6 +90,9 @@ pub trait Bus: Send + Sync + 'static {
 
     /// Messages on a subject (wildcards allowed), shared within a queue group if one is named.
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError>;
+
+    /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not there.
+    fn shows_listeners(&self) -> bool;
 
     /// Waits until what connections listen on has changed, and returns those that did, each as it is
     /// now. A bus that cannot know never returns.

@@ -59,10 +59,10 @@ impl LocalBus {
     /// Lets a remote client in. It stays until the returned handle is dropped or its sink refuses.
     pub fn attach(&self, client: ClientInfo, sink: Arc<dyn Sink>) -> Client {
         let mut state = self.state();
-        let peer = Peer::new(state.next_id(), client.name, sink);
+        let peer = Peer::new(state.next_id(), client.name.clone(), sink);
         state.connections.insert(Arc::clone(&peer));
         drop(state);
-        Client::new(self.clone(), peer, client.tenant)
+        Client::new(self.clone(), peer, client)
     }
 
     async fn deliver(&self, message: &Message, audience: Audience) -> Result<Heard, BusError> {
@@ -133,6 +133,10 @@ impl Bus for LocalBus {
         state.inboxes.insert(subscriber.id, Arc::clone(&subscriber));
         state.interest.insert(subscriber);
         Ok(Subscription { messages })
+    }
+
+    fn shows_listeners(&self) -> bool {
+        true
     }
 
     async fn listeners_changed(&self) -> Vec<Listener> {

@@ -1,179 +1,159 @@
-//! The fleet: every worker we know of, how loaded it is, and when it counts as dead.
+//! The fleet: every member we know of, how loaded it is, and when it counts as dead.
 //!
 //! Built for a million workers: a worker is one slot of a slab, what workers have in common (pool,
 //! labels, capabilities, topics) is stored once as a [`Profile`], and expiry is a ring that costs a
 //! beat nothing. Death is a matter of [`Fleet::expire`], called on a timer; nothing scans.
+//!
+//! Members of three contracts live here side by side. A contract brings its TTL and what it tells of its
+//! members ([`About`]); the mechanism is the same for all.
 
+mod mourning;
+mod names;
 mod profiles;
 mod ring;
+mod slab;
+mod worker;
 
-use crate::id::{PoolId, Topic, WorkerId};
+pub use mourning::DEATHS_MAX;
+pub use names::Who;
+pub use worker::{Beat, Load, Profile, Worker};
+
+use crate::id::{TenantId, WorkerId};
+use crate::presence::agent::{Agent, AgentBeat, AgentStatus};
+use crate::presence::{About, Ttls};
 use crate::time::Millis;
+use mourning::Mourning;
+use names::Names;
 use profiles::Profiles;
 use ring::Ring;
-use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use slab::Slab;
 use std::sync::Arc;
 
 pub const WORKERS_MAX: usize = 2_000_000;
-/// Workers that may be declared dead in one look. A whole fleet that falls silent at once is more likely
-/// our own trouble than theirs, and its jobs are not thrown back all in the same instant.
-pub const DEATHS_MAX: usize = 2_000;
 /// How often the fleet is looked at, about.
-const TICK_MS: i64 = 50;
-/// A CAP worker that has not been heard for this long is dead.
-pub const CAP_TTL_MS: i64 = 30_000;
-
-/// What a heartbeat tells.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Beat {
-    pub pool: Option<PoolId>,
-    pub region: String,
-    pub kind: String,
-    pub agent_name: String,
-    pub capabilities: BTreeSet<String>,
-    pub labels: BTreeMap<String, String>,
-    pub load: Load,
-}
-
-/// The numbers of a heartbeat. Percentages run from 0 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Load {
-    pub active_jobs: u32,
-    pub max_parallel_jobs: u32,
-    pub cpu: f32,
-    pub gpu: f32,
-    pub memory: f32,
-}
-
-/// What many workers have in common; placement looks at nothing else of a worker but its load.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Profile {
-    pub pool: Option<PoolId>,
-    pub region: String,
-    pub kind: String,
-    pub capabilities: BTreeSet<String>,
-    pub labels: BTreeMap<String, String>,
-    /// Topics the worker said it serves, or was seen listening on.
-    pub topics: BTreeSet<Topic>,
-}
+const TICK_MS: i64 = 20;
+/// Whoever may not be declared dead yet is looked at again after this long.
+const HELD_BACK_MS: i64 = 500;
 
 pub type Slot = u32;
 pub type ProfileIx = u32;
 
-#[derive(Debug, Clone)]
-pub struct Worker {
-    pub id: WorkerId,
-    pub profile: ProfileIx,
-    pub last_seen: Millis,
-    pub load: Load,
-    /// Jobs it runs that did not come from us, as of its last beat.
-    pub foreign_jobs: u32,
-    /// Jobs of ours at this worker, counted here and not by it.
-    pub held: u32,
-    /// Beats in a row that said "nothing to do".
-    pub idle_beats: u8,
-    /// It counts its jobs truthfully: it introduced itself, or listens on its own subject.
-    pub counts_jobs: bool,
-    /// A packet for it reached nobody; no new jobs until it is heard again.
-    pub deaf: bool,
-    /// A job says that it has it; it has not been heard since we started.
-    pub expected: bool,
-    agent_name: Option<Box<str>>,
-    armed: u32,
-}
-
-impl Worker {
-    pub fn agent_name(&self) -> &str {
-        self.agent_name.as_deref().unwrap_or_default()
-    }
-
-    /// It is there after all.
-    pub fn heard(&mut self) {
-        self.deaf = false;
-        self.expected = false;
-    }
-
-    pub fn active(&self) -> u32 {
-        self.held + self.foreign_jobs
-    }
-
-    /// A worker that does not say how much it can do gets one job at a time.
-    pub fn capacity(&self) -> u32 {
-        self.load.max_parallel_jobs.max(1)
-    }
-
-    /// At one of the three limits: 90 % of its jobs, of its CPU, of its GPU.
-    pub fn is_overloaded(&self) -> bool {
-        u64::from(self.active()) * 10 >= u64::from(self.capacity()) * 9
-            || self.load.cpu >= 90.0
-            || self.load.gpu >= 90.0
-    }
-
-    /// Jobs plus CPU and GPU as fractions, in thousandths; the lowest gets the next job.
-    pub fn score(&self) -> u32 {
-        let busy = (self.load.cpu.clamp(0.0, 100.0) + self.load.gpu.clamp(0.0, 100.0)) * 10.0;
-        self.active().saturating_mul(1000).saturating_add(busy as u32)
-    }
-}
-
 #[derive(Default)]
 pub struct Fleet {
-    workers: Vec<Option<Worker>>,
-    free: Vec<Slot>,
-    by_id: FxHashMap<WorkerId, Slot>,
+    ttls: Ttls,
+    workers: Slab,
+    names: Names,
     profiles: Profiles,
     ring: Ring,
+    mourning: Mourning,
+    /// Members that are not offline.
+    alive: usize,
+    /// Members whose row in the roster is behind.
+    unwritten: Vec<Slot>,
+}
+
+/// What a beat brought to light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Noticed {
+    /// It was not known before.
+    pub joined: bool,
+    /// It was offline, or restored and not heard since.
+    pub back: bool,
+    /// Somebody looking at it would see a change.
+    pub changed: bool,
 }
 
 impl Fleet {
+    pub fn new(ttls: Ttls) -> Self {
+        Self { ttls, ..Self::default() }
+    }
+
+    pub fn ttls(&self) -> &Ttls {
+        &self.ttls
+    }
+
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        self.names.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.len() == 0
     }
 
-    pub fn find(&self, id: &str) -> Option<Slot> {
-        self.by_id.get(id).copied()
+    /// Members that are not offline.
+    pub fn alive(&self) -> usize {
+        self.alive
+    }
+
+    pub fn find(&self, who: Who<'_>) -> Option<Slot> {
+        self.names.find(who)
+    }
+
+    pub fn lookup(&self, who: Who<'_>) -> Option<&Worker> {
+        self.get(self.find(who)?)
     }
 
     pub fn get(&self, slot: Slot) -> Option<&Worker> {
-        self.workers.get(slot as usize)?.as_ref()
+        self.workers.get(slot)
     }
 
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Worker> {
-        self.workers.get_mut(slot as usize)?.as_mut()
+        self.workers.get_mut(slot)
     }
 
     pub fn profile(&self, ix: ProfileIx) -> &Arc<Profile> {
         self.profiles.get(ix)
     }
 
-    /// Every worker, in no order that means anything.
+    /// Every member, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, &Worker)> {
-        self.workers.iter().enumerate().filter_map(|(slot, worker)| Some((slot as Slot, worker.as_ref()?)))
+        self.workers.iter()
     }
 
-    /// Someone with this name is there. A newcomer gets a bare slot; nothing if the fleet is full.
-    pub fn admit(&mut self, id: &WorkerId, now: Millis) -> Option<Slot> {
-        if let Some(slot) = self.find(id.as_str()) {
-            self.get_mut(slot)?.last_seen = now;
+    /// Some of the members, so that a long look can be taken in short steps. Nothing when there are no
+    /// more.
+    pub fn some(&self, part: usize) -> Option<impl Iterator<Item = &Worker>> {
+        self.workers.block(part)
+    }
+
+    /// The agents of one tenant.
+    pub fn agents_of(&self, tenant: &TenantId) -> impl Iterator<Item = &Worker> {
+        self.names.agents_of(tenant).filter_map(|slot| self.get(slot))
+    }
+
+    /// When a member's silence becomes death.
+    pub fn dead_at(&self, worker: &Worker) -> Millis {
+        worker.last_seen + self.ttls.of(worker.contract())
+    }
+
+    /// Somebody with this name is there. A newcomer gets a bare slot; nothing if the fleet is full.
+    pub fn admit(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
+        if let Some(slot) = self.find(who) {
+            self.wake(slot, now);
             return Some(slot);
         }
+        let about = match who {
+            Who::Worker(_) => About::Cap,
+            Who::Workspace(_) => About::Workspace(Box::default()),
+            Who::Agent(..) => About::Agent(Box::default()),
+        };
+        self.add(who, tenant, about, now)
+    }
+
+    fn add(&mut self, who: Who<'_>, tenant: &TenantId, about: About, now: Millis) -> Option<Slot> {
         if self.len() >= WORKERS_MAX {
             return None;
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.workers.push(None);
-            (self.workers.len() - 1) as Slot
-        });
-        let armed = self.ring.arm(slot, now + CAP_TTL_MS);
-        let profile = self.profiles.hold(Profile::default());
-        self.workers[slot as usize] = Some(Worker {
-            id: id.clone(),
-            profile,
+        let slot = self.workers.vacant();
+        let armed = self.ring.arm(slot, now + self.ttls.of(about.contract()));
+        let id = WorkerId::known(who.name());
+        self.names.insert(who, id.clone(), slot);
+        self.alive += 1;
+        let worker = Worker {
+            id,
+            tenant: tenant.clone(),
+            about,
+            profile: self.profiles.hold(Profile::default()),
             last_seen: now,
             load: Load::default(),
             foreign_jobs: 0,
@@ -182,16 +162,31 @@ impl Fleet {
             counts_jobs: false,
             deaf: false,
             expected: false,
+            restored: false,
+            offline: false,
+            drained: false,
+            unwritten: false,
             agent_name: None,
             armed,
-        });
-        self.by_id.insert(id.clone(), slot);
+        };
+        self.workers.put(slot, worker);
         Some(slot)
     }
 
-    /// Takes over what a beat tells. Says whether the worker's profile is another one now.
+    /// It is heard now, whatever it was before.
+    pub fn wake(&mut self, slot: Slot, now: Millis) {
+        let ttls = self.ttls;
+        let Some(worker) = self.workers.get_mut(slot) else { return };
+        worker.last_seen = now;
+        if std::mem::take(&mut worker.offline) {
+            worker.armed = self.ring.arm(slot, now + ttls.of(worker.about.contract()));
+            self.alive += 1;
+        }
+    }
+
+    /// Takes over what a CAP beat tells. Says whether the worker's profile is another one now.
     pub fn beat(&mut self, slot: Slot, beat: &Beat) -> bool {
-        let Some(worker) = self.workers[slot as usize].as_mut() else { return false };
+        let Some(worker) = self.workers.get_mut(slot) else { return false };
         worker.load = beat.load;
         worker.foreign_jobs = beat.load.active_jobs.saturating_sub(worker.held);
         worker.idle_beats = if beat.load.active_jobs == 0 { worker.idle_beats.saturating_add(1) } else { 0 };
@@ -215,134 +210,178 @@ impl Fleet {
             capabilities: beat.capabilities.clone(),
             labels: beat.labels.clone(),
             topics: profile.topics.clone(),
+            workspace: None,
         };
         self.set_profile(slot, changed);
         true
     }
 
+    /// An agent's beat. Agents take no jobs from us, so placement does not see it. Nothing if the fleet
+    /// is full.
+    pub fn agent_beat(&mut self, tenant: &TenantId, beat: &AgentBeat<'_>, now: Millis) -> Option<Noticed> {
+        let who = Who::Agent(tenant, &beat.agent_id);
+        let known = self.find(who);
+        let was_offline = known.and_then(|slot| self.get(slot)).is_some_and(|worker| worker.offline);
+        let slot = self.admit(who, tenant, now)?;
+        let worker = self.workers.get_mut(slot)?;
+        let back = was_offline || worker.restored;
+        worker.heard();
+        let About::Agent(agent) = &mut worker.about else { return None };
+        let changed = beat.apply(agent);
+        self.mark_unwritten(slot);
+        Some(Noticed { joined: known.is_none(), back, changed: changed || back })
+    }
+
+    /// What is known of this member has to be written down.
+    pub fn mark_unwritten(&mut self, slot: Slot) {
+        if let Some(worker) = self.workers.get_mut(slot)
+            && !std::mem::replace(&mut worker.unwritten, true)
+        {
+            self.unwritten.push(slot);
+        }
+    }
+
+    /// Members to write down, as they are now; at most `max`. They count as written.
+    pub fn take_unwritten(&mut self, max: usize) -> Vec<Worker> {
+        let rest = self.unwritten.len().saturating_sub(max);
+        let slots = self.unwritten.split_off(rest);
+        let mut taken = Vec::with_capacity(slots.len());
+        for slot in slots {
+            if let Some(worker) = self.workers.get_mut(slot).filter(|worker| worker.unwritten) {
+                worker.unwritten = false;
+                taken.push(worker.clone());
+            }
+        }
+        taken
+    }
+
     /// Gives a worker another profile.
     pub fn set_profile(&mut self, slot: Slot, profile: Profile) {
         let ix = self.profiles.hold(profile);
-        if let Some(worker) = self.workers[slot as usize].as_mut() {
+        if let Some(worker) = self.workers.get_mut(slot) {
             self.profiles.release(std::mem::replace(&mut worker.profile, ix));
         }
     }
 
     pub fn remove(&mut self, slot: Slot) -> Option<Worker> {
-        let worker = self.workers.get_mut(slot as usize)?.take()?;
-        self.by_id.remove(&worker.id);
+        let worker = self.workers.take(slot)?;
+        self.names.remove(Who::of(worker.contract(), &worker.tenant, worker.id.as_str()));
         self.profiles.release(worker.profile);
-        self.free.push(slot);
+        self.alive -= usize::from(!worker.offline);
         Some(worker)
     }
 
-    /// The workers whose time is up at `now`. They are still there; the caller removes them.
+    /// A member of a contract that remembers its dead has fallen silent.
+    pub fn set_offline(&mut self, slot: Slot) {
+        let Some(worker) = self.workers.get_mut(slot) else { return };
+        if std::mem::replace(&mut worker.offline, true) {
+            return;
+        }
+        self.alive -= 1;
+        worker.restored = false;
+        if let About::Agent(agent) = &mut worker.about {
+            agent.status = AgentStatus::Offline;
+            agent.active_sessions = 0;
+        }
+    }
+
+    /// Puts a member back as it was before our restart. A member that is known already was heard since,
+    /// and stays as it is.
+    pub fn restore_agent(&mut self, tenant: &TenantId, id: &str, agent: Agent, seen: Seen) {
+        let who = Who::Agent(tenant, id);
+        if self.find(who).is_some() {
+            return;
+        }
+        let Some(slot) = self.add(who, tenant, About::Agent(Box::new(agent)), seen.at()) else { return };
+        self.mark_restored(slot, seen);
+    }
+
+    /// What is known of a newly added member is from before our restart.
+    pub fn mark_restored(&mut self, slot: Slot, seen: Seen) {
+        if let Some(worker) = self.workers.get_mut(slot) {
+            worker.last_seen = seen.at();
+            worker.restored = matches!(seen, Seen::JustNow(_));
+        }
+        if let Seen::LongAgo(_) = seen {
+            self.set_offline(slot);
+        }
+    }
+
+    /// The members whose time is up at `now`. They are still there; the caller removes them, or sets
+    /// them offline.
     pub fn expire(&mut self, now: Millis) -> Vec<Slot> {
-        let (mut dead, mut spared) = (Vec::new(), 0);
+        let mut due = Vec::new();
         for (slot, armed) in self.ring.advance(now) {
             // The entry may be of a worker that left, or of one that has the slot since.
-            let Some(worker) = self.workers[slot as usize].as_mut().filter(|worker| worker.armed == armed)
-            else {
+            let Some(worker) = self.workers.get_mut(slot).filter(|worker| worker.armed == armed) else {
                 continue;
             };
-            let end = worker.last_seen + CAP_TTL_MS;
-            let again = if end > now {
-                end
-            } else if dead.len() < DEATHS_MAX {
-                dead.push(slot);
-                now + 1
+            if worker.offline {
+                continue;
+            }
+            let end = worker.last_seen + self.ttls.of(worker.about.contract());
+            if end > now {
+                worker.armed = self.ring.arm(slot, end);
             } else {
-                // Its turn comes in one of the next ticks, in which as many again are looked at.
-                spared += 1;
-                now + 1 + TICK_MS * (spared / DEATHS_MAX as i64)
-            };
-            worker.armed = self.ring.arm(slot, again);
+                due.push(slot);
+            }
         }
-        dead
+        if due.is_empty() {
+            return due;
+        }
+        let (workers, ttls, alive) = (&self.workers, self.ttls, self.alive);
+        let allowed = self.mourning.allow(due.len(), alive, now, || mostly_silent(workers, &ttls, now));
+        // Those that may not go yet come again, a tick's worth of them at a time.
+        let again = if self.mourning.is_slow() { HELD_BACK_MS } else { 1 };
+        for (ix, slot) in due.split_off(allowed).into_iter().enumerate() {
+            let at = now + again + TICK_MS * (ix / DEATHS_MAX) as i64;
+            if let Some(worker) = self.workers.get_mut(slot) {
+                worker.armed = self.ring.arm(slot, at);
+            }
+        }
+        due
+    }
+
+    /// Most of the fleet is silent, and deaths are held back.
+    pub fn is_mourning_slowly(&self) -> bool {
+        self.mourning.is_slow()
     }
 
     /// We were away and could not hear anybody: nobody is blamed for that time, and whoever was heard
     /// since gets none of it.
     pub fn forgive(&mut self, away_ms: i64, now: Millis) {
-        for worker in self.workers.iter_mut().flatten() {
+        for worker in self.workers.iter_mut().filter(|worker| !worker.offline) {
             worker.last_seen = (worker.last_seen + away_ms).min(now);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// When a member that is restored was last heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// It was alive when we went down, so it counts as heard at our start.
+    JustNow(Millis),
+    /// It was dead already.
+    LongAgo(Millis),
+}
 
-    #[test]
-    fn a_silent_worker_is_dead_after_its_ttl_and_a_beating_one_is_not() {
-        let mut fleet = Fleet::default();
-        let start = Millis(1_000_000);
-        let quiet = fleet.admit(&WorkerId::known("quiet"), start).unwrap();
-        let loud = fleet.admit(&WorkerId::known("loud"), start).unwrap();
-        let mut dead = Vec::new();
-        for ms in (0..=60_000).step_by(50) {
-            let now = start + ms;
-            if ms % 5_000 == 0 {
-                fleet.admit(&WorkerId::known("loud"), now).unwrap();
-            }
-            for slot in fleet.expire(now) {
-                dead.push((fleet.remove(slot).unwrap().id, ms));
-            }
+impl Seen {
+    fn at(self) -> Millis {
+        match self {
+            Self::JustNow(at) | Self::LongAgo(at) => at,
         }
-        assert_eq!(dead.len(), 1);
-        assert_eq!(dead[0].0.as_str(), "quiet");
-        assert!((30_000..=30_100).contains(&dead[0].1), "{dead:?}");
-        assert!(fleet.get(quiet).is_none() && fleet.get(loud).is_some());
-    }
-
-    #[test]
-    fn a_slot_that_is_used_again_does_not_inherit_a_death() {
-        let mut fleet = Fleet::default();
-        let first = fleet.admit(&WorkerId::known("first"), Millis(0)).unwrap();
-        fleet.expire(Millis(20_000));
-        fleet.remove(first);
-        let second = fleet.admit(&WorkerId::known("second"), Millis(20_000)).unwrap();
-        assert_eq!(first, second);
-        assert!(fleet.expire(Millis(40_000)).is_empty());
-        assert_eq!(fleet.expire(Millis(50_100)), [second]);
-    }
-
-    #[test]
-    fn a_fleet_that_falls_silent_at_once_is_buried_slowly() {
-        let mut fleet = Fleet::default();
-        for number in 0..DEATHS_MAX + 5 {
-            fleet.admit(&WorkerId::known(format!("w{number}")), Millis(0)).unwrap();
-        }
-        let first = fleet.expire(Millis(31_000));
-        assert_eq!(first.len(), DEATHS_MAX);
-        for slot in first {
-            fleet.remove(slot).unwrap();
-        }
-        assert_eq!(fleet.expire(Millis(31_050)).len(), 5);
-    }
-
-    #[test]
-    fn our_own_absence_kills_nobody() {
-        let mut fleet = Fleet::default();
-        fleet.admit(&WorkerId::known("w"), Millis(0)).unwrap();
-        fleet.forgive(60_000, Millis(60_000));
-        assert!(fleet.expire(Millis(60_000)).is_empty());
-        assert_eq!(fleet.expire(Millis(90_100)).len(), 1);
-    }
-
-    #[test]
-    fn load_is_what_we_gave_it_plus_what_others_did() {
-        let mut fleet = Fleet::default();
-        let slot = fleet.admit(&WorkerId::known("w"), Millis(0)).unwrap();
-        fleet.get_mut(slot).unwrap().held = 2;
-        let load = Load { active_jobs: 3, max_parallel_jobs: 10, cpu: 50.0, gpu: 25.0, memory: 0.0 };
-        fleet.beat(slot, &Beat { load, ..Beat::default() });
-        let worker = fleet.get_mut(slot).unwrap();
-        assert_eq!((worker.active(), worker.score()), (3, 3750));
-        worker.held = 0;
-        assert_eq!(worker.active(), 1, "what we know to be finished no longer counts");
-        worker.held = 8;
-        assert!(worker.is_overloaded());
     }
 }
+
+/// Whether most of the living have been silent for most of their TTL.
+fn mostly_silent(workers: &Slab, ttls: &Ttls, now: Millis) -> bool {
+    let (mut silent, mut alive) = (0usize, 0usize);
+    for (_, worker) in workers.iter().filter(|(_, worker)| !worker.offline) {
+        alive += 1;
+        silent += usize::from(now.since(worker.last_seen) * 3 > ttls.of(worker.contract()) * 2);
+    }
+    silent * 2 > alive
+}
+
+#[cfg(test)]
+mod tests;

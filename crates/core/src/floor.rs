@@ -5,20 +5,24 @@
 //! durable and nothing here decides what a job's state is.
 
 mod crowd;
+mod drains;
+mod fitting;
 mod index;
 mod pools;
 mod presence;
 
+pub use fitting::Fitting;
 pub use pools::PoolLoad;
-pub use presence::{Gone, Heard};
+pub use presence::{Gone, Heard, Member, Pulsed, Remembered};
 
-use crate::fleet::{Fleet, Slot};
+use crate::fleet::{Fleet, Slot, Who};
 use crate::id::{JobId, TenantId, Topic, WorkerId};
 use crate::job::{Job, Phase, State};
 use crate::life::Placement;
 use crate::place::routing::Routing;
 use crate::place::waiting::Ticket;
 use crate::place::{Selector, Target};
+use crate::presence::{Contract, Drain, Drained, Ttls};
 use crate::reason::Reason;
 use crate::request::{Priority, Request};
 use crate::time::Millis;
@@ -37,6 +41,7 @@ pub struct Floor {
     seats: FxHashMap<JobId, Seat>,
     held_by: FxHashMap<Slot, BTreeSet<JobId>>,
     tenants: FxHashMap<TenantId, Tenant>,
+    drains: BTreeMap<Drained, Drain>,
     tickets: Ticket,
     serving: u64,
 }
@@ -69,6 +74,10 @@ pub struct Wait {
 }
 
 impl Floor {
+    pub fn new(ttls: Ttls) -> Self {
+        Self { fleet: Fleet::new(ttls), ..Self::default() }
+    }
+
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
     }
@@ -100,13 +109,15 @@ impl Floor {
             Phase::Scheduled { not_before, .. } if *not_before <= now => self.wait(job),
             Phase::Dispatched(attempt) | Phase::Running(attempt) => {
                 let by = match &attempt.worker {
-                    Some(worker) => self.admit_expected(worker, now).map(Holder::Worker),
+                    Some(worker) => self
+                        .admit_expected(holder(&job.request, worker), &job.request.tenant, now)
+                        .map(Holder::Worker),
                     None => Some(Holder::Crowd(job.request.topic.clone())),
                 };
                 let is_new = !self.seats.contains_key(job.id());
                 if is_new && attempt.worker.is_none() && job.state() == State::Running {
                     // It is from before our start; whoever ran it has lost its connection since.
-                    self.crowds.orphan(job.id(), now);
+                    self.crowds.orphan(job.id(), now + self.fleet.ttls().of(Contract::Cap));
                 }
                 match by {
                     Some(by) => self.hold(job.id(), &job.request.tenant, by, attempt.dispatched_at),
@@ -146,8 +157,8 @@ impl Floor {
     }
 
     /// The jobs a worker has, as far as we know.
-    pub fn held_by(&self, worker: &WorkerId) -> Vec<JobId> {
-        let slot = self.fleet.find(worker.as_str());
+    pub fn held_by(&self, who: Who<'_>) -> Vec<JobId> {
+        let slot = self.fleet.find(who);
         slot.and_then(|slot| self.held_by.get(&slot)).into_iter().flatten().cloned().collect()
     }
 
@@ -255,7 +266,8 @@ impl Floor {
         if !self.may_go(&request.tenant) || !self.has_room(lane) {
             return None;
         }
-        let preferred = request.labels.get("preferred_worker_id").and_then(|id| self.fleet.find(id));
+        let preferred =
+            request.labels.get("preferred_worker_id").and_then(|id| self.fleet.find(Who::Worker(id)));
         let slot = preferred
             .filter(|slot| self.index.is_ready(*slot, lane, &self.fleet))
             .or_else(|| self.index.least_loaded(lane));
@@ -338,6 +350,11 @@ impl Floor {
             _ => Reason::NoWorkers,
         }
     }
+}
+
+/// Who holds a job that names this worker.
+fn holder<'a>(request: &Request, worker: &'a WorkerId) -> Who<'a> {
+    if request.delegated.is_some() { Who::Workspace(worker.as_str()) } else { Who::Worker(worker.as_str()) }
 }
 
 #[cfg(test)]

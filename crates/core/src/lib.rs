@@ -12,6 +12,7 @@ pub mod job;
 pub mod life;
 pub mod place;
 pub mod policy;
+pub mod presence;
 pub mod reason;
 pub mod request;
 pub mod time;

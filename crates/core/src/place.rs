@@ -9,7 +9,7 @@ pub mod routing;
 pub mod waiting;
 
 use crate::fleet::Profile;
-use crate::id::{PoolId, Topic};
+use crate::id::{PoolId, Topic, WorkspaceId};
 use crate::request::Request;
 use routing::Routing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,8 @@ pub enum Target {
     Pools(Vec<PoolId>),
     /// Workers that serve the topic: routing is discovered.
     Topic { topic: Topic, pool: Option<PoolId> },
+    /// One workspace: the job was delegated to it, whatever the files say of its topic.
+    Workspace(WorkspaceId),
 }
 
 impl Selector {
@@ -42,11 +44,11 @@ impl Selector {
         let requires: BTreeSet<String> =
             request.needs.requires.iter().map(|need| need.to_lowercase()).collect();
         let preferred = request.labels.get("preferred_pool").map(String::as_str);
-        Self {
-            target: routing.target(&request.topic, preferred, &requires),
-            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
-            requires,
-        }
+        let target = match &request.delegated {
+            Some(delegated) => Target::Workspace(delegated.to.clone()),
+            None => routing.target(&request.topic, preferred, &requires),
+        };
+        Self { target, labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(), requires }
     }
 
     pub fn fits(&self, worker: &Profile) -> bool {
@@ -56,6 +58,7 @@ impl Selector {
             Target::Topic { topic, pool } => {
                 (worker.topics.contains(topic) && (pool.is_none() || *pool == worker.pool), false)
             }
+            Target::Workspace(id) => return worker.workspace.as_ref() == Some(id),
         };
         targeted
             && self.capable(worker, vouched)

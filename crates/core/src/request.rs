@@ -1,6 +1,6 @@
 //! What somebody asked for. A request never changes once it was accepted.
 
-use crate::id::{JobId, TenantId, Topic};
+use crate::id::{JobId, TenantId, Topic, WorkspaceId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +68,16 @@ pub struct Request {
     /// The compensation message as it came; the saga runner reads it when the job has succeeded.
     #[serde(default, skip_serializing_if = "Bytes::is_empty")]
     pub compensation: Bytes,
+    /// One workspace gave this job to another; it goes there and nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Delegated>,
+}
+
+/// Who gave a job to whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Delegated {
+    pub from: WorkspaceId,
+    pub to: WorkspaceId,
 }
 
 /// Who asked.
@@ -222,6 +232,7 @@ impl Request {
             place: Place::default(),
             idempotency_key: None,
             compensation: Bytes::new(),
+            delegated: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use reveille_bus::{Heard, Message};
+use reveille_core::fleet::{Who, Worker};
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
@@ -52,7 +53,7 @@ impl Engine {
     /// Sends again what a worker that is back should have had. The attempt is the same, so a worker
     /// that has it already knows it.
     pub(crate) async fn send_again(self, worker: WorkerId) {
-        let held = self.floor().held_by(&worker);
+        let held = self.floor().held_by(Who::Worker(worker.as_str()));
         for id in held {
             if let Ok(Some(job)) = self.store.job(&id).await
                 && matches!(&job.phase, Phase::Dispatched(attempt) if attempt.worker.as_ref() == Some(&worker))
@@ -68,7 +69,7 @@ impl Engine {
             return;
         }
         // The transport's name counts only if it is that of a worker we know.
-        let heard_by = name.filter(|name| self.floor().fleet().find(name.as_str()).is_some());
+        let heard_by = name.filter(|name| self.floor().fleet().find(Who::Worker(name.as_str())).is_some());
         let started =
             self.drive_on(job.id(), |job, now| life::start(job, number, heard_by.clone(), now)).await;
         if let Err(error) = started {
@@ -99,9 +100,11 @@ impl Engine {
     async fn nobody_heard(&self, job: &Job, number: u32, worker: &WorkerId) {
         let (listens, expected) = {
             let mut floor = self.floor();
-            let known = floor.fleet().find(worker.as_str()).and_then(|slot| floor.fleet().get(slot));
-            let facts = known.map_or((true, false), |worker| (worker.counts_jobs, worker.expected));
-            floor.deaf(worker);
+            let who = Who::Worker(worker.as_str());
+            let known = floor.fleet().lookup(who);
+            let is_expected = |worker: &Worker| worker.expected || (worker.restored && worker.deaf);
+            let facts = known.map_or((true, false), |worker| (worker.counts_jobs, is_expected(worker)));
+            floor.deaf(who);
             facts
         };
         if expected {

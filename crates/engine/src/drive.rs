@@ -1,6 +1,7 @@
 //! The one way a job changes: load, decide, commit, and then act on what was committed.
 
 use crate::Engine;
+use crate::events::What;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
 use reveille_core::life::{self, Placement};
@@ -42,7 +43,7 @@ impl Engine {
             let step = Step::change(&before, decide(&before, self.now())?);
             let job = step.job.clone();
             if self.store.commit(step).await? == Commit::Done {
-                self.metrics.observe(&job);
+                self.tell(&job).await;
                 self.settle(&job);
                 return Ok(job);
             }
@@ -68,11 +69,29 @@ impl Engine {
         }
     }
 
+    /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
+    pub(crate) async fn tell(&self, job: &Job) {
+        self.metrics.observe(job);
+        let before = job.marks.iter().rev().map(|mark| mark.state).find(|state| *state != job.state());
+        let what = What::Job {
+            id: job.id().clone(),
+            topic: job.request.topic.clone(),
+            state: job.state(),
+            before,
+            worker: job.worker().cloned(),
+        };
+        self.events.tell(job.updated_at, &job.request.tenant, what);
+        self.tell_delegation(job).await;
+    }
+
     /// Acts on a committed job: timers, the floor, packets, whoever waits. Called with the job's turn
     /// held; everything here is derived from the job, so calling it again does no harm.
     pub(crate) fn settle(&self, job: &Arc<Job>) {
         self.seat(job);
         match &job.phase {
+            Phase::Dispatched(_) if job.request.delegated.is_some() => {
+                self.spawn(self.clone().deliver(job.clone()));
+            }
             Phase::Dispatched(_) => self.spawn(self.clone().send(job.clone())),
             Phase::Ended(_) => {
                 self.waiters.wake(job.id());

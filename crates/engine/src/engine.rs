@@ -1,18 +1,26 @@
 //! The engine: its parts, and how it starts and stops.
 
 use crate::clock::{Clock, Dice};
+use crate::delegate::Ladder;
+use crate::events::Events;
 use crate::keys::Keys;
+use crate::letters::Letters;
 use crate::metrics::Metrics;
 use crate::presence::Listening;
 use crate::rules::Rules;
+use crate::scribe::{Note, Scribe};
 use crate::timers::Timers;
 use crate::trouble::Trouble;
 use crate::turns::{Turn, Turns};
 use crate::waiters::Waiters;
+use crate::workspaces::Workspaces;
 use reveille_bus::{Bus, BusError};
 use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, TenantId};
+use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
+use reveille_courier::Courier;
+use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
 use std::future::Future;
 use std::ops::Deref;
@@ -20,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,6 +42,18 @@ pub struct Settings {
     pub keep_ended_ms: i64,
     /// Live jobs at which new ones are turned away.
     pub live_jobs_max: usize,
+    /// How long each contract's members may be silent.
+    pub ttls: Ttls,
+    /// Whether a start takes the workers over from the last snapshot.
+    pub warm_start: bool,
+    /// How often the worker snapshot is written.
+    pub snapshot_every: Duration,
+    /// How long agents that went offline are remembered.
+    pub keep_offline_ms: i64,
+    /// Who callers without a key are, where that is allowed at all.
+    pub open_tenant: Option<TenantId>,
+    /// What this server calls itself among replicas.
+    pub replica: String,
 }
 
 impl Default for Settings {
@@ -42,6 +63,12 @@ impl Default for Settings {
             blob_ttl_ms: 24 * 3600 * 1000,
             keep_ended_ms: 7 * 24 * 3600 * 1000,
             live_jobs_max: 1_000_000,
+            ttls: Ttls::default(),
+            warm_start: true,
+            snapshot_every: Duration::from_secs(5),
+            keep_offline_ms: 7 * 24 * 3600 * 1000,
+            open_tenant: None,
+            replica: "reveille".to_owned(),
         }
     }
 }
@@ -49,7 +76,9 @@ impl Default for Settings {
 /// What an engine is made of.
 pub struct Parts {
     pub store: Arc<dyn Store>,
+    pub roster: Arc<dyn Roster>,
     pub bus: Arc<dyn Bus>,
+    pub courier: Arc<dyn Courier>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub rules: Rules,
@@ -62,7 +91,9 @@ pub struct Engine(Arc<Inner>);
 
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) roster: Arc<dyn Roster>,
     pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) courier: Arc<dyn Courier>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Arc<dyn Dice>,
     pub(crate) settings: Settings,
@@ -73,6 +104,11 @@ pub struct Inner {
     pub(crate) waiters: Waiters,
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) scribe: Scribe,
+    pub(crate) workspaces: Workspaces,
+    pub(crate) ladder: Ladder,
+    pub(crate) letters: Letters,
     rules: RwLock<Arc<Rules>>,
     floor: Mutex<Floor>,
     recovered: AtomicBool,
@@ -91,10 +127,16 @@ impl Deref for Engine {
 impl Engine {
     /// Starts working. What the store still owes is picked up behind the open doors.
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
-        let keys = Keys::load(&*parts.store).await?;
+        let keys = Keys::load(&*parts.roster).await?;
+        let workspaces = Workspaces::load(&*parts.roster).await?;
+        let (scribe, inbox) = Scribe::new();
+        let events = Arc::new(Events::new(parts.dice.roll()));
+        let floor = Mutex::new(Floor::new(parts.settings.ttls));
         let engine = Self(Arc::new(Inner {
             store: parts.store,
+            roster: parts.roster,
             bus: parts.bus,
+            courier: parts.courier,
             clock: parts.clock,
             dice: parts.dice,
             settings: parts.settings,
@@ -105,18 +147,31 @@ impl Engine {
             waiters: Waiters::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
+            events,
+            scribe,
+            workspaces,
+            ladder: Ladder::default(),
+            letters: Letters::default(),
             rules: RwLock::default(),
-            floor: Mutex::default(),
+            floor,
             recovered: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),
             killed: CancellationToken::new(),
         }));
+        engine.metrics.fleet.started(engine.now());
         engine.use_rules(parts.rules);
+        let hydrated_at = Instant::now();
+        engine.hydrate().await?;
+        engine.load_ladder().await?;
+        engine.spawn(engine.clone().write_roster(inbox));
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());
-        engine.spawn(engine.clone().tick());
+        engine.spawn(engine.clone().tick(hydrated_at));
         engine.spawn(engine.clone().recover());
+        engine.spawn(engine.clone().finish_ladder());
+        engine.spawn(engine.clone().write_snapshots());
+        engine.spawn(engine.clone().end_drains());
         engine.spawn(engine.clone().clean_up());
         Ok(engine)
     }
@@ -134,6 +189,12 @@ impl Engine {
             }
         };
         let _ = tokio::time::timeout(patience, settled).await;
+        // The next start finds the fleet as it was a moment ago.
+        let last_words = async {
+            let _ = self.write_down(Note::default()).await;
+            let _ = self.write_snapshot().await;
+        };
+        let _ = tokio::time::timeout(patience, last_words).await;
         self.killed.cancel();
         self.tasks.wait().await;
     }
@@ -162,7 +223,7 @@ impl Engine {
 
     /// Waits until nothing else is decided about the job.
     pub(crate) async fn turn(&self, job: &JobId) -> Turn<'_> {
-        let asked = tokio::time::Instant::now();
+        let asked = Instant::now();
         let turn = self.turns.take(job).await;
         self.metrics.waited_for_turn(asked.elapsed().as_secs_f64());
         turn
@@ -182,6 +243,10 @@ impl Engine {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub fn events(&self) -> &Arc<Events> {
+        &self.events
     }
 
     pub fn rules(&self) -> Arc<Rules> {
@@ -232,12 +297,15 @@ impl Engine {
 
     /// A new id: ordered by time, unguessable enough to be shared.
     pub fn new_job_id(&self) -> JobId {
+        JobId::known(self.new_uuid())
+    }
+
+    pub(crate) fn new_uuid(&self) -> String {
         let (high, low) = (self.dice.roll().to_be_bytes(), self.dice.roll().to_be_bytes());
         let mut random = [0; 10];
         random[..8].copy_from_slice(&high);
         random[8..].copy_from_slice(&low[..2]);
-        let id = uuid::Builder::from_unix_timestamp_millis(self.now().0.max(0) as u64, &random).into_uuid();
-        JobId::known(id.to_string())
+        uuid::Builder::from_unix_timestamp_millis(self.now().0.max(0) as u64, &random).into_uuid().to_string()
     }
 }
 
@@ -246,6 +314,8 @@ impl Engine {
 pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Roster(#[from] RosterError),
     #[error(transparent)]
     Bus(#[from] BusError),
 }

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use reveille_core::backoff;
-use reveille_core::floor::Wait;
+use reveille_core::floor::{Fitting, Wait};
 use reveille_core::job::{Job, Phase};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
@@ -49,8 +49,11 @@ impl Engine {
             }
             Phase::Scheduled { waiting_since, .. } => {
                 let tries = backoff::tries_by(*waiting_since, now) + 1;
-                let wait = self.floor().wait_of(job.id());
-                waiting(job, wait.as_ref(), tries)
+                let (wait, fitting) = {
+                    let floor = self.floor();
+                    (floor.wait_of(job.id()), floor.fitting(job.id()).unwrap_or_default())
+                };
+                waiting(job, wait.as_ref(), &fitting, tries)
             }
             Phase::Dispatched(attempt) => {
                 let to = attempt.worker.as_ref().map_or("the topic's queue group", |worker| worker.as_str());
@@ -79,7 +82,7 @@ impl Engine {
 }
 
 /// Why a scheduled job has no worker yet.
-fn waiting(job: &Job, wait: Option<&Wait>, tries: u32) -> Explanation {
+fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Explanation {
     let topic = &job.request.topic;
     let told = |code, words: String, unblock: String| Explanation {
         code,
@@ -107,11 +110,35 @@ fn waiting(job: &Job, wait: Option<&Wait>, tries: u32) -> Explanation {
             format!("Tenant {} has as many jobs running as it may.{ahead}", job.request.tenant),
             "Wait for one of its jobs to end, or raise max_concurrent_jobs.".to_owned(),
         ),
-        Reason::PoolOverloaded => told(
-            code,
-            format!("{} workers fit and all are at their limit.{ahead}", wait.fitting),
-            "It goes when one of them has room; more workers make that sooner.".to_owned(),
-        ),
+        Reason::PoolOverloaded => match fitting {
+            Fitting { ready: 0, busy: 0, drained: 0, away }
+                if job.request.delegated.is_some() && *away > 0 =>
+            {
+                told(
+                    "workspace_away",
+                    "The workspace it was given to is offline or cannot be reached.".to_owned(),
+                    "It goes when the workspace beats again.".to_owned(),
+                )
+            }
+            Fitting { ready: 0, busy: 0, drained, away } if *drained >= *away && *drained > 0 => told(
+                "workers_drained",
+                format!("All workers that fit are drained ({drained}) or away ({away}).{ahead}"),
+                "Undrain a worker or its pool, or start another worker.".to_owned(),
+            ),
+            Fitting { ready: 0, busy: 0, drained, away } if *away > 0 => told(
+                "workers_away",
+                format!("{away} workers fit and none is heard now ({drained} are drained).{ahead}"),
+                "It goes when one of them is heard again.".to_owned(),
+            ),
+            _ => told(
+                code,
+                format!(
+                    "{} workers fit: {} at their limit, {} drained, {} away.{ahead}",
+                    wait.fitting, fitting.busy, fitting.drained, fitting.away
+                ),
+                "It goes when one of them has room; more workers make that sooner.".to_owned(),
+            ),
+        },
         _ => told(
             code,
             format!(

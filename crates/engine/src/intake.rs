@@ -3,6 +3,7 @@
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{DriveError, Engine};
 use reveille_bus::{BusError, Message, Origin, Subscription};
+use reveille_core::fleet::Who;
 use reveille_core::id::TenantId;
 use reveille_core::job::Job;
 use reveille_core::life;
@@ -77,16 +78,17 @@ impl Engine {
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
-                self.beat(&worker, &beat);
+                self.beat(&worker, &self.tenant_of(&message.origin), &beat);
                 Ok(None)
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
-                    self.introduce(introduction);
+                    self.introduce(&self.tenant_of(&message.origin), introduction);
                 }
                 Ok(None)
             }
             (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
+                own_input(&job, &message.origin)?;
                 let tenant = self.tenant_of(&message.origin);
                 self.submit_packet(job, trace_id, &tenant).await
             }
@@ -141,7 +143,7 @@ impl Engine {
 
     async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {
         let (id, worker, progress) = convert::progress(sender, told_of).map_err(|error| error.to_string())?;
-        let known = self.floor().fleet().find(worker.as_str()).map(|_| worker.clone());
+        let known = self.floor().fleet().find(Who::Worker(worker.as_str())).map(|_| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
         let done = self.drive_on(&id, decide).await;
         told(&id.to_string(), done)
@@ -160,9 +162,21 @@ impl Engine {
 
     fn tenant_of(&self, origin: &Origin) -> TenantId {
         match origin {
-            Origin::Client(tenant) => tenant.clone(),
+            Origin::Client(tenant) | Origin::Worker(tenant) => tenant.clone(),
             Origin::Ourselves => self.settings.default_tenant.clone(),
         }
+    }
+}
+
+/// A pointer is only a name. Whoever is not trusted with every tenant's blobs may name its own job's input
+/// and nothing else.
+fn own_input(job: &JobRequest, origin: &Origin) -> Result<(), String> {
+    let own = || format!("redis://ctx:{}", job.job_id);
+    match origin {
+        Origin::Client(_) if !job.context_ptr.is_empty() && job.context_ptr != own() => {
+            Err(format!("context_ptr: this key may only name the job's own input, {}", own()))
+        }
+        Origin::Client(_) | Origin::Worker(_) | Origin::Ourselves => Ok(()),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Takes out what nobody may read any more: ended jobs past their time, expired blobs.
 
 use crate::Engine;
+use crate::events::{What, WorkerChange};
+use reveille_core::floor::Member;
+use reveille_core::presence::Contract;
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_mins(1);
@@ -12,6 +15,8 @@ impl Engine {
         loop {
             tokio::time::sleep(EVERY).await;
             let now = self.now();
+            self.note_key_use().await;
+            self.forget_the_long_gone().await;
             loop {
                 match self.store.prune(now - self.settings.keep_ended_ms, now, ROWS).await {
                     Ok(0) => break,
@@ -22,6 +27,31 @@ impl Engine {
                     }
                 }
             }
+        }
+    }
+
+    /// Agents that have been offline for longer than anybody asks, and what was told long ago.
+    async fn forget_the_long_gone(&self) {
+        let now = self.now();
+        let (seen_before, told_before) =
+            (now - self.settings.keep_offline_ms, now - self.settings.keep_ended_ms);
+        if let Err(error) = self.roster.prune(seen_before, told_before, ROWS).await {
+            tracing::warn!(%error, "pruning the roster failed");
+        }
+        let gone: Vec<Member> = {
+            let floor = self.floor();
+            let workers = floor.fleet().iter().map(|(_, worker)| worker);
+            let long_gone = workers.filter(|worker| {
+                worker.offline
+                    && worker.contract() == Contract::VoiceGateway
+                    && worker.last_seen < seen_before
+            });
+            long_gone.take(ROWS).map(Member::of).collect()
+        };
+        for member in gone {
+            self.floor().forget(member.who());
+            let tenant = member.tenant.clone();
+            self.events.tell(now, &tenant, What::Worker { member, change: WorkerChange::Left });
         }
     }
 }

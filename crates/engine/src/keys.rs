@@ -4,13 +4,15 @@
 //! so that a request costs one hash and one lookup.
 
 use crate::Engine;
+use crate::scribe::Note;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
-use reveille_store::{KeyHash, KeyRecord, Scope, Store, StoreError};
+use reveille_roster::{Change, KeyHash, KeyRecord, Roster, RosterError, Scope};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub const KEY_PREFIX: &str = "vk_";
 pub const KEYS_MAX: usize = 100_000;
@@ -41,6 +43,8 @@ pub struct NewKey {
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
     pub expires_at: Option<Millis>,
+    pub issued_by: Option<String>,
+    pub project_ids: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -48,37 +52,94 @@ pub enum KeyError {
     #[error("there are {KEYS_MAX} keys already")]
     TooMany,
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Roster(#[from] RosterError),
 }
 
 #[derive(Default)]
-pub struct Keys(RwLock<FxHashMap<KeyHash, KeyRecord>>);
+pub struct Keys(RwLock<FxHashMap<KeyHash, Known>>);
+
+struct Known {
+    key: KeyRecord,
+    /// What the key allows, made once and shared by its requests.
+    caller: Arc<Caller>,
+    used_at: AtomicI64,
+}
+
+impl Known {
+    fn new(key: KeyRecord) -> Self {
+        let caller =
+            Caller { name: key.name.clone(), tenant: key.tenant.clone(), scopes: key.scopes.clone() };
+        let used_at = AtomicI64::new(key.last_used_at.map_or(0, |at| at.0));
+        Self { key, caller: Arc::new(caller), used_at }
+    }
+}
 
 impl Keys {
-    pub async fn load(store: &dyn Store) -> Result<Self, StoreError> {
-        let keys = store.keys().await?.into_iter();
-        Ok(Self(RwLock::new(keys.map(|key| (key.hash, key)).collect())))
+    pub async fn load(roster: &dyn Roster) -> Result<Self, RosterError> {
+        let keys = roster.keys().await?.into_iter();
+        Ok(Self(RwLock::new(keys.map(|key| (key.hash, Known::new(key))).collect())))
     }
 
     fn insert(&self, key: KeyRecord) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key.hash, key);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key.hash, Known::new(key));
     }
 
-    fn find(&self, secret: &str, now: Millis) -> Option<Caller> {
-        let hash: KeyHash = Sha256::digest(secret.as_bytes()).into();
+    fn find(&self, secret: &str, now: Millis) -> Option<Arc<Caller>> {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let key = keys.get(&hash).filter(|key| key.is_valid(now))?;
-        Some(Caller { name: key.name.clone(), tenant: key.tenant.clone(), scopes: key.scopes.clone() })
+        let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
+        known.used_at.store(now.0, Ordering::Relaxed);
+        Some(known.caller.clone())
     }
+
+    /// Keys that were used since it was last written down, and when.
+    fn take_used(&self) -> Vec<(KeyId, Millis)> {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut used = Vec::new();
+        for known in keys.values_mut() {
+            let at = Millis(known.used_at.load(Ordering::Relaxed));
+            if at.0 > 0 && known.key.last_used_at != Some(at) {
+                known.key.last_used_at = Some(at);
+                used.push((known.key.id.clone(), at));
+            }
+        }
+        used
+    }
+}
+
+/// Secrets are random, so a fast hash is enough.
+pub(crate) fn hash(secret: &str) -> KeyHash {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Base64 for URLs, without padding.
+pub(crate) fn base64url(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0u32, |word, byte| (word << 8) | u32::from(*byte));
+        let word = word << (8 * (3 - chunk.len()));
+        for place in 0..=chunk.len() {
+            text.push(char::from(ALPHABET[(word >> (18 - 6 * place)) as usize & 63]));
+        }
+    }
+    text
 }
 
 impl Engine {
     /// Who has this secret, if anyone who may still use it.
-    pub fn authenticate(&self, secret: &str) -> Option<Caller> {
+    pub fn authenticate(&self, secret: &str) -> Option<Arc<Caller>> {
         if secret.len() > SECRET_LEN_MAX {
             return None;
         }
         self.keys.find(secret, self.now())
+    }
+
+    /// Who somebody without a secret is, where that is allowed at all: a tenant of their own, and no
+    /// operator.
+    pub fn anonymous(&self) -> Option<Arc<Caller>> {
+        let tenant = self.settings.open_tenant.clone()?;
+        let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
+        Some(Arc::new(Caller { name: "anonymous".to_owned(), tenant, scopes }))
     }
 
     /// Makes a key. The secret is returned here and nowhere else.
@@ -97,7 +158,7 @@ impl Engine {
         if self.keys.0.read().unwrap_or_else(PoisonError::into_inner).len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
-        let hash: KeyHash = Sha256::digest(secret.as_bytes()).into();
+        let hash = hash(secret);
         let mut id = String::from("key_");
         for byte in &hash[..6] {
             let _ = write!(id, "{byte:02x}");
@@ -105,28 +166,73 @@ impl Engine {
         let key = KeyRecord {
             id: KeyId::known(id),
             hash,
+            // Eight characters tell keys apart and give 20 of 160 bits away.
+            prefix: secret.chars().take(8).collect(),
             name: new.name,
             tenant: new.tenant,
             scopes: new.scopes,
+            issued_by: new.issued_by,
+            project_ids: new.project_ids,
             created_at: self.now(),
             expires_at: new.expires_at,
             revoked_at: None,
+            last_used_at: None,
         };
-        self.store.put_key(key.clone()).await?;
+        self.write_down(Note { changes: vec![Change::Key(key.clone())], told: Vec::new() }).await?;
         self.keys.insert(key.clone());
         Ok(key)
     }
 
-    pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        self.store.keys().await
+    /// Every key, by id.
+    pub fn list_keys(&self) -> Vec<KeyRecord> {
+        let keys = self.keys.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut list: Vec<KeyRecord> = keys
+            .values()
+            .map(|known| {
+                let used_at = known.used_at.load(Ordering::Relaxed);
+                KeyRecord { last_used_at: (used_at > 0).then_some(Millis(used_at)), ..known.key.clone() }
+            })
+            .collect();
+        list.sort_by(|a, b| a.id.cmp(&b.id));
+        list
     }
 
     /// From now on the key opens nothing. Says whether there was one.
-    pub async fn revoke_key(&self, id: &KeyId) -> Result<bool, StoreError> {
+    pub async fn revoke_key(&self, id: &KeyId) -> Result<bool, RosterError> {
         let now = self.now();
-        let found = self.store.revoke_key(id, now).await?;
+        if !self.list_keys().iter().any(|key| key.id == *id) {
+            return Ok(false);
+        }
+        let change = Change::RevokeKey { id: id.clone(), at: now };
+        self.write_down(Note { changes: vec![change], told: Vec::new() }).await?;
         let mut keys = self.keys.0.write().unwrap_or_else(PoisonError::into_inner);
-        keys.values_mut().filter(|key| key.id == *id).for_each(|key| key.revoked_at = Some(now));
-        Ok(found)
+        for known in keys.values_mut().filter(|known| known.key.id == *id) {
+            known.key.revoked_at.get_or_insert(now);
+        }
+        Ok(true)
+    }
+
+    /// Notes when keys were last used.
+    pub(crate) async fn note_key_use(&self) {
+        let used = self.keys.take_used().into_iter();
+        let changes: Vec<Change> = used.map(|(id, at)| Change::KeyUsed { id, at }).collect();
+        if !changes.is_empty() {
+            self.jot_down(Note { changes, told: Vec::new() }).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_for_urls_and_has_no_padding() {
+        assert_eq!(base64url(b""), "");
+        assert_eq!(base64url(b"f"), "Zg");
+        assert_eq!(base64url(b"fo"), "Zm8");
+        assert_eq!(base64url(b"foo"), "Zm9v");
+        assert_eq!(base64url(&[0xfb, 0xff]), "-_8");
+        assert_eq!(base64url(&[7; 32]).len(), 43);
     }
 }

@@ -4,33 +4,52 @@
 //! holds on every surface or on none. What a job owes is always derived from the job itself; the
 //! floor, the timers and the waiters here can be lost at any moment and are built again from the store.
 
+mod agents;
 mod clock;
+mod delegate;
 mod dispatch;
+mod drains;
 mod drive;
 mod engine;
+mod events;
 mod explain;
 mod intake;
 mod janitor;
 mod keys;
+mod letters;
 mod metrics;
 mod notices;
 mod presence;
 mod recover;
 pub mod rules;
+mod scribe;
+mod snapshot;
 mod submit;
+mod survey;
 mod tick;
 mod timers;
 mod trouble;
 mod turns;
 mod views;
 mod waiters;
+mod warm;
+mod workspaces;
 
+pub use agents::BeatError;
 pub use clock::{Clock, Dice, SeededDice, SystemClock, SystemDice};
+pub use delegate::{DelegateError, Taken};
+pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
 pub use drive::DriveError;
 pub use engine::{Engine, Parts, Settings};
+pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
 pub use explain::Explanation;
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use metrics::Metrics;
 pub use rules::{RuleFiles, Rules};
+pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
+pub use survey::{Census, Count, in_hand, is_away, is_degraded, says_busy};
 pub use views::WorkerView;
+pub use workspaces::{
+    NewWorkspace, Patch, Registered, Registration, Removed, Whereabouts, WorkspaceError, WorkspaceView,
+};

@@ -1,5 +1,8 @@
 //! What can be scraped, under the names that dashboards of the reference know: `cordum_scheduler_…`.
 
+mod fleet;
+
+use fleet::FleetMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
+use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -47,10 +51,13 @@ pub struct Metrics {
     validation_rejections: Counter,
     workers: Gauge,
     live_jobs: Gauge,
+    pub(crate) fleet: FleetMetrics,
 }
 
 /// What is counted only when somebody asks.
 pub(crate) struct Moment {
+    pub now: Millis,
+    pub unconfirmed: usize,
     pub workers: usize,
     pub live_jobs: usize,
     pub tasks: usize,
@@ -78,6 +85,7 @@ impl Default for Metrics {
             validation_rejections: Counter::default(),
             workers: Gauge::default(),
             live_jobs: Gauge::default(),
+            fleet: FleetMetrics::register(&mut registry),
             registry: Registry::default(),
         };
         registry.register("jobs_received", "Jobs that were asked for", metrics.jobs_received.clone());
@@ -129,6 +137,7 @@ impl Metrics {
     /// The page, in the `OpenMetrics` text format.
     pub(crate) fn page(&self, now: &Moment) -> String {
         self.workers.set(now.workers as i64);
+        self.fleet.look(now);
         self.live_jobs.set(now.live_jobs as i64);
         self.active_goroutines.set(now.tasks as i64);
         for state in State::ALL.iter().filter(|state| !state.is_terminal()) {

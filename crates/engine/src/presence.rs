@@ -1,10 +1,14 @@
 //! Who is there: beats and handshakes from workers, and what the transport itself can see.
 
 use crate::Engine;
+use crate::events::{What, WorkerChange};
 use reveille_bus::Listener;
-use reveille_core::fleet::Beat;
-use reveille_core::id::{JobId, Topic, WorkerId};
+use reveille_core::fleet::{Beat, Who};
+use reveille_core::floor::{Member, Pulsed};
+use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::State;
+use reveille_core::presence::Contract;
+use reveille_core::presence::workspace::Workspace;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,16 +65,15 @@ impl Listening {
 }
 
 impl Engine {
-    /// A worker says that it lives, and how busy it is.
-    pub fn beat(&self, worker: &WorkerId, beat: &Beat) {
+    /// A worker says that it lives, and how busy it is. It is the tenant's whose credential it came with.
+    pub fn beat(&self, worker: &WorkerId, tenant: &TenantId, beat: &Beat) {
         let now = self.now();
-        let (was_away, heard, matches) = {
+        let (heard, matches) = {
             let mut floor = self.floor();
-            let known = floor.fleet().find(worker.as_str()).and_then(|slot| floor.fleet().get(slot));
-            let was_away = known.is_some_and(|worker| worker.deaf);
-            let heard = floor.beat(worker, beat, now);
-            (was_away, heard, floor.matches(now))
+            let heard = floor.beat(worker, tenant, beat, now);
+            (heard, floor.matches(now))
         };
+        self.metrics.fleet.beats(1);
         self.assign_all(matches);
         let Some(heard) = heard else {
             tracing::warn!(%worker, "the fleet is full; the heartbeat was ignored");
@@ -84,10 +87,26 @@ impl Engine {
             // It may have been listening since before it was forgotten.
             let topics = self.listening.lock().unwrap_or_else(PoisonError::into_inner).topics_of(worker);
             if !topics.is_empty() {
-                self.serves(worker, topics);
+                self.serves(worker, tenant, topics);
             }
-        } else if was_away {
+        } else if heard.was_away {
             self.spawn(self.clone().send_again(worker.clone()));
+        }
+        if heard.changed {
+            let change = if heard.joined { WorkerChange::Joined } else { WorkerChange::Changed };
+            self.tell_worker(Contract::Cap, worker.as_str(), tenant, change);
+        }
+    }
+
+    fn tell_worker(&self, contract: Contract, id: &str, tenant: &TenantId, change: WorkerChange) {
+        let member = Member { contract, tenant: tenant.clone(), id: WorkerId::known(id) };
+        self.events.tell(self.now(), tenant, What::Worker { member, change });
+    }
+
+    pub(crate) fn tell_pulse(&self, workspace: &Workspace, pulsed: &Pulsed) {
+        if pulsed.noticed.changed {
+            let change = if pulsed.noticed.joined { WorkerChange::Joined } else { WorkerChange::Changed };
+            self.tell_worker(Contract::Molecule, workspace.id.as_str(), &workspace.tenant, change);
         }
     }
 
@@ -104,17 +123,17 @@ impl Engine {
     }
 
     /// A worker introduces itself.
-    pub fn introduce(&self, introduction: Introduction) {
-        self.serves(&introduction.worker, introduction.topics);
+    pub fn introduce(&self, tenant: &TenantId, introduction: Introduction) {
+        self.serves(&introduction.worker, tenant, introduction.topics);
     }
 
-    fn serves(&self, worker: &WorkerId, topics: Vec<Topic>) {
+    fn serves(&self, worker: &WorkerId, tenant: &TenantId, topics: Vec<Topic>) {
         let now = self.now();
         let (was_away, joined, matches) = {
             let mut floor = self.floor();
-            let known = floor.fleet().find(worker.as_str()).and_then(|slot| floor.fleet().get(slot));
+            let known = floor.fleet().lookup(Who::Worker(worker.as_str()));
             let (was_away, joined) = (known.is_some_and(|worker| worker.deaf), known.is_none());
-            floor.serves(worker, topics, now);
+            floor.serves(worker, tenant, topics, now);
             (was_away, joined, floor.matches(now))
         };
         if joined {
@@ -123,6 +142,10 @@ impl Engine {
         self.assign_all(matches);
         if was_away {
             self.spawn(self.clone().send_again(worker.clone()));
+        }
+        if joined || was_away {
+            let change = if joined { WorkerChange::Joined } else { WorkerChange::Changed };
+            self.tell_worker(Contract::Cap, worker.as_str(), tenant, change);
         }
     }
 
@@ -148,7 +171,7 @@ impl Engine {
         let matches = {
             let mut floor = self.floor();
             if let Some(worker) = &gone {
-                floor.deaf(worker);
+                floor.deaf(Who::Worker(worker.as_str()));
             }
             for (topic, count) in touched {
                 floor.listeners(&topic, count);
@@ -160,7 +183,13 @@ impl Engine {
         };
         self.assign_all(matches);
         if let Some(worker) = now.worker {
-            self.serves(&worker, now.topics.into_iter().collect());
+            // A connection that listens as a worker was let in as one, by an operator's key or an open door.
+            let known = {
+                let floor = self.floor();
+                floor.fleet().lookup(Who::Worker(worker.as_str())).map(|worker| worker.tenant.clone())
+            };
+            let tenant = known.unwrap_or_else(|| self.settings.default_tenant.clone());
+            self.serves(&worker, &tenant, now.topics.into_iter().collect());
         }
     }
 }

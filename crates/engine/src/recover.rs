@@ -38,7 +38,11 @@ impl Engine {
         loop {
             let turn = self.turn(id).await;
             match self.store.job(id).await {
-                Ok(Some(job)) if job.is_live() => return self.settle(&job),
+                Ok(Some(job)) if job.is_live() => {
+                    self.tell_delegation(&job).await;
+                    self.settle(&job);
+                    return self.resume_delivery(&job);
+                }
                 Ok(_) => return,
                 Err(error) if !error.may_pass() => {
                     return tracing::error!(job = %id, %error, "a live job cannot be read and is left alone");

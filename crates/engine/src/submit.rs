@@ -57,7 +57,9 @@ impl Engine {
             return Err(SubmitError::Draining);
         }
         request.check()?;
-        if submitter == Submitter::Listens && !self.rules().routing.has_topic(&request.topic) {
+        // A delegation goes to its workspace, whatever the files say of its topic.
+        let is_routed = request.delegated.is_some() || self.rules().routing.has_topic(&request.topic);
+        if submitter == Submitter::Listens && !is_routed {
             return Err(SubmitError::UnknownTopic(request.topic));
         }
         let live = self.timers.len();
@@ -99,7 +101,7 @@ impl Engine {
         }
         match committed? {
             Commit::Done => {
-                self.metrics.observe(&job);
+                self.tell(&job).await;
                 self.settle(&job);
                 Ok(Submitted::New(job))
             }

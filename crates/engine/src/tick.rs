@@ -1,26 +1,30 @@
 //! The engine's own heartbeat: who is dead by now, and which jobs time has caught up with.
 
 use crate::Engine;
+use crate::events::{What, WorkerChange};
 use reveille_core::floor::Gone;
-use reveille_core::id::{JobId, WorkerId};
+use reveille_core::id::{JobId, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life::{self, Due};
 use reveille_core::place::routing::OnWorkerLost;
+use reveille_core::presence::Contract;
 use reveille_core::time::Millis;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 
-const TICK: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(20);
 /// Jobs handled per tick; the rest follow in the next.
 const DUE_MAX: usize = 2_000;
 /// A tick this late means that we were not listening either.
 const ABSENCE_MS: i64 = 2_000;
 
 impl Engine {
-    pub(crate) async fn tick(self) {
+    /// Whoever was restored has been waiting for us since `hydrated_at`; a start that took long is an
+    /// absence like any other.
+    pub(crate) async fn tick(self, hydrated_at: Instant) {
         let mut interval = tokio::time::interval(TICK);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last = Instant::now();
+        let mut last = hydrated_at;
         loop {
             interval.tick().await;
             let here = Instant::now();
@@ -31,9 +35,15 @@ impl Engine {
                 tracing::warn!(away_ms, "this server was away; workers get that time back");
                 self.floor().forgive(away_ms, now);
             }
-            let gone = self.floor().expire(now);
+            let (gone, is_slow) = {
+                let mut floor = self.floor();
+                (floor.expire(now), floor.fleet().is_mourning_slowly())
+            };
+            if self.metrics.fleet.mass_expiry(is_slow) && is_slow {
+                tracing::error!("most of the fleet is silent: deaths are held back; look at the network");
+            }
             for gone in gone {
-                self.worker_is_dead(gone);
+                self.member_is_gone(gone);
             }
             for id in self.timers.due(now, DUE_MAX) {
                 self.spawn(self.clone().time_has_come(id));
@@ -41,12 +51,33 @@ impl Engine {
         }
     }
 
-    fn worker_is_dead(&self, gone: Gone) {
-        let worker = gone.worker.as_ref().map_or("a nameless listener", |worker| worker.as_str());
-        tracing::warn!(worker, jobs = gone.jobs.len(), "not heard for 30 s; it counts as dead");
-        for id in gone.jobs {
-            self.spawn(self.clone().lose_attempt(id, gone.worker.clone()));
+    /// A member fell silent, or was taken out: its jobs go elsewhere, and those who watch are told.
+    pub(crate) fn member_is_gone(&self, gone: Gone) {
+        let now = self.now();
+        let Some(member) = gone.member else {
+            tracing::warn!(jobs = gone.jobs.len(), "a nameless listener left its jobs behind");
+            for id in gone.jobs {
+                self.spawn(self.clone().lose_attempt(id, None));
+            }
+            return;
+        };
+        let (contract, worker) = (member.contract.as_str(), member.id.clone());
+        tracing::warn!(%worker, contract, jobs = gone.jobs.len(), "left the fleet: silent for its TTL, or retired");
+        if gone.restored {
+            self.metrics.fleet.stale_restored(now);
         }
+        for id in gone.jobs {
+            self.spawn(self.clone().lose_attempt(id, Some(worker.clone())));
+        }
+        let change = match member.contract {
+            Contract::Cap => WorkerChange::Left,
+            Contract::VoiceGateway | Contract::Molecule => WorkerChange::Offline,
+        };
+        if member.contract == Contract::Molecule {
+            self.spawn(self.clone().workspace_is_silent(WorkspaceId::known(worker.as_str())));
+        }
+        let tenant = member.tenant.clone();
+        self.events.tell(now, &tenant, What::Worker { member, change });
     }
 
     /// The worker no longer has the job.

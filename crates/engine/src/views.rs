@@ -1,11 +1,14 @@
 //! What can be looked at: jobs by themselves, workers and pools off the floor.
 
 use crate::Engine;
+use crate::events::Audience;
 use crate::metrics::Moment;
-use reveille_core::fleet::{Profile, Worker};
-use reveille_core::floor::PoolLoad;
-use reveille_core::id::{JobId, WorkerId};
+use reveille_core::fleet::{Fleet, Profile, Who, Worker};
+use reveille_core::floor::{Member, PoolLoad};
+use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::job::Job;
+use reveille_core::presence::Contract;
+use reveille_core::time::Millis;
 use reveille_store::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +19,13 @@ use std::time::Duration;
 pub struct WorkerView {
     pub worker: Worker,
     pub profile: Arc<Profile>,
+    /// When its silence becomes death.
+    pub dead_at: Millis,
+}
+
+fn view(fleet: &Fleet, worker: &Worker) -> WorkerView {
+    let profile = fleet.profile(worker.profile).clone();
+    WorkerView { worker: worker.clone(), profile, dead_at: fleet.dead_at(worker) }
 }
 
 impl Engine {
@@ -44,47 +54,56 @@ impl Engine {
 
     /// Every worker, by name.
     pub fn workers(&self) -> Vec<WorkerView> {
-        self.workers_after("", usize::MAX)
+        self.workers_after(&Audience::Everyone, None, None, usize::MAX)
     }
 
-    /// At most `max` workers whose names come after `name`, in the order of their names. Only those are
-    /// copied: the floor is not held for longer than one look at each worker.
-    pub fn workers_after(&self, name: &str, max: usize) -> Vec<WorkerView> {
+    /// At most `max` members that come after `after`, in the order of their names. Only those are copied:
+    /// the floor is not held for longer than one look at each.
+    pub fn workers_after(
+        &self,
+        audience: &Audience,
+        contract: Option<Contract>,
+        after: Option<&Member>,
+        max: usize,
+    ) -> Vec<WorkerView> {
         let floor = self.floor();
         let fleet = floor.fleet();
-        let mut page: BTreeMap<&WorkerId, &Worker> = BTreeMap::new();
-        for (_, worker) in fleet.iter().filter(|(_, worker)| worker.id.as_str() > name) {
-            let is_wanted =
-                page.len() < max || page.last_key_value().is_some_and(|(last, _)| worker.id < **last);
-            if is_wanted {
-                page.insert(&worker.id, worker);
+        let mut page: BTreeMap<(Contract, &TenantId, &WorkerId), &Worker> = BTreeMap::new();
+        let after = after.map(|member| (member.contract, &member.tenant, &member.id));
+        for (_, worker) in fleet.iter().filter(|(_, worker)| audience.includes(&worker.tenant)) {
+            let place = (worker.contract(), &worker.tenant, &worker.id);
+            if contract.is_some_and(|contract| contract != place.0)
+                || after.is_some_and(|after| place <= after)
+            {
+                continue;
+            }
+            if page.len() < max || page.last_key_value().is_some_and(|(last, _)| place < *last) {
+                page.insert(place, worker);
                 if page.len() > max {
                     page.pop_last();
                 }
             }
         }
-        let view = |worker: &Worker| WorkerView {
-            worker: worker.clone(),
-            profile: fleet.profile(worker.profile).clone(),
-        };
-        page.into_values().map(view).collect()
+        page.into_values().map(|worker| view(fleet, worker)).collect()
     }
 
-    pub fn worker(&self, id: &str) -> Option<WorkerView> {
+    /// A member of the fleet, by the name it has in its contract.
+    pub fn worker(&self, who: Who<'_>) -> Option<WorkerView> {
         let floor = self.floor();
         let fleet = floor.fleet();
-        let worker = fleet.get(fleet.find(id)?)?;
-        Some(WorkerView { worker: worker.clone(), profile: fleet.profile(worker.profile).clone() })
+        Some(view(fleet, fleet.lookup(who)?))
     }
 
-    pub fn pools(&self) -> Vec<PoolLoad> {
-        self.floor().pools()
+    pub fn pools(&self, audience: &Audience) -> Vec<PoolLoad> {
+        self.floor().pools(|worker| audience.includes(&worker.tenant))
     }
 
     /// The metrics page.
     pub fn metrics_page(&self) -> String {
         self.metrics.page(&Moment {
-            workers: self.floor().fleet().len(),
+            now: self.now(),
+            unconfirmed: self.unconfirmed(),
+            workers: self.floor().fleet().alive(),
             live_jobs: self.timers.len(),
             tasks: self.tasks_len(),
             stale_jobs: self.timers.overdue(self.now()),

@@ -5,13 +5,15 @@
 use bytes::Bytes;
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, Topic, WorkerId};
+use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
+use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
     Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitter, SystemClock,
 };
+use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult, JobStatus};
@@ -32,7 +34,9 @@ impl Bench {
         let (bus, now) = (LocalBus::default(), clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
+            roster: Arc::new(MemoryRoster::new()),
             bus: Arc::new(bus.clone()),
+            courier: Arc::new(HttpCourier::new(AddressRules::default())),
             clock,
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),
@@ -42,10 +46,13 @@ impl Bench {
         .unwrap();
         let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
         tokio::spawn(async move { while jobs.messages.recv().await.is_some() {} });
-        engine
-            .introduce(Introduction { worker: WorkerId::known("w"), topics: vec![Topic::known("job.echo")] });
+        let tenant = TenantId::known("default");
+        engine.introduce(
+            &tenant,
+            Introduction { worker: WorkerId::known("w"), topics: vec![Topic::known("job.echo")] },
+        );
         let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        engine.beat(&WorkerId::known("w"), &Beat { load, ..Beat::default() });
+        engine.beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
         Self { engine, bus }
     }
 

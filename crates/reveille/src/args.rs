@@ -26,6 +26,31 @@ pub enum Command {
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(Key),
+    /// Try out on this machine what a bad day does
+    #[command(subcommand)]
+    Drill(Drill),
+}
+
+#[derive(Subcommand)]
+pub enum Drill {
+    /// Kill a throw-away server and start it again, with and without the worker snapshot
+    WarmStart(WarmStart),
+}
+
+#[derive(ClapArgs)]
+pub struct WarmStart {
+    /// Simulated workers
+    #[arg(long, default_value_t = 1000)]
+    pub workers: usize,
+    /// Seconds between two beats of a worker
+    #[arg(long, default_value_t = 5, value_name = "SECONDS")]
+    pub beat_seconds: u64,
+    /// Seconds that are watched after each restart
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub seconds: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(ClapArgs)]
@@ -170,8 +195,26 @@ pub struct List {
 
 #[derive(Subcommand)]
 pub enum Worker {
-    /// List workers
+    /// List workers, agents and workspaces
     List {
+        /// Only this contract: cap, voicegateway or molecule
+        #[arg(long)]
+        contract: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Give a worker no new jobs; what it still has after the timeout goes elsewhere
+    Drain {
+        id: String,
+        /// Seconds that its jobs may stay
+        #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+        timeout: u32,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Put a worker back into service
+    Undrain {
+        id: String,
         #[command(flatten)]
         server: Server,
     },
@@ -181,6 +224,21 @@ pub enum Worker {
 pub enum Pool {
     /// List pools
     List {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Give no worker of a pool new jobs; what they still have after the timeout goes elsewhere
+    Drain {
+        name: String,
+        /// Seconds that their jobs may stay
+        #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+        timeout: u32,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Put a pool back into service
+    Undrain {
+        name: String,
         #[command(flatten)]
         server: Server,
     },

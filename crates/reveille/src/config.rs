@@ -4,8 +4,10 @@
 
 use crate::args::Serve;
 use anyhow::{Context, Result, bail};
+use reveille_courier::AddressRules;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Every setting, with its default.
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
@@ -16,7 +18,58 @@ pub struct Config {
     pub data: Data,
     pub files: Files,
     pub jobs: Jobs,
+    pub fleet: Fleet,
+    pub auth: Auth,
+    pub a2a: A2a,
     pub log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fleet {
+    /// Seconds of silence after which a member of each contract is dead.
+    pub cap_ttl_seconds: u32,
+    pub voicegateway_ttl_seconds: u32,
+    pub molecule_ttl_seconds: u32,
+    /// How often the worker snapshot is written, such as `5s` or `500ms`.
+    pub snapshot_interval: String,
+    /// Whether a start takes the fleet over from the last snapshot.
+    pub warm_start: bool,
+    /// Days that agents which went offline are remembered.
+    pub keep_offline_days: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// Whether callers without a key are let in over HTTP, as a tenant of their own.
+    pub open: bool,
+    /// Who they are then.
+    pub open_tenant: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2a {
+    /// Addresses that messages may go to beside public ones: CIDRs, addresses, `loopback`, `private`.
+    #[serde(deserialize_with = "one_or_many")]
+    pub allow: Vec<String>,
+}
+
+/// A list, or one string with commas, as variables have it.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        Many(Vec<String>),
+        One(String),
+    }
+    Ok(match Told::deserialize(from)? {
+        Told::Many(many) => many,
+        Told::One(one) => {
+            one.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+        }
+    })
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -102,6 +155,25 @@ impl Default for Jobs {
     }
 }
 
+impl Default for Fleet {
+    fn default() -> Self {
+        Self {
+            cap_ttl_seconds: 30,
+            voicegateway_ttl_seconds: 45,
+            molecule_ttl_seconds: 60,
+            snapshot_interval: "5s".to_owned(),
+            warm_start: true,
+            keep_offline_days: 7,
+        }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { open: false, open_tenant: "operator".to_owned() }
+    }
+}
+
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info,async_nats=warn".to_owned(), json: false }
@@ -126,6 +198,14 @@ impl Config {
     fn parse(text: &str, name: &str, vars: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let mut table: toml::Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
         for (variable, value) in vars {
+            // The seeds' variable for the same thing.
+            if variable == "WORKER_SNAPSHOT_INTERVAL" {
+                let fleet = table.entry("fleet").or_insert_with(|| toml::Table::new().into());
+                if let toml::Value::Table(fleet) = fleet {
+                    fleet.insert("snapshot_interval".to_owned(), value.into());
+                }
+                continue;
+            }
             let Some((section, key)) =
                 variable.strip_prefix("REVEILLE_").and_then(|rest| rest.split_once('_'))
             else {
@@ -152,10 +232,16 @@ impl Config {
             ("jobs.keep_days", self.jobs.keep_days as usize),
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
             ("jobs.live_max", self.jobs.live_max),
+            ("fleet.cap_ttl_seconds", self.fleet.cap_ttl_seconds as usize),
+            ("fleet.voicegateway_ttl_seconds", self.fleet.voicegateway_ttl_seconds as usize),
+            ("fleet.molecule_ttl_seconds", self.fleet.molecule_ttl_seconds as usize),
+            ("fleet.keep_offline_days", self.fleet.keep_offline_days as usize),
         ];
         for (key, value) in positive {
             anyhow::ensure!(value > 0, "{key} = 0: it must be at least 1");
         }
+        self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
+        AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
         match (&self.doors.tls_cert, &self.doors.tls_key) {
             (Some(_), None) => bail!("doors.tls_key is missing: doors.tls_cert needs it"),
             (None, Some(_)) => bail!("doors.tls_cert is missing: doors.tls_key needs it"),
@@ -190,7 +276,30 @@ impl Config {
     }
 }
 
-const SECTIONS: [&str; 6] = ["http", "doors", "data", "files", "jobs", "log"];
+impl Fleet {
+    pub fn snapshot_every(&self) -> Result<Duration> {
+        let every = duration(&self.snapshot_interval)?;
+        anyhow::ensure!(!every.is_zero(), "0: it must be more than nothing");
+        Ok(every)
+    }
+}
+
+/// A length of time: a number of seconds, or one with `ms`, `s`, `m` or `h`.
+fn duration(text: &str) -> Result<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 =
+        number.parse().with_context(|| format!("{text:?} is not a time such as 5s or 500ms"))?;
+    Ok(match unit {
+        "ms" => Duration::from_millis(number),
+        "" | "s" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number * 60),
+        "h" => Duration::from_secs(number * 3600),
+        _ => bail!("{text:?} is not a time such as 5s or 500ms"),
+    })
+}
+
+const SECTIONS: [&str; 9] = ["http", "doors", "data", "files", "jobs", "fleet", "auth", "a2a", "log"];
 
 /// A number or a truth value if it looks like one, else text.
 fn typed(value: String) -> toml::Value {
@@ -231,6 +340,13 @@ mod tests {
         .unwrap();
         assert_eq!((config.http.address.as_str(), config.jobs.keep_days), ("1.2.3.4:5", 9));
         assert_eq!(config.doors.require_key, Some(true));
+        let config = parse(
+            "",
+            &[("WORKER_SNAPSHOT_INTERVAL", "500ms"), ("REVEILLE_A2A_ALLOW", "loopback, 10.0.0.0/8")],
+        );
+        let config = config.unwrap();
+        assert_eq!(config.fleet.snapshot_every().unwrap(), Duration::from_millis(500));
+        assert_eq!(config.a2a.allow, ["loopback", "10.0.0.0/8"]);
         assert_eq!(parse("", &[]).unwrap(), Config::default());
     }
 
@@ -243,6 +359,9 @@ mod tests {
             ("nonsense", &[][..], "reveille.toml"),
             ("[http]\nconnections_max = 0", &[][..], "http.connections_max"),
             ("[doors]\ntls_cert = \"c.pem\"", &[][..], "doors.tls_key is missing"),
+            ("[fleet]\nsnapshot_interval = \"soon\"", &[][..], "fleet.snapshot_interval"),
+            ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
+            ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),
         ] {
             let error = format!("{:#}", parse(text, vars).unwrap_err());

@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod config;
 mod demo;
+mod drill;
 mod output;
 mod serve;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),
         Command::Key(key) => commands::key::run(key),
+        Command::Drill(drill) => drill::run(&drill),
     };
     match done {
         Ok(code) => code,

@@ -14,9 +14,12 @@ pub use operator::KEY_FILE;
 use gate::KeyGate;
 use reveille_bus::LocalBus;
 use reveille_core::id::TenantId;
+use reveille_core::presence::Ttls;
+use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
 use reveille_engine::{Clock, Engine, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_roster::SqliteRoster;
 use reveille_store::SqliteStore;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -60,9 +63,13 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         policy: config.files.policy.clone(),
         timeouts: config.files.timeouts.clone(),
     };
+    let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
+    let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
         store: store.clone(),
+        roster: Arc::new(roster),
         bus: Arc::new(bus.clone()),
+        courier: Arc::new(courier),
         clock: clock.clone(),
         dice: Arc::new(SystemDice),
         rules: files.load()?,
@@ -70,6 +77,12 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     })
     .await
     .context("starting the engine")?;
+    if config.auth.open {
+        tracing::warn!(
+            tenant = config.auth.open_tenant,
+            "auth.open: callers without a key are let in, as a tenant of their own"
+        );
+    }
     if files.policy.is_none() {
         tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
     }
@@ -142,6 +155,20 @@ fn settings(config: &Config) -> Result<Settings> {
         blob_ttl_ms: i64::from(config.jobs.blob_hours) * hour_ms,
         keep_ended_ms: i64::from(config.jobs.keep_days) * 24 * hour_ms,
         live_jobs_max: config.jobs.live_max,
+        ttls: Ttls {
+            cap_ms: i64::from(config.fleet.cap_ttl_seconds) * 1000,
+            voicegateway_ms: i64::from(config.fleet.voicegateway_ttl_seconds) * 1000,
+            molecule_ms: i64::from(config.fleet.molecule_ttl_seconds) * 1000,
+        },
+        warm_start: config.fleet.warm_start,
+        snapshot_every: config.fleet.snapshot_every()?,
+        keep_offline_ms: i64::from(config.fleet.keep_offline_days) * 24 * hour_ms,
+        open_tenant: if config.auth.open {
+            Some(TenantId::parse(&config.auth.open_tenant).context("auth.open_tenant")?)
+        } else {
+            None
+        },
+        replica: format!("reveille-{}", std::process::id()),
     })
 }
 

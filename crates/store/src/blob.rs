@@ -7,7 +7,13 @@ use reveille_core::time::Millis;
 /// The largest value a blob may have. Contexts and results stop at 2 MiB, artifacts at 10 MiB.
 pub const BLOB_LEN_MAX: usize = 10 * 1024 * 1024;
 
-/// A key in the three families that jobs may point at: `ctx:`, `res:` and `art:`.
+/// The largest value that the platform itself may store: its snapshot of a large fleet.
+pub const SNAPSHOT_LEN_MAX: usize = 64 * 1024 * 1024;
+
+const WORKERS_SNAPSHOT: &str = "sys:workers:snapshot";
+
+/// A key in the three families that jobs may point at (`ctx:`, `res:` and `art:`), or the platform's own
+/// snapshot of its workers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey(String);
 
@@ -17,10 +23,22 @@ pub struct BlobKey(String);
 pub struct NotABlobKey;
 
 impl BlobKey {
+    /// A key that a client may write.
     pub fn parse(key: &str) -> Result<Self, NotABlobKey> {
         let family =
             ["ctx:", "res:", "art:"].iter().any(|family| key.starts_with(family) && key.len() > family.len());
         if family && key.len() <= 512 { Ok(Self(key.to_owned())) } else { Err(NotABlobKey) }
+    }
+
+    /// As [`BlobKey::parse`], for those who only look: the snapshot of the workers may be read, and
+    /// written by nobody but us.
+    pub fn parse_readable(key: &str) -> Result<Self, NotABlobKey> {
+        if key == WORKERS_SNAPSHOT { Ok(Self::workers_snapshot()) } else { Self::parse(key) }
+    }
+
+    /// Where the platform says which workers it knows.
+    pub fn workers_snapshot() -> Self {
+        Self(WORKERS_SNAPSHOT.to_owned())
     }
 
     /// The key that a pointer such as `redis://res:<job>` names.
@@ -71,4 +89,21 @@ pub trait Blobs: Send + Sync + 'static {
 
     /// When a blob will go; nothing if there is none.
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_snapshot_may_be_read_and_not_written() {
+        let snapshot = BlobKey::workers_snapshot();
+        assert_eq!(BlobKey::parse_readable("sys:workers:snapshot").as_ref(), Ok(&snapshot));
+        assert_eq!(BlobKey::parse(snapshot.as_str()), Err(NotABlobKey));
+        assert_eq!(BlobKey::from_pointer(&snapshot.pointer()), Err(NotABlobKey));
+        assert_eq!(BlobKey::parse_readable("ctx:a"), BlobKey::parse("ctx:a"));
+        for key in ["sys:workers:snapshot2", "sys:workers", "sys:", "ctx:", "key"] {
+            assert_eq!(BlobKey::parse_readable(key), Err(NotABlobKey), "{key}");
+        }
+    }
 }

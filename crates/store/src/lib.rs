@@ -1,21 +1,21 @@
 //! The Store port: everything durable that a job's life needs, and its adapters.
 
 mod blob;
-mod key;
+mod lock;
 mod memory;
 mod query;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
-pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode};
-pub use key::{KeyHash, KeyRecord, Scope};
+pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
+pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use query::{JobQuery, PAGE_LEN_MAX, Page};
-pub use sqlite::{OpenError, SqliteStats, SqliteStore};
+pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 
 use bytes::Bytes;
-use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -29,16 +29,19 @@ pub enum StoreError {
     Unavailable(String),
     #[error("the store holds something unreadable: {0}")]
     Corrupt(String),
+    /// A rule of a table says no, and will say so again.
+    #[error("the store refuses a change: {0}")]
+    Refused(String),
 }
 
 /// What time it is, for whoever must not hand out what has expired. The simulation owns it there.
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
 
 impl StoreError {
-    /// Whether the same may work later. What is unreadable stays so, and trying again would only hold up
-    /// everything behind it.
+    /// Whether the same may work later. What is unreadable or refused stays so, and trying again would
+    /// only hold up everything behind it.
     pub fn may_pass(&self) -> bool {
-        !matches!(self, Self::Corrupt(_))
+        !matches!(self, Self::Corrupt(_) | Self::Refused(_))
     }
 }
 
@@ -117,17 +120,16 @@ pub trait Store: Blobs {
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError>;
 
     /// Removes ended jobs that were last touched before `ended_before`, with their blobs, dead letters
-    /// and idempotency keys, and blobs that expired before `now`; at most `limit` of each. Says how many
-    /// rows went.
+    /// and idempotency keys, and blobs that expired and locks that lapsed by `now`; at most `limit` of
+    /// each. Says how many rows went.
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError>;
 
-    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError>;
+    /// Takes a lock for `ttl_ms`; nothing if somebody holds it and it has not lapsed.
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError>;
 
-    /// The key with this hash, whether or not it is still valid.
-    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError>;
+    /// Holds on to a lock for `ttl_ms` from now. Says no if it has lapsed or somebody else has it.
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError>;
 
-    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
-
-    /// Marks a key as revoked; says whether there was one.
-    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError>;
+    /// Gives a lock back. Says no, and changes nothing, if it has lapsed or somebody else has it.
+    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError>;
 }

@@ -5,14 +5,13 @@
 //!
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
+mod locks;
 mod state;
 
 use crate::query::page_len;
-use crate::{
-    BlobKey, Blobs, Clock, Commit, JobQuery, KeyHash, KeyRecord, Page, PutMode, Step, Store, StoreError,
-};
+use crate::{BlobKey, Blobs, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
 use bytes::Bytes;
-use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use state::State;
@@ -82,29 +81,24 @@ impl Store for MemoryStore {
 
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
         let mut state = self.state();
-        Ok(state.prune_jobs(ended_before, limit) + state.prune_blobs(now, limit))
+        Ok(state.prune_jobs(ended_before, limit)
+            + state.prune_blobs(now, limit)
+            + state.locks.prune(now, limit))
     }
 
-    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
-        let mut state = self.state();
-        state.keys.retain(|_, other| other.hash != key.hash);
-        state.keys.insert(key.id.clone(), key);
-        Ok(())
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        let now = self.now();
+        Ok(self.state().locks.take(name, now, ttl_ms))
     }
 
-    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError> {
-        Ok(self.state().keys.values().find(|key| key.hash == *hash).cloned())
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
+        let now = self.now();
+        Ok(self.state().locks.renew(lock, now, ttl_ms))
     }
 
-    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        Ok(self.state().keys.values().cloned().collect())
-    }
-
-    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError> {
-        let mut state = self.state();
-        let Some(key) = state.keys.get_mut(id) else { return Ok(false) };
-        key.revoked_at.get_or_insert(at);
-        Ok(true)
+    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
+        let now = self.now();
+        Ok(self.state().locks.give_back(lock, now))
     }
 }
 

@@ -3,20 +3,24 @@
 //! ```text
 //!   commit, put_blob, …  ──►  queue  ──►  the writer thread: groups ──► one transaction ──► one sync
 //!                                                                              │
-//!   job, blob, key       ◄──────────────  caches  ◄────────────────────────────┘ then the answers
+//!   job, blob            ◄──────────────  caches  ◄────────────────────────────┘ then the answers
 //!   jobs, live, …        ──►  queue  ──►  reader threads, a connection each
 //! ```
 //!
 //! No runtime thread ever waits for the disk. What the caches know is answered at once; everything else
 //! is a trip to a thread that owns a connection.
 //!
-//! Deliberately not here: migrations (there is one schema so far) and more than one server on a file.
+//! Other crates keep tables of their own in the same file, through [`SqliteFile`].
+//!
+//! Deliberately not here: more than one server on a file.
 
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
 mod cache;
 mod change;
+mod file;
 mod listing;
+mod locks;
 mod open;
 mod queries;
 mod queue;
@@ -29,18 +33,17 @@ mod tables;
 mod tests;
 mod writer;
 
+pub use file::SqliteFile;
 pub use open::OpenError;
 pub use stats::SqliteStats;
 
-use crate::{
-    BlobKey, Blobs, Clock, Commit, JobQuery, KeyHash, KeyRecord, Page, PutMode, Step, Store, StoreError,
-};
+use crate::{BlobKey, Blobs, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
 use bytes::Bytes;
 use cache::{Caches, Found};
 use change::Change;
 use open::DataFile;
 use reader::Readers;
-use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use stats::Counters;
@@ -75,10 +78,9 @@ impl SqliteStore {
         let unusable = |what: String| OpenError::Unusable { path: path.to_owned(), what };
         let connection = file.writer()?;
         let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
-        let keys = queries::keys(&connection).map_err(|error| damaged(error.to_string()))?;
         // The writer's thread prepares its own; here it shows whether the tables are as they should be.
         Tables::prepare(&connection).map_err(|error| damaged(error.to_string()))?;
-        let (caches, counters) = (Arc::new(Caches::new(keys)), Arc::new(Counters::default()));
+        let (caches, counters) = (Arc::new(Caches::default()), Arc::new(Counters::default()));
         let writer = Writer::start(connection, file.log(), Arc::clone(&caches), Arc::clone(&counters))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = (0..READERS).map(|_| file.reader()).collect::<Result<_, _>>()?;
@@ -88,6 +90,11 @@ impl SqliteStore {
 
     pub fn stats(&self) -> SqliteStats {
         self.shared.counters.read()
+    }
+
+    /// A way to further tables in the same file.
+    pub fn file(&self) -> SqliteFile {
+        SqliteFile::new(Arc::clone(&self.shared))
     }
 
     async fn write(&self, change: Change) -> Result<u64, StoreError> {
@@ -146,22 +153,16 @@ impl Store for SqliteStore {
         self.write(Change::Prune { ended_before, now, limit }).await
     }
 
-    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
-        self.write(Change::PutKey(key)).await.map(drop)
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        locks::take(&self.file(), name, self.now(), ttl_ms).await
     }
 
-    async fn key(&self, hash: &KeyHash) -> Result<Option<KeyRecord>, StoreError> {
-        Ok(self.shared.caches.keys().get(hash).cloned())
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
+        locks::renew(&self.file(), lock, self.now(), ttl_ms).await
     }
 
-    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        let mut keys: Vec<_> = self.shared.caches.keys().values().cloned().collect();
-        keys.sort_unstable_by(|one, other| one.id.cmp(&other.id));
-        Ok(keys)
-    }
-
-    async fn revoke_key(&self, id: &KeyId, at: Millis) -> Result<bool, StoreError> {
-        Ok(self.write(Change::RevokeKey { id: id.clone(), at }).await? > 0)
+    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
+        locks::give_back(&self.file(), lock, self.now()).await
     }
 }
 

@@ -8,8 +8,8 @@
 
 pub mod blobs;
 pub mod commits;
-pub mod keys;
 pub mod listing;
+pub mod locks;
 pub mod pruning;
 
 use crate::{Clock, Commit, Step, Store};
@@ -26,7 +26,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     commits::run(store, clock).await;
     listing::run(&**store, clock).await;
     blobs::run(store, clock).await;
-    keys::run(&**store, clock).await;
+    locks::run(store, clock).await;
     pruning::run(&**store, clock).await;
 }
 

@@ -77,7 +77,7 @@ impl Beats {
             region: region.clone(),
             r#type: kind.clone(),
             agent_name: agent_name.clone(),
-            cpu_load: if *tells_load { cpu.load_percent() } else { 0.0 },
+            cpu_load: if *tells_load { cpu.load_percent().unwrap_or(0.0) } else { 0.0 },
             memory_load: if *tells_load { memory_percent() } else { 0.0 },
             ..Heartbeat::default()
         };

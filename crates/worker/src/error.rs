@@ -1,4 +1,5 @@
-//! Why a worker could not start. Once it runs, nothing ends it but its shutdown signal.
+//! Why a worker or a workspace could not start. Once it runs, nothing ends it but its shutdown signal,
+//! and a workspace also the registry's word that it was retired.
 
 use reveille_core::id::BadId;
 
@@ -18,4 +19,17 @@ pub enum Error {
     Nats(#[from] async_nats::ConnectError),
     #[error("cannot subscribe: {0}")]
     Subscribe(#[from] async_nats::SubscribeError),
+    #[error("{what}: expected http[s]://host[:port], got {url:?}")]
+    HttpUrl { what: &'static str, url: String },
+    #[error("VOICEGW_API_KEY: expected printable characters only")]
+    ApiKey,
+    #[error("workspace id {0:?}: expected 1 to 128 letters, digits, '-' and '_'")]
+    WorkspaceId(String),
+    /// Whoever is named as `forwarded_to` has taken its place.
+    #[error("this workspace was retired{}", forwarded(forwarded_to.as_deref()))]
+    Retired { forwarded_to: Option<String> },
+}
+
+fn forwarded(to: Option<&str>) -> String {
+    to.map_or_else(String::new, |to| format!("; its place was taken by {to}"))
 }

@@ -33,6 +33,14 @@
 //! The module of each idea: `intake` takes jobs, `ledger` knows them, `attempt` runs one, `results`
 //! settles them, `beats` says that the worker lives. Packet signatures and the trust handshake are not
 //! here: a worker in default mode needs neither.
+//!
+//! Agents that take no jobs but want to be seen have two other contracts to choose from:
+//!
+//! - [`register_worker`] posts VoiceGateway heartbeats (`presence`);
+//! - [`Workspace`] keeps a place in the Molecule registry and picks up the results of delegated work
+//!   (`workspace`).
+//!
+//! Both speak HTTP through `http` and wait by `rhythm`.
 
 mod assignment;
 mod attempt;
@@ -44,17 +52,23 @@ mod connect;
 mod error;
 mod failure;
 mod handler;
+mod http;
 mod intake;
 mod job;
 mod ledger;
 mod load;
+mod presence;
 mod results;
+mod rhythm;
 mod station;
 mod voice;
 mod worker;
+mod workspace;
 
 pub use connect::Connect;
 pub use error::Error;
 pub use failure::Failure;
 pub use job::Job;
+pub use presence::{AgentPresence, Registration, Session, register_worker};
 pub use worker::Worker;
+pub use workspace::{Enrolment, ErrorTracker, Fault, Task, Workspace, WorkspaceHandle};

@@ -1,4 +1,4 @@
-//! How busy the machine is, as Linux tells it. Elsewhere it is always idle.
+//! How busy the machine is, and how big this process, as Linux tells it. Elsewhere nothing is known.
 
 use std::fs;
 
@@ -9,16 +9,17 @@ const TICKS_MIN: u64 = 200;
 /// Measures the machine's processors between one look and the next.
 pub struct CpuMeter {
     last: Ticks,
-    load_percent: f32,
+    load_percent: Option<f32>,
 }
 
 impl CpuMeter {
     pub fn new() -> Self {
-        Self { last: look(), load_percent: 0.0 }
+        Self { last: look(), load_percent: None }
     }
 
-    /// How busy all processors together were since the last look, in percent.
-    pub fn load_percent(&mut self) -> f32 {
+    /// How busy all processors together were since the last look, in percent. Nothing until enough time
+    /// has passed to tell.
+    pub fn load_percent(&mut self) -> Option<f32> {
         self.advance(look());
         self.load_percent
     }
@@ -29,7 +30,7 @@ impl CpuMeter {
             return;
         }
         let idle = now.idle.saturating_sub(self.last.idle).min(total);
-        self.load_percent = percent(total - idle, total);
+        self.load_percent = Some(percent(total - idle, total));
         self.last = now;
     }
 }
@@ -37,6 +38,16 @@ impl CpuMeter {
 /// How much of the machine's memory is in use, in percent.
 pub fn memory_percent() -> f32 {
     fs::read_to_string("/proc/meminfo").ok().and_then(|text| used_memory(&text)).unwrap_or(0.0)
+}
+
+/// All memory that the machine has.
+pub fn memory_total_bytes() -> Option<u64> {
+    Some(1024 * kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?)
+}
+
+/// The memory that this process has in use.
+pub fn process_memory_bytes() -> Option<u64> {
+    Some(1024 * kilobytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")?)
 }
 
 /// Time that the processors have spent since the start of the machine.
@@ -60,12 +71,14 @@ fn ticks(text: &str) -> Option<Ticks> {
 }
 
 fn used_memory(text: &str) -> Option<f32> {
-    let kilobytes = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    let (total, available) = (kilobytes("MemTotal:")?, kilobytes("MemAvailable:")?);
+    let (total, available) = (kilobytes(text, "MemTotal:")?, kilobytes(text, "MemAvailable:")?);
     Some(percent(total.saturating_sub(available), total))
+}
+
+/// The line `name   12345 kB` of a file of such lines.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn percent(part: u64, whole: u64) -> f32 {
@@ -80,16 +93,16 @@ mod tests {
     fn the_load_is_what_was_not_idle_since_the_last_look() {
         let first = ticks("cpu  100 0 100 700 100 0 0 0 9 9\ncpu0 1 2 3 4\n").unwrap();
         assert_eq!(first, Ticks { total: 1000, idle: 800 });
-        let mut meter = CpuMeter { last: first, load_percent: 0.0 };
+        let mut meter = CpuMeter { last: first, load_percent: None };
         meter.advance(Ticks { total: 1200, idle: 950 });
-        assert_eq!(meter.load_percent.to_bits(), 25f32.to_bits());
+        assert_eq!(meter.load_percent, Some(25.0));
     }
 
     #[test]
     fn a_look_right_after_the_last_repeats_its_answer() {
-        let mut meter = CpuMeter { last: Ticks { total: 1000, idle: 800 }, load_percent: 25.0 };
+        let mut meter = CpuMeter { last: Ticks { total: 1000, idle: 800 }, load_percent: Some(25.0) };
         meter.advance(Ticks { total: 1010, idle: 800 });
-        assert_eq!(meter.load_percent.to_bits(), 25f32.to_bits());
+        assert_eq!(meter.load_percent, Some(25.0));
         assert_eq!(meter.last.total, 1000);
     }
 

@@ -4,7 +4,7 @@ use super::text::{parse_rfc3339, rfc3339};
 use crate::ApiError;
 use reveille_core::id::TenantId;
 use reveille_engine::NewKey;
-use reveille_store::{KeyRecord, Scope};
+use reveille_roster::{KeyRecord, Scope};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,6 +43,8 @@ impl CreateKey {
                 .as_deref()
                 .map(|text| parse_rfc3339("expiresAt", text))
                 .transpose()?,
+            issued_by: None,
+            project_ids: None,
         })
     }
 }

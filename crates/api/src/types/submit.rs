@@ -120,6 +120,7 @@ impl SubmitRequest {
             },
             idempotency_key: self.idempotency_key.filter(|key| !key.is_empty()),
             compensation: Bytes::new(),
+            delegated: None,
             id,
         };
         Ok((request, context))

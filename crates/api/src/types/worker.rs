@@ -1,8 +1,10 @@
 //! Workers and pools over HTTP.
 
 use super::text::rfc3339;
-use reveille_core::fleet::CAP_TTL_MS;
 use reveille_core::floor::PoolLoad;
+use reveille_core::presence::About;
+use reveille_core::presence::agent::AgentStatus;
+use reveille_core::presence::workspace::{DEGRADED_AT, Pulse};
 use reveille_core::time::Millis;
 use reveille_engine::WorkerView;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ pub struct PageQuery {
     pub limit: Option<usize>,
     /// The `next_cursor` of the page before.
     pub cursor: Option<String>,
+    /// Only members of this contract: cap, voicegateway or molecule.
+    pub contract: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -26,12 +30,17 @@ pub struct WorkerPage {
 #[derive(Serialize, ToSchema)]
 pub struct Worker {
     pub worker_id: String,
+    /// How it speaks to us: cap, voicegateway or molecule.
+    pub contract: &'static str,
+    pub tenant: String,
+    /// online, busy, degraded, restored, drained or offline.
+    pub status: &'static str,
     pub agent_name: String,
     pub pool: String,
     pub region: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// Jobs it has: ours, and what it said it does for others.
+    /// Jobs it has: ours, and what it said it does for others; an agent's sessions.
     pub active_jobs: u32,
     pub max_parallel_jobs: u32,
     pub cpu_load: f32,
@@ -45,30 +54,94 @@ pub struct Worker {
     pub online: bool,
     /// Milliseconds left before it counts as dead.
     pub expires_in_ms: i64,
+    /// It was there before the server restarted and has not been heard since.
+    pub restored: bool,
+    /// An operator has taken it, or its pool, out of service.
+    pub drained: bool,
+    /// What it says it is working on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_task: Option<String>,
 }
 
 impl Worker {
     pub fn of(view: &WorkerView, now: Millis) -> Self {
         let (worker, profile) = (&view.worker, &view.profile);
-        let expires_in_ms = (worker.last_seen + CAP_TTL_MS).since(now);
+        let expires_in_ms = if worker.offline { 0 } else { view.dead_at.since(now) };
         Self {
             worker_id: worker.id.to_string(),
+            contract: worker.contract().as_str(),
+            tenant: worker.tenant.to_string(),
+            status: status(worker),
             agent_name: worker.agent_name().to_owned(),
             pool: profile.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
-            region: profile.region.clone(),
+            region: region(view),
             kind: profile.kind.clone(),
-            active_jobs: worker.active(),
+            active_jobs: active(worker),
             max_parallel_jobs: worker.capacity(),
-            cpu_load: worker.load.cpu,
+            cpu_load: cpu(worker),
             gpu_utilization: worker.load.gpu,
-            memory_load: worker.load.memory,
+            memory_load: memory(worker),
             capabilities: profile.capabilities.iter().cloned().collect(),
             labels: profile.labels.clone(),
             topics: profile.topics.iter().map(ToString::to_string).collect(),
             last_heartbeat: rfc3339(worker.last_seen),
-            online: !worker.deaf && expires_in_ms > 0,
+            online: worker.is_online() && expires_in_ms > 0,
             expires_in_ms,
+            restored: worker.restored,
+            drained: worker.drained,
+            current_task: match &worker.about {
+                About::Workspace(pulse) if !pulse.current_task.is_empty() => Some(pulse.current_task.clone()),
+                _ => None,
+            },
         }
+    }
+}
+
+/// One word for how a member is, whatever its contract calls it.
+pub fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
+    let sick = |pulse: &Pulse| pulse.wedged || pulse.error_rate >= DEGRADED_AT;
+    let is_busy = match &worker.about {
+        About::Agent(agent) => agent.status == AgentStatus::Busy,
+        About::Workspace(_) | About::Cap => worker.active() > 0,
+    };
+    match &worker.about {
+        _ if worker.offline => "offline",
+        About::Agent(agent) if agent.status == AgentStatus::Offline => "offline",
+        _ if worker.restored => "restored",
+        _ if worker.deaf => "offline",
+        _ if worker.drained => "drained",
+        About::Workspace(pulse) if sick(pulse) => "degraded",
+        _ if is_busy => "busy",
+        _ => "online",
+    }
+}
+
+/// What it does at the moment: jobs, or an agent's sessions.
+fn active(worker: &reveille_core::fleet::Worker) -> u32 {
+    match &worker.about {
+        About::Agent(agent) => agent.active_sessions,
+        About::Workspace(_) | About::Cap => worker.active(),
+    }
+}
+
+fn cpu(worker: &reveille_core::fleet::Worker) -> f32 {
+    match &worker.about {
+        About::Agent(agent) => agent.cpu_pct.unwrap_or_default(),
+        About::Workspace(_) | About::Cap => worker.load.cpu,
+    }
+}
+
+fn memory(worker: &reveille_core::fleet::Worker) -> f32 {
+    match &worker.about {
+        About::Agent(agent) => agent.memory_pct().unwrap_or_default() as f32,
+        About::Workspace(_) | About::Cap => worker.load.memory,
+    }
+}
+
+fn region(view: &WorkerView) -> String {
+    match &view.worker.about {
+        About::Agent(agent) => agent.region.clone().unwrap_or_default(),
+        _ => view.profile.region.clone(),
     }
 }
 
@@ -80,6 +153,10 @@ pub struct Pool {
     pub capacity: u32,
     /// Active jobs per capacity, from 0 to 1 and beyond.
     pub utilization: f64,
+    /// active or draining.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_started_at: Option<String>,
 }
 
 impl Pool {
@@ -90,6 +167,8 @@ impl Pool {
             active_jobs: pool.active_jobs,
             capacity: pool.capacity,
             utilization: f64::from(pool.active_jobs) / f64::from(pool.capacity.max(1)),
+            status: if pool.drained.is_some() { "draining" } else { "active" },
+            drain_started_at: pool.drained.map(|drain| rfc3339(drain.since)),
         }
     }
 }

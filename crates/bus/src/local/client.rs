@@ -19,6 +19,8 @@ pub struct ClientInfo {
     pub name: Option<String>,
     /// From its credential. Everything that the client publishes carries it.
     pub tenant: TenantId,
+    /// Whether it is trusted to be a worker.
+    pub is_worker: bool,
 }
 
 /// The handle. Dropping it ends all subscriptions of the client.
@@ -26,12 +28,13 @@ pub struct Client {
     bus: LocalBus,
     peer: Arc<Peer>,
     tenant: TenantId,
+    is_worker: bool,
     echo: bool,
 }
 
 impl Client {
-    pub(super) fn new(bus: LocalBus, peer: Arc<Peer>, tenant: TenantId) -> Self {
-        Self { bus, peer, tenant, echo: true }
+    pub(super) fn new(bus: LocalBus, peer: Arc<Peer>, info: ClientInfo) -> Self {
+        Self { bus, peer, tenant: info.tenant, is_worker: info.is_worker, echo: true }
     }
 
     /// Unique within the bus, and never used again; [`crate::Listener`] reports it.
@@ -101,7 +104,8 @@ impl Client {
     }
 
     async fn send(&self, mut message: Message, audience: Audience) -> Result<Heard, BusError> {
-        message.origin = Origin::Client(self.tenant.clone());
+        let tenant = self.tenant.clone();
+        message.origin = if self.is_worker { Origin::Worker(tenant) } else { Origin::Client(tenant) };
         self.bus.deliver(&message, audience).await
     }
 }

@@ -31,7 +31,7 @@ impl Notebook {
 
 fn attach(bus: &LocalBus, name: &str) -> (Client, Arc<Notebook>) {
     let notebook = Arc::new(Notebook::default());
-    let info = ClientInfo { name: Some(name.into()), tenant: TenantId::known("acme") };
+    let info = ClientInfo { name: Some(name.into()), tenant: TenantId::known("acme"), is_worker: false };
     (bus.attach(info, notebook.clone()), notebook)
 }
 

@@ -8,9 +8,9 @@ use super::Slot;
 use crate::time::Millis;
 
 /// A slice. Death is noticed at most this much late.
-const SLICE_MS: i64 = 50;
-/// The ring spans 102 s, more than any TTL.
-const SLICES: usize = 2048;
+const SLICE_MS: i64 = 20;
+/// The ring spans 163 s. Whoever has longer is looked at in between.
+const SLICES: usize = 8192;
 
 pub struct Ring {
     slices: Vec<Vec<(Slot, u32)>>,

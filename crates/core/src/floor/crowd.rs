@@ -3,7 +3,6 @@
 //! They can be given jobs through the topic's queue group, one each at a time, since nothing is known
 //! of what they can carry. They do not beat, so their connection is their sign of life.
 
-use crate::fleet::CAP_TTL_MS;
 use crate::id::{JobId, Topic};
 use crate::time::Millis;
 use rustc_hash::FxHashMap;
@@ -53,16 +52,17 @@ impl Crowds {
         self.on_connection.entry(connection).or_default().insert(job.clone());
     }
 
-    pub fn connection_gone(&mut self, connection: u64, now: Millis) {
+    /// Its jobs are given up at `until`.
+    pub fn connection_gone(&mut self, connection: u64, until: Millis) {
         for job in self.on_connection.remove(&connection).unwrap_or_default() {
             self.of_job.remove(&job);
-            self.orphan(&job, now);
+            self.orphan(&job, until);
         }
     }
 
-    /// Nobody is known to have this job any more.
-    pub fn orphan(&mut self, job: &JobId, now: Millis) {
-        self.orphans.insert((now + CAP_TTL_MS, job.clone()));
+    /// Nobody is known to have this job any more; it is given up at `until`.
+    pub fn orphan(&mut self, job: &JobId, until: Millis) {
+        self.orphans.insert((until, job.clone()));
     }
 
     /// Those whose time is up.

@@ -94,7 +94,7 @@ impl Index {
         let answer = change(fleet);
         let worker = fleet.get(slot);
         let after = worker.map(|worker| fleet.profile(worker.profile));
-        let score = worker.filter(|worker| !worker.deaf && !worker.is_overloaded()).map(Worker::score);
+        let score = worker.filter(|worker| worker.can_take()).map(Worker::score);
         let same_profile =
             matches!((&lanes_before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after));
         if same_profile && stood.map(|standing| standing.score) == score {
@@ -114,7 +114,7 @@ impl Index {
     pub fn rejoin(&mut self, slot: Slot, fleet: &Fleet) {
         let Some(worker) = fleet.get(slot) else { return };
         self.learn(worker.profile, fleet.profile(worker.profile));
-        let score = (!worker.deaf && !worker.is_overloaded()).then(|| worker.score());
+        let score = worker.can_take().then(|| worker.score());
         self.join(slot, worker.profile, score, true);
     }
 

@@ -1,7 +1,9 @@
 //! The floor, pool by pool.
 
 use super::Floor;
+use crate::fleet::Worker;
 use crate::id::PoolId;
+use crate::presence::{Contract, Drain, Drained};
 use rustc_hash::FxHashMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,19 +12,26 @@ pub struct PoolLoad {
     pub workers: u32,
     pub active_jobs: u32,
     pub capacity: u32,
+    /// The whole pool is out of service.
+    pub drained: Option<Drain>,
 }
 
 impl Floor {
-    /// Workers, their capacity and their jobs, pool by pool.
-    pub fn pools(&self) -> Vec<PoolLoad> {
+    /// CAP workers that count, their capacity and their jobs, pool by pool.
+    pub fn pools(&self, counts: impl Fn(&Worker) -> bool) -> Vec<PoolLoad> {
         let mut pools: FxHashMap<Option<PoolId>, PoolLoad> = FxHashMap::default();
-        for (_, worker) in self.fleet.iter() {
+        let cap = self.fleet.iter().map(|(_, worker)| worker);
+        for worker in cap.filter(|worker| worker.contract() == Contract::Cap && counts(worker)) {
             let name = self.fleet.profile(worker.profile).pool.clone();
-            let pool = pools.entry(name.clone()).or_insert(PoolLoad {
-                name,
+            let pool = pools.entry(name.clone()).or_insert_with(|| PoolLoad {
                 workers: 0,
                 active_jobs: 0,
                 capacity: 0,
+                drained: name
+                    .as_ref()
+                    .and_then(|name| self.drains.get(&Drained::Pool(name.clone())))
+                    .cloned(),
+                name,
             });
             pool.workers += 1;
             pool.active_jobs += worker.active();

@@ -1,8 +1,11 @@
 //! Who comes and goes: workers that beat, workers that fall silent, listeners without a name.
 
 use super::{Floor, Holder, Seat};
-use crate::fleet::{Beat, Slot, Worker};
-use crate::id::{JobId, Topic, WorkerId};
+use crate::fleet::{Beat, Load, Noticed, Profile, Seen, Slot, Who, Worker};
+use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
+use crate::presence::agent::{Agent, AgentBeat};
+use crate::presence::workspace::Pulse;
+use crate::presence::{About, Contract};
 use crate::time::Millis;
 
 /// A worker that says "idle" this often in a row does not hold what we gave it before that.
@@ -10,41 +13,148 @@ const IDLE_BEATS: u8 = 2;
 /// And only what it has had for at least this long: the packet may still be on its way.
 const IDLE_GRACE_MS: i64 = 10_000;
 
-/// A worker that left, and the jobs it had. A listener without a name leaves its jobs behind, too.
+/// Names a member of the fleet, for those who keep it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Member {
+    pub contract: Contract,
+    pub tenant: TenantId,
+    pub id: WorkerId,
+}
+
+impl Member {
+    pub fn of(worker: &Worker) -> Self {
+        Self { contract: worker.contract(), tenant: worker.tenant.clone(), id: worker.id.clone() }
+    }
+
+    pub fn who(&self) -> Who<'_> {
+        Who::of(self.contract, &self.tenant, self.id.as_str())
+    }
+}
+
+/// A member that fell silent, and the jobs it had. A listener without a name leaves its jobs behind, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
-    pub worker: Option<WorkerId>,
+    pub member: Option<Member>,
+    /// It was restored at our start and never heard since.
+    pub restored: bool,
     pub jobs: Vec<JobId>,
 }
 
-/// What a beat brought to light.
+/// What a CAP beat brought to light.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Heard {
     /// It was not known before.
     pub joined: bool,
+    /// It was known and not heard: what it has may have to be sent again.
+    pub was_away: bool,
+    /// Somebody looking at it would see a change.
+    pub changed: bool,
     /// Jobs that it should hold and does not: it says it is idle.
     pub forgotten: Vec<JobId>,
 }
 
+/// What a workspace's beat brought to light.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pulsed {
+    pub noticed: Noticed,
+    pub was_away: bool,
+    /// The beat before.
+    pub before: Pulse,
+}
+
+/// A CAP worker as it was before our restart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remembered {
+    pub id: WorkerId,
+    pub tenant: TenantId,
+    pub agent_name: String,
+    pub profile: Profile,
+    pub load: Load,
+    pub counts_jobs: bool,
+}
+
 impl Floor {
     /// A heartbeat. Nothing if the fleet is full.
-    pub fn beat(&mut self, worker: &WorkerId, beat: &Beat, now: Millis) -> Option<Heard> {
-        let joined = self.fleet.find(worker.as_str()).is_none();
-        let slot = self.admit(worker, now)?;
-        self.index.update(slot, &mut self.fleet, |fleet| fleet.beat(slot, beat));
+    pub fn beat(&mut self, worker: &WorkerId, tenant: &TenantId, beat: &Beat, now: Millis) -> Option<Heard> {
+        let who = Who::Worker(worker.as_str());
+        let slot = self.fleet.find(who);
+        let known = slot.and_then(|slot| self.fleet.get(slot));
+        let joined = known.is_none();
+        let (was_away, was_restored, busy_before) =
+            known.map_or((false, false, 0), |known| (known.deaf, known.restored, known.load.active_jobs));
+        let slot = match slot {
+            Some(slot) => {
+                // A CAP worker is never offline: it is heard, or forgotten.
+                self.fleet.wake(slot, now);
+                slot
+            }
+            None => self.admit(who, tenant, now)?,
+        };
+        let moved = self.index.update(slot, &mut self.fleet, |fleet| fleet.beat(slot, beat));
+        if moved {
+            self.note_drain(slot);
+        }
+        let changed =
+            joined || moved || was_away || was_restored || (busy_before == 0) != (beat.load.active_jobs == 0);
         let forgotten =
             self.fleet.get(slot).map_or_else(Vec::new, |worker| self.forgotten(slot, worker, now));
-        Some(Heard { joined, forgotten })
+        Some(Heard { joined, was_away, changed, forgotten })
+    }
+
+    /// An agent's beat. Agents take no jobs, so nothing of placement changes.
+    pub fn agent_beat(&mut self, tenant: &TenantId, beat: &AgentBeat<'_>, now: Millis) -> Option<Noticed> {
+        self.fleet.agent_beat(tenant, beat, now)
+    }
+
+    /// A workspace registers or beats. It takes `at_once` delegations at a time. Nothing if the fleet is
+    /// full.
+    pub fn pulse(
+        &mut self,
+        id: &WorkspaceId,
+        tenant: &TenantId,
+        pulse: Option<Pulse>,
+        at_once: u32,
+        now: Millis,
+    ) -> Option<Pulsed> {
+        let who = Who::Workspace(id.as_str());
+        let known = self.fleet.lookup(who);
+        let joined = known.is_none();
+        let (was_away, back) = known
+            .map_or((false, false), |known| (known.deaf || known.offline, known.offline || known.restored));
+        let slot = self.admit(who, tenant, now)?;
+        let before = self.index.update(slot, &mut self.fleet, |fleet| {
+            let worker = fleet.get_mut(slot)?;
+            worker.heard();
+            let About::Workspace(kept) = &mut worker.about else { return None };
+            let before = (**kept).clone();
+            if let Some(pulse) = pulse {
+                **kept = pulse;
+            }
+            let active_jobs = kept.active_tasks;
+            worker.foreign_jobs = active_jobs.saturating_sub(worker.held);
+            worker.load = Load { active_jobs, max_parallel_jobs: at_once, ..Load::default() };
+            let now = (**kept).clone();
+            let ix = worker.profile;
+            if fleet.profile(ix).workspace.is_none() {
+                fleet.set_profile(slot, workspace_profile(id));
+            }
+            Some((before, now))
+        });
+        self.fleet.mark_unwritten(slot);
+        let (before, after) = before?;
+        let noticed = Noticed { joined, back, changed: joined || back || before != after };
+        Some(Pulsed { noticed, was_away, before })
     }
 
     /// A handshake, or a subscription seen on the transport: the worker is there and serves topics.
     pub fn serves(
         &mut self,
         worker: &WorkerId,
+        tenant: &TenantId,
         topics: impl IntoIterator<Item = Topic>,
         now: Millis,
     ) -> Option<Slot> {
-        let slot = self.admit(worker, now)?;
+        let slot = self.admit(Who::Worker(worker.as_str()), tenant, now)?;
         self.index.update(slot, &mut self.fleet, |fleet| {
             let worker = fleet.get_mut(slot)?;
             worker.counts_jobs = true;
@@ -58,8 +168,8 @@ impl Floor {
     }
 
     /// Nobody listens for this worker: it gets no new jobs until it is heard again.
-    pub fn deaf(&mut self, worker: &WorkerId) {
-        if let Some(slot) = self.fleet.find(worker.as_str()) {
+    pub fn deaf(&mut self, who: Who<'_>) {
+        if let Some(slot) = self.fleet.find(who) {
             self.index
                 .update(slot, &mut self.fleet, |fleet| fleet.get_mut(slot).map(|worker| worker.deaf = true));
         }
@@ -80,16 +190,17 @@ impl Floor {
 
     /// A nameless listener is gone. It has one TTL to come back with its results.
     pub fn connection_gone(&mut self, connection: u64, now: Millis) {
-        self.crowds.connection_gone(connection, now);
+        self.crowds.connection_gone(connection, now + self.fleet.ttls().of(Contract::Cap));
     }
 
-    /// The workers whose time is up, with what they held. Their jobs keep their seats until they are settled.
+    /// The members whose time is up, with what they held. Their jobs keep their seats until they are
+    /// settled. A CAP worker is forgotten; the others stay, offline.
     pub fn expire(&mut self, now: Millis) -> Vec<Gone> {
         let dead = self.fleet.expire(now);
-        let mut gone: Vec<Gone> = dead.into_iter().filter_map(|slot| self.remove(slot)).collect();
+        let mut gone: Vec<Gone> = dead.into_iter().filter_map(|slot| self.bury(slot)).collect();
         let orphans = self.crowds.orphans_by(now);
         if !orphans.is_empty() {
-            gone.push(Gone { worker: None, jobs: orphans });
+            gone.push(Gone { member: None, restored: false, jobs: orphans });
         }
         gone
     }
@@ -99,40 +210,142 @@ impl Floor {
         self.fleet.forgive(away_ms, now);
     }
 
-    fn admit(&mut self, worker: &WorkerId, now: Millis) -> Option<Slot> {
-        if let Some(slot) = self.fleet.find(worker.as_str()) {
-            self.fleet.get_mut(slot)?.last_seen = now;
-            return Some(slot);
+    /// Members whose rows are behind, as they are now; at most `max`. They count as written.
+    pub fn take_unwritten(&mut self, max: usize) -> Vec<Worker> {
+        self.fleet.take_unwritten(max)
+    }
+
+    /// Writing them down failed; they come again.
+    pub fn still_unwritten(&mut self, members: &[Worker]) {
+        for worker in members {
+            if let Some(slot) =
+                self.fleet.find(Who::of(worker.contract(), &worker.tenant, worker.id.as_str()))
+            {
+                self.fleet.mark_unwritten(slot);
+            }
         }
-        let slot = self.fleet.admit(worker, now)?;
+    }
+
+    // After a restart.
+
+    /// Puts a CAP worker back as it was. One that has been heard since is left alone: live beats win.
+    /// Where the transport shows who listens, a restored worker gets no job before it is seen there.
+    pub fn restore(&mut self, remembered: Remembered, must_be_seen: bool, now: Millis) -> bool {
+        let who = Who::Worker(remembered.id.as_str());
+        if self.fleet.lookup(who).is_some_and(|known| !known.expected) {
+            return false;
+        }
+        let Some(slot) = self.admit(who, &remembered.tenant, now) else { return false };
+        self.index.update(slot, &mut self.fleet, |fleet| {
+            let beat = Beat { agent_name: remembered.agent_name, load: remembered.load, ..Beat::default() };
+            fleet.beat(slot, &beat);
+            fleet.set_profile(slot, remembered.profile);
+            fleet.mark_restored(slot, Seen::JustNow(now));
+            fleet.get_mut(slot).map(|worker| {
+                worker.deaf = must_be_seen;
+                worker.counts_jobs = remembered.counts_jobs;
+                worker.idle_beats = 0;
+            })
+        });
+        self.note_drain(slot);
+        true
+    }
+
+    pub fn restore_agent(&mut self, tenant: &TenantId, id: &str, agent: Agent, seen: Seen) {
+        self.fleet.restore_agent(tenant, id, agent, seen);
+    }
+
+    pub fn restore_workspace(
+        &mut self,
+        id: &WorkspaceId,
+        tenant: &TenantId,
+        pulse: Pulse,
+        at_once: u32,
+        seen: Seen,
+        now: Millis,
+    ) {
+        let who = Who::Workspace(id.as_str());
+        if self.fleet.lookup(who).is_some_and(|known| !known.expected) {
+            return;
+        }
+        let Some(slot) = self.admit(who, tenant, now) else { return };
+        self.index.update(slot, &mut self.fleet, |fleet| {
+            fleet.set_profile(slot, workspace_profile(id));
+            fleet.mark_restored(slot, seen);
+            fleet.get_mut(slot).map(|worker| {
+                worker.deaf = false;
+                worker.expected = false;
+                worker.load = Load { active_jobs: 0, max_parallel_jobs: at_once, ..Load::default() };
+                worker.about = About::Workspace(Box::new(pulse));
+            })
+        });
+    }
+
+    /// Takes a member out at once, with what it held.
+    pub fn forget(&mut self, who: Who<'_>) -> Option<Gone> {
+        let slot = self.fleet.find(who)?;
+        self.remove(slot)
+    }
+
+    fn admit(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
+        if let Some(slot) = self.fleet.find(who) {
+            // One that was offline may take jobs again, so its place in the lanes is looked at.
+            if self.fleet.get(slot)?.offline {
+                return self.index.update(slot, &mut self.fleet, |fleet| fleet.admit(who, tenant, now));
+            }
+            return self.fleet.admit(who, tenant, now);
+        }
+        let slot = self.fleet.admit(who, tenant, now)?;
         self.index.rejoin(slot, &self.fleet);
+        self.note_drain(slot);
         Some(slot)
     }
 
     /// A job says that this worker has it. If we do not know the worker (we have just started), it is
     /// expected: it has one TTL to be heard.
-    pub(super) fn admit_expected(&mut self, worker: &WorkerId, now: Millis) -> Option<Slot> {
-        if let Some(slot) = self.fleet.find(worker.as_str()) {
+    pub(super) fn admit_expected(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
+        if let Some(slot) = self.fleet.find(who) {
             return Some(slot);
         }
-        let slot = self.fleet.admit(worker, now)?;
+        let slot = self.fleet.admit(who, tenant, now)?;
         if let Some(worker) = self.fleet.get_mut(slot) {
             worker.deaf = true;
             worker.expected = true;
         }
         self.index.rejoin(slot, &self.fleet);
+        self.note_drain(slot);
         Some(slot)
     }
 
-    pub(super) fn remove(&mut self, slot: Slot) -> Option<Gone> {
+    fn bury(&mut self, slot: Slot) -> Option<Gone> {
+        let worker = self.fleet.get(slot)?;
+        if worker.contract() == Contract::Cap {
+            return self.remove(slot);
+        }
+        let (member, restored) = (Member::of(worker), worker.restored);
+        self.index.update(slot, &mut self.fleet, |fleet| fleet.set_offline(slot));
+        self.fleet.mark_unwritten(slot);
+        let jobs = self.take_jobs(slot);
+        if let Some(worker) = self.fleet.get_mut(slot) {
+            worker.held = 0;
+        }
+        Some(Gone { member: Some(member), restored, jobs })
+    }
+
+    fn remove(&mut self, slot: Slot) -> Option<Gone> {
         let worker = self.index.update(slot, &mut self.fleet, |fleet| fleet.remove(slot))?;
+        let restored = worker.restored;
+        Some(Gone { member: Some(Member::of(&worker)), restored, jobs: self.take_jobs(slot) })
+    }
+
+    fn take_jobs(&mut self, slot: Slot) -> Vec<JobId> {
         let jobs = self.held_by.remove(&slot).unwrap_or_default();
         for job in &jobs {
             if let Some(Seat::Held { tenant, .. }) = self.seats.remove(job) {
                 self.release_tenant(&tenant);
             }
         }
-        Some(Gone { worker: Some(worker.id), jobs: jobs.into_iter().collect() })
+        jobs.into_iter().collect()
     }
 
     fn forgotten(&self, slot: Slot, worker: &Worker, now: Millis) -> Vec<JobId> {
@@ -145,4 +358,8 @@ impl Floor {
         };
         self.held_by.get(&slot).into_iter().flatten().filter(old).cloned().collect()
     }
+}
+
+fn workspace_profile(id: &WorkspaceId) -> Profile {
+    Profile { workspace: Some(id.clone()), ..Profile::default() }
 }

@@ -7,6 +7,14 @@ use crate::policy::{Judgement, Policy};
 
 const NOW: Millis = Millis(1_000_000);
 
+fn tenant() -> TenantId {
+    TenantId::known("t")
+}
+
+fn cap(id: &str) -> Member {
+    Member { contract: Contract::Cap, tenant: tenant(), id: WorkerId::known(id) }
+}
+
 fn beat(pool: &str, max_parallel_jobs: u32, cpu: f32) -> Beat {
     let load = Load { max_parallel_jobs, cpu, ..Load::default() };
     Beat { pool: PoolId::parse(pool).ok(), load, ..Beat::default() }
@@ -14,8 +22,8 @@ fn beat(pool: &str, max_parallel_jobs: u32, cpu: f32) -> Beat {
 
 fn worker(floor: &mut Floor, id: &str, max_parallel: u32, cpu: f32) {
     let id = WorkerId::known(id);
-    floor.beat(&id, &beat("p", max_parallel, cpu), NOW).unwrap();
-    floor.serves(&id, [Topic::known("job.echo")], NOW).unwrap();
+    floor.beat(&id, &tenant(), &beat("p", max_parallel, cpu), NOW).unwrap();
+    floor.serves(&id, &tenant(), [Topic::known("job.echo")], NOW).unwrap();
 }
 
 fn request(id: &str, tenant: &str, priority: Priority) -> Arc<Request> {
@@ -144,7 +152,7 @@ fn the_dead_leave_their_jobs_behind() {
     floor.offer(&request("j", "t", Priority::Batch), NOW).unwrap();
     assert_eq!(floor.expire(NOW + 29_000), []);
     let gone = floor.expire(NOW + 30_050);
-    assert_eq!(gone, [Gone { worker: Some(WorkerId::known("w")), jobs: vec![JobId::known("j")] }]);
+    assert_eq!(gone, [Gone { member: Some(cap("w")), restored: false, jobs: vec![JobId::known("j")] }]);
     assert!(floor.fleet().is_empty());
     assert_eq!(floor.offer(&request("k", "t", Priority::Batch), NOW), Err(Reason::NoWorkers));
 }
@@ -181,7 +189,7 @@ fn an_idle_worker_has_forgotten_what_it_was_given() {
     worker(&mut floor, "w", 10, 0.0);
     floor.offer(&request("j", "t", Priority::Batch), NOW).unwrap();
     let mut beat_at =
-        |ms| floor.beat(&WorkerId::known("w"), &beat("p", 10, 0.0), NOW + ms).unwrap().forgotten;
+        |ms| floor.beat(&WorkerId::known("w"), &tenant(), &beat("p", 10, 0.0), NOW + ms).unwrap().forgotten;
     assert_eq!(beat_at(5_000), []);
     assert_eq!(beat_at(9_999), [], "the packet may still be on its way");
     assert_eq!(beat_at(15_000), [JobId::known("j")]);
@@ -213,7 +221,10 @@ fn a_nameless_listener_that_is_gone_leaves_its_job_behind_after_one_ttl() {
     floor.heard_by_connection(&JobId::known("b"), 8);
     floor.connection_gone(7, NOW);
     assert_eq!(floor.expire(NOW + 29_999), []);
-    assert_eq!(floor.expire(NOW + 30_000), [Gone { worker: None, jobs: vec![JobId::known("a")] }]);
+    assert_eq!(
+        floor.expire(NOW + 30_000),
+        [Gone { member: None, restored: false, jobs: vec![JobId::known("a")] }]
+    );
     floor.connection_gone(8, NOW);
     floor.leave(&JobId::known("b"));
     assert_eq!(floor.expire(NOW + 60_000), [], "it ended in time");
@@ -226,14 +237,14 @@ fn the_same_id_offered_again_takes_nothing_from_the_first() {
     let job = request("j", "t", Priority::Batch);
     floor.offer(&job, NOW).unwrap();
     assert!(floor.offer(&job, NOW).is_err());
-    assert_eq!(floor.held_by(&WorkerId::known("w")), [JobId::known("j")]);
+    assert_eq!(floor.held_by(Who::Worker("w")), [JobId::known("j")]);
 }
 
 #[test]
 fn a_new_map_moves_the_waiting_jobs() {
     let mut floor = Floor::default();
     floor.reroute(Arc::new(Routing::mapped([("job.other", vec!["p"])], [("p", vec![])])));
-    floor.beat(&WorkerId::known("w"), &beat("p", 10, 0.0), NOW).unwrap();
+    floor.beat(&WorkerId::known("w"), &tenant(), &beat("p", 10, 0.0), NOW).unwrap();
     wait(&mut floor, "j", "t", Priority::Batch);
     assert_eq!(placed(&mut floor), Vec::<String>::new());
     assert_eq!(floor.wait_of(&JobId::known("j")).unwrap().reason, Reason::NoPoolMapping);
@@ -258,15 +269,16 @@ fn the_index_agrees_with_a_search_over_all_workers() {
                 let mut told = beat(&format!("p{}", roll(3)), 1 + roll(5) as u32, roll(100) as f32);
                 told.labels.insert("region".into(), format!("r{}", roll(3)));
                 told.load.active_jobs = roll(4) as u32;
-                floor.beat(&id, &told, NOW).unwrap();
+                floor.beat(&id, &tenant(), &told, NOW).unwrap();
             }
             4 => drop(floor.serves(
                 &id,
+                &tenant(),
                 [Topic::known(if roll(2) == 0 { "job.echo" } else { "job.other" })],
                 NOW,
             )),
-            5 => floor.deaf(&id),
-            6 if roll(5) == 0 => drop(floor.fleet.find(id.as_str()).and_then(|slot| floor.remove(slot))),
+            5 => floor.deaf(Who::Worker(id.as_str())),
+            6 if roll(5) == 0 => drop(floor.forget(Who::Worker(id.as_str()))),
             7 if !live.is_empty() => {
                 let job = live.swap_remove(roll(live.len() as u64) as usize);
                 floor.leave(&job);
@@ -285,7 +297,7 @@ fn the_index_agrees_with_a_search_over_all_workers() {
                 let lowest = ready.map(|(_, worker)| worker.score()).min();
                 let wanted = Arc::new(wanted);
                 let given = floor.offer(&wanted, NOW).ok().map(|to| {
-                    let slot = floor.fleet.find(to.worker.unwrap().as_str()).unwrap();
+                    let slot = floor.fleet.find(Who::Worker(to.worker.unwrap().as_str())).unwrap();
                     floor.fleet.get(slot).unwrap().score() - 1000
                 });
                 assert_eq!(given, lowest, "round {round}");

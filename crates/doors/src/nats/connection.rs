@@ -303,7 +303,7 @@ impl Connection {
 
 fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: Guest) -> Client {
     let sink: Arc<Outbox> = Arc::clone(outbox);
-    bus.attach(ClientInfo { name, tenant: guest.tenant }, sink)
+    bus.attach(ClientInfo { name, tenant: guest.tenant, is_worker: guest.role == Role::Worker }, sink)
 }
 
 /// Makes room to read into. What is left in the buffer is at most the beginning of one operation,

@@ -73,14 +73,16 @@ impl Command {
             frame.first().map(|name| String::from_utf8_lossy(name).to_ascii_uppercase()).unwrap_or_default();
         let arguments = frame.get(1..).unwrap_or_default();
         let command = match (name.as_str(), arguments) {
-            ("GET", [key]) => Self::Blob(Blob::Get(blob_key(key)?)),
+            ("GET", [key]) => Self::Blob(Blob::Get(readable_key(key)?)),
             ("SET", [key, value, options @ ..]) => Self::Blob(set(key, value, options)?),
             ("SETEX", [key, seconds, value]) => Self::Blob(set_for(key, duration_ms(seconds, 1000)?, value)?),
             ("PSETEX", [key, millis, value]) => Self::Blob(set_for(key, duration_ms(millis, 1)?, value)?),
             ("DEL", [_, ..]) => Self::Blob(Blob::Delete(blob_keys(arguments)?)),
-            ("EXISTS", [_, ..]) => Self::Blob(Blob::Exists(blob_keys(arguments)?)),
-            ("TTL", [key]) => Self::Blob(Blob::TtlSeconds(blob_key(key)?)),
-            ("PTTL", [key]) => Self::Blob(Blob::TtlMillis(blob_key(key)?)),
+            ("EXISTS", [_, ..]) => {
+                Self::Blob(Blob::Exists(arguments.iter().map(readable_key).collect::<Result<_, _>>()?))
+            }
+            ("TTL", [key]) => Self::Blob(Blob::TtlSeconds(readable_key(key)?)),
+            ("PTTL", [key]) => Self::Blob(Blob::TtlMillis(readable_key(key)?)),
             ("HELLO", options) => Self::Session(hello(options)?),
             // The user's name is not looked at: a secret alone says who somebody is.
             ("AUTH", [secret] | [_, secret]) => Self::Session(Session::Auth { secret: text(secret) }),
@@ -111,6 +113,12 @@ fn text(word: &Bytes) -> String {
 
 fn blob_key(word: &Bytes) -> Result<BlobKey, Reply> {
     let key = std::str::from_utf8(word).ok().and_then(|key| BlobKey::parse(key).ok());
+    key.ok_or_else(|| Reply::error(format!("ERR {}", reveille_store::NotABlobKey)))
+}
+
+/// A key that may be read: blobs, and the worker snapshot that operators look at.
+fn readable_key(word: &Bytes) -> Result<BlobKey, Reply> {
+    let key = std::str::from_utf8(word).ok().and_then(|key| BlobKey::parse_readable(key).ok());
     key.ok_or_else(|| Reply::error(format!("ERR {}", reveille_store::NotABlobKey)))
 }
 
@@ -229,6 +237,7 @@ mod tests {
         let set = |ttl_ms, mode| BlobCommand::Set { key: key("res:1"), value: "v".into(), ttl_ms, mode };
         for (line, command) in [
             ("get ctx:1", BlobCommand::Get(key("ctx:1"))),
+            ("GET sys:workers:snapshot", BlobCommand::Get(BlobKey::workers_snapshot())),
             ("SET res:1 v", set(None, PutMode::Always)),
             ("SET res:1 v EX 60", set(Some(60_000), PutMode::Always)),
             ("SETEX res:1 60 v", set(Some(60_000), PutMode::Always)),
@@ -275,6 +284,8 @@ mod tests {
             ("GET", "wrong number of arguments for 'get' command"),
             ("GET job:meta:1", "start with ctx:, res: or art:"),
             ("GET ctx:", "start with ctx:, res: or art:"),
+            ("SET sys:workers:snapshot v", "start with ctx:, res: or art:"),
+            ("DEL sys:workers:snapshot", "start with ctx:, res: or art:"),
             ("SET other v", "start with ctx:, res: or art:"),
             ("DEL ctx:1 other", "start with ctx:, res: or art:"),
             ("SET res:1 v EX", "syntax error"),

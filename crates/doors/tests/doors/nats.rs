@@ -32,7 +32,7 @@ async fn what_clients_publish_reaches_us_with_their_tenant() {
     let mut client = Raw::nats(&door, r#"{"auth_token":"right"}"#).await;
     client.send("HPUB sys.heartbeat 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").await;
     let message = ours.messages.recv().await.unwrap();
-    assert_eq!(message.origin, Origin::Client(TenantId::known("acme")));
+    assert_eq!(message.origin, Origin::Worker(TenantId::known("acme")));
     assert_eq!(message.headers.unwrap(), "NATS/1.0\r\n\r\n");
     assert_eq!(message.payload, "hi");
 }

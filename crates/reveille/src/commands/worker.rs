@@ -1,17 +1,36 @@
 //! `reveille worker …`
 
-use crate::args::Worker;
+use crate::args::{Server, Worker};
 use crate::client::Client;
 use crate::output;
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(command: Worker) -> Result<ExitCode> {
-    let Worker::List { server } = command;
-    let reply = Client::new(&server)?.get("/api/v1/workers", &[])?;
+    match command {
+        Worker::List { contract, server } => list(contract.as_deref(), &server),
+        Worker::Drain { id, timeout, server } => drain("workers", &id, timeout, &server),
+        Worker::Undrain { id, server } => undrain("workers", &id, &server),
+    }
+}
+
+fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
+    let client = Client::new(server)?;
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let mut query = vec![("cursor", cursor.as_str()), ("contract", contract.unwrap_or_default())];
+        query.retain(|(_, value)| !value.is_empty());
+        let mut page = client.get("/api/v1/workers", &query)?;
+        items.extend(page["items"].as_array_mut().map(std::mem::take).unwrap_or_default());
+        match page["next_cursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => break,
+        }
+    }
     if server.json {
-        output::json(&reply);
+        output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
     }
     let row = |worker: &Value| {
@@ -20,15 +39,43 @@ pub fn run(command: Worker) -> Result<ExitCode> {
             worker["topics"].as_array().into_iter().flatten().map(output::text).collect();
         vec![
             text("worker_id"),
+            text("contract"),
+            text("tenant"),
             text("pool"),
-            if worker["online"] == true { "online" } else { "silent" }.to_owned(),
+            text("status"),
             format!("{}/{}", text("active_jobs"), text("max_parallel_jobs")),
             format!("{:.0}%", worker["cpu_load"].as_f64().unwrap_or_default()),
             topics.join(","),
             text("last_heartbeat"),
         ]
     };
-    let rows: Vec<Vec<String>> = reply["items"].as_array().into_iter().flatten().map(row).collect();
-    output::table(&["WORKER", "POOL", "STATUS", "JOBS", "CPU", "TOPICS", "LAST HEARD"], &rows);
+    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
+    let head = ["WORKER", "CONTRACT", "TENANT", "POOL", "STATUS", "JOBS", "CPU", "TOPICS", "LAST HEARD"];
+    output::table(&head, &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes a worker or a pool out of service.
+pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<ExitCode> {
+    let path = format!("/api/v1/{kind}/{name}/drain");
+    let reply = Client::new(server)?.post(&path, &json!({ "timeout_seconds": seconds }))?;
+    if server.json {
+        output::json(&reply);
+    } else {
+        println!("{name} gets no new jobs; what is still there in {seconds} s goes elsewhere");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts it back.
+pub fn undrain(kind: &str, name: &str, server: &Server) -> Result<ExitCode> {
+    let reply = Client::new(server)?.post(&format!("/api/v1/{kind}/{name}/undrain"), &json!({}))?;
+    if server.json {
+        output::json(&reply);
+    } else if reply["was_drained"] == true {
+        println!("{name} is back in service");
+    } else {
+        println!("{name} was not drained");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@
 
 use reveille_doors::{Denied, Gate, Guest, Role};
 use reveille_engine::Engine;
-use reveille_store::Scope;
+use reveille_roster::Scope;
 
 pub struct KeyGate {
     pub engine: Engine,
@@ -25,7 +25,7 @@ impl Gate for KeyGate {
                 let caller = self.engine.authenticate(secret).filter(|caller| caller.may(Scope::Write));
                 let caller = caller.ok_or(Denied)?;
                 let role = if caller.may(Scope::Admin) { Role::Worker } else { Role::Submitter };
-                Ok(Guest { tenant: caller.tenant, role })
+                Ok(Guest { tenant: caller.tenant.clone(), role })
             }
         }
     }

@@ -57,7 +57,9 @@ async fn speak(socket: TcpStream, router: Router, mut stopped: watch::Receiver<b
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(HEADERS_LEN_MAX)
         .pipeline_flush(true);
-    let connection = http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router));
+    // A WebSocket begins as a request.
+    let connection =
+        http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router)).with_upgrades();
     tokio::pin!(connection);
     let done = tokio::select! {
         done = connection.as_mut() => done,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use reveille_engine::{Engine, NewKey};
-use reveille_store::Scope;
+use reveille_roster::Scope;
 use std::io::Write;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         tenant: engine.settings().default_tenant.clone(),
         scopes: vec![Scope::Admin],
         expires_at: None,
+        issued_by: None,
+        project_ids: None,
     };
     if let Some((variable, secret)) = from_environment() {
         anyhow::ensure!(
@@ -29,14 +31,14 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         let kept =
             engine.keep_key(&secret, NewKey { name: FROM_ENVIRONMENT.to_owned(), ..operator() }).await?;
         // Another secret in the environment replaces the one that was there before.
-        for key in engine.list_keys().await? {
+        for key in engine.list_keys() {
             if key.name == FROM_ENVIRONMENT && key.id != kept.id && key.revoked_at.is_none() {
                 engine.revoke_key(&key.id).await?;
             }
         }
         return Ok(());
     }
-    if !engine.list_keys().await?.is_empty() {
+    if !engine.list_keys().is_empty() {
         return Ok(());
     }
     let (_, secret) = engine.create_key(operator()).await?;

@@ -1,8 +1,9 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
-use crate::{BlobKey, Commit, KeyRecord, Step};
+use super::locks::Locks;
+use crate::{BlobKey, Commit, Step};
 use bytes::Bytes;
-use reveille_core::id::{JobId, KeyId, TenantId};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ pub(super) struct State {
     dead: BTreeMap<JobId, u64>,
     blobs: BTreeMap<BlobKey, (Bytes, Millis)>,
     blob_ends: BTreeSet<(Millis, BlobKey)>,
-    pub keys: BTreeMap<KeyId, KeyRecord>,
+    pub locks: Locks,
     /// Numbers are given out once, to jobs and dead letters alike.
     sequence_last: u64,
 }

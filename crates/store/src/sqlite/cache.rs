@@ -7,28 +7,19 @@ mod blobs;
 mod jobs;
 
 use super::change::{Applied, Change, Outcome};
-use crate::{KeyHash, KeyRecord};
 use blobs::BlobCache;
 use jobs::{FillNumber, JobCache};
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
 pub(super) struct Caches {
     jobs: Mutex<JobCache>,
     blobs: Mutex<BlobCache>,
-    /// All keys there are: few, and asked for with every request.
-    keys: Mutex<BTreeMap<KeyHash, KeyRecord>>,
 }
 
 impl Caches {
-    pub fn new(keys: Vec<KeyRecord>) -> Self {
-        let keys = keys.into_iter().map(|key| (key.hash, key)).collect();
-        Self { keys: Mutex::new(keys), ..Self::default() }
-    }
-
     /// A job, or the permission to keep it once it was read from the file.
     pub fn job(&self, id: &JobId) -> Found<'_> {
         let mut jobs = self.jobs();
@@ -44,10 +35,6 @@ impl Caches {
 
     pub fn blobs(&self) -> MutexGuard<'_, BlobCache> {
         self.blobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn keys(&self) -> MutexGuard<'_, BTreeMap<KeyHash, KeyRecord>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over what was committed, in the order it was.
@@ -69,11 +56,6 @@ impl Caches {
             }
             applied.jobs_gone.iter().for_each(|id| jobs.remove(id));
             applied.blobs_gone.iter().for_each(|key| blobs.remove(key));
-            if let Some(key) = &applied.key {
-                let mut keys = self.keys();
-                keys.retain(|_, other| other.id != key.id);
-                keys.insert(key.hash, key.clone());
-            }
         }
     }
 }

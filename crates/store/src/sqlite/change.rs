@@ -1,10 +1,11 @@
 //! What the writer can be asked to do, and what it answers.
 
-use crate::{BlobKey, Commit, KeyRecord, PutMode, Step, StoreError};
+use crate::{BlobKey, Commit, PutMode, Step, StoreError};
 use bytes::Bytes;
-use reveille_core::id::{JobId, KeyId};
+use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
+use rusqlite::Connection;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -34,11 +35,8 @@ pub(super) enum Change {
         now: Millis,
         limit: usize,
     },
-    PutKey(KeyRecord),
-    RevokeKey {
-        id: KeyId,
-        at: Millis,
-    },
+    /// Somebody else's, in tables that are not the store's.
+    Other(OtherChange),
     /// Lets the file grow by so many pages and no further: a disk that is full.
     #[cfg(test)]
     LimitPages(u32),
@@ -46,6 +44,9 @@ pub(super) enum Change {
     #[cfg(test)]
     Hold(std::sync::mpsc::Receiver<()>),
 }
+
+/// To be run inside a transaction, more than once if need be. It answers with a number of its own choice.
+pub(super) type OtherChange = Box<dyn Fn(&Connection) -> rusqlite::Result<u64> + Send>;
 
 impl Change {
     pub fn step(step: Step) -> Result<Self, StoreError> {
@@ -82,13 +83,11 @@ pub(super) struct Applied {
     pub outcome: Outcome,
     pub jobs_gone: Vec<JobId>,
     pub blobs_gone: Vec<BlobKey>,
-    /// The key as it is now, if one was changed.
-    pub key: Option<KeyRecord>,
 }
 
 impl From<Outcome> for Applied {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, jobs_gone: Vec::new(), blobs_gone: Vec::new(), key: None }
+        Self { outcome, jobs_gone: Vec::new(), blobs_gone: Vec::new() }
     }
 }
 

@@ -21,6 +21,9 @@ const CHECKED_LEN_MAX: u64 = 64 * 1024 * 1024;
 /// How long to wait for a foreign tool that holds the database.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
+/// Statements that a connection keeps prepared, beside those of the store's own tables.
+const STATEMENTS_MAX: usize = 128;
+
 const HEADER_LEN: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -57,6 +60,7 @@ impl DataFile {
         }
         check_header(path)?;
         file.check_content()?;
+        file.upgrade()?;
         Ok(file)
     }
 
@@ -88,6 +92,7 @@ impl DataFile {
             .map_err(|error| unreadable(&self.path, &error))?;
         let prepare = || {
             connection.busy_timeout(BUSY_WAIT)?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
             connection.execute_batch(
                 "PRAGMA foreign_keys = OFF;
                  PRAGMA temp_store = MEMORY;
@@ -108,11 +113,14 @@ impl DataFile {
                 .query_row(sql, [], |row| row.get::<_, i64>(0))
                 .map_err(|error| unreadable(path, &error))
         };
-        check_identity(path, ask("PRAGMA application_id")? as u32, ask("PRAGMA user_version")? as u32)?;
-        let tables = "SELECT count(*) FROM sqlite_schema
-                      WHERE type = 'table' AND name IN ('jobs', 'dead_letters', 'blobs', 'keys')";
-        if ask(tables)? != 4 {
-            return Err(OpenError::Damaged { path: path.clone(), what: "tables are missing".to_owned() });
+        let version = ask("PRAGMA user_version")? as u32;
+        check_identity(path, ask("PRAGMA application_id")? as u32, version)?;
+        for table in schema::tables(version) {
+            let sql = format!("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '{table}'");
+            if ask(&sql)? != 1 {
+                let what = format!("its table {table} is missing");
+                return Err(OpenError::Damaged { path: path.clone(), what });
+            }
         }
         if fs::metadata(path).is_ok_and(|metadata| metadata.len() > CHECKED_LEN_MAX) {
             return Ok(());
@@ -124,6 +132,16 @@ impl DataFile {
             return Err(OpenError::Damaged { path: path.clone(), what: finding });
         }
         Ok(())
+    }
+
+    /// Brings a sound file of an older version up to ours, whole or not at all.
+    fn upgrade(&self) -> Result<(), OpenError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, "PRAGMA synchronous = FULL;")?;
+        let upgrade = || {
+            let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            if version < schema::VERSION { connection.execute_batch(&schema::upgrade()) } else { Ok(()) }
+        };
+        upgrade().map_err(|error| unreadable(&self.path, &error))
     }
 }
 
@@ -225,7 +243,7 @@ fn check_identity(path: &Path, application: u32, version: u32) -> Result<(), Ope
     }
     match version {
         0 => Err(OpenError::Damaged { path, what: "it has no schema version".to_owned() }),
-        schema::VERSION => Ok(()),
+        1..=schema::VERSION => Ok(()),
         found => Err(OpenError::Newer { path, found, known: schema::VERSION }),
     }
 }

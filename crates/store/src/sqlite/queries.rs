@@ -3,7 +3,7 @@
 use super::listing::{before, listing};
 use super::rows::{from_text, job, store_error};
 use crate::query::page_len;
-use crate::{BlobKey, JobQuery, KeyRecord, Page, StoreError};
+use crate::{BlobKey, JobQuery, Page, StoreError};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
@@ -73,16 +73,6 @@ pub(super) fn blob_expiry(connection: &Connection, key: &BlobKey) -> Result<Opti
         .optional()
         .map(|expires_at| expires_at.map(Millis))
         .map_err(|error| store_error(&error))
-}
-
-pub(super) fn keys(connection: &Connection) -> Result<Vec<KeyRecord>, StoreError> {
-    let read = || {
-        let mut statement = connection.prepare("SELECT record FROM keys")?;
-        let records = statement.query_map([], |row| row.get::<_, String>(0))?;
-        records.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    let records = read().map_err(|error| store_error(&error))?;
-    records.iter().map(|record| from_text(record, "a key")).collect()
 }
 
 fn page<T>(

@@ -27,6 +27,13 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
+        Some(ErrorCode::ConstraintViolation) => StoreError::Refused(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        store_error(&error)
     }
 }

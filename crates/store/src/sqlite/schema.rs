@@ -8,7 +8,7 @@
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Endings that are rare enough to have an index of their own.
 pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
@@ -58,6 +58,24 @@ pub(super) fn create() -> String {
          );
          CREATE INDEX blobs_by_expiry ON blobs (expires_at);
 
-         CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);"
+         {LOCKS}"
     )
+}
+
+/// A fence is never given out twice, also when the row that had it is gone.
+const LOCKS: &str = "CREATE TABLE locks (
+    fence INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    until INTEGER NOT NULL
+);";
+
+/// The tables of the store in a file of this version.
+pub(super) fn tables(version: u32) -> &'static [&'static str] {
+    if version < 2 { &["jobs", "dead_letters", "blobs"] } else { &["jobs", "dead_letters", "blobs", "locks"] }
+}
+
+/// The statements that bring a file of version 1 up to this one. Its table of keys stays where it is; the
+/// roster, whose it is now, finds it there.
+pub(super) fn upgrade() -> String {
+    format!("BEGIN IMMEDIATE; {LOCKS} PRAGMA user_version = {VERSION}; COMMIT;")
 }

@@ -5,15 +5,14 @@
 //! the whole transaction, which is the writer's business.
 
 use super::change::{Applied, Change, Outcome};
-use crate::{BlobKey, KeyRecord, PutMode};
+use crate::{BlobKey, PutMode};
 use bytes::Bytes;
-use reveille_core::id::{JobId, KeyId};
+use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, named_params, params};
 
 pub(super) struct Tables<'c> {
-    #[cfg(test)]
     connection: &'c Connection,
     /// Numbers are given out once, to jobs and dead letters alike; a number may be skipped.
     sequence_last: i64,
@@ -31,8 +30,7 @@ pub(super) struct Tables<'c> {
     ended_jobs: Statement<'c>,
     delete_job: Statement<'c>,
     expired_blobs: Statement<'c>,
-    put_key: Statement<'c>,
-    key_by_id: Statement<'c>,
+    delete_lapsed_locks: Statement<'c>,
 }
 
 impl<'c> Tables<'c> {
@@ -40,7 +38,6 @@ impl<'c> Tables<'c> {
         let sequence_last = "SELECT max(coalesce((SELECT max(seq) FROM jobs), 0),
                                         coalesce((SELECT max(seq) FROM dead_letters), 0))";
         Ok(Self {
-            #[cfg(test)]
             connection,
             sequence_last: connection.query_row(sequence_last, [], |row| row.get(0))?,
             insert_job: connection.prepare(
@@ -89,9 +86,10 @@ impl<'c> Tables<'c> {
                 "SELECT key FROM blobs INDEXED BY blobs_by_expiry
                  WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
             )?,
-            put_key: connection
-                .prepare("INSERT OR REPLACE INTO keys (id, hash, record) VALUES (?1, ?2, ?3)")?,
-            key_by_id: connection.prepare("SELECT record FROM keys WHERE id = ?1")?,
+            // Without an index: a lock is a row only while it is held, so there are few.
+            delete_lapsed_locks: connection.prepare(
+                "DELETE FROM locks WHERE fence IN (SELECT fence FROM locks WHERE until <= ?1 LIMIT ?2)",
+            )?,
         })
     }
 
@@ -124,8 +122,7 @@ impl<'c> Tables<'c> {
                 Ok(Outcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
             }
             Change::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
-            Change::PutKey(key) => self.write_key(key.clone()),
-            Change::RevokeKey { id, at } => self.revoke_key(id, *at),
+            Change::Other(change) => Ok(Outcome::Rows(change(self.connection)?).into()),
             #[cfg(test)]
             Change::LimitPages(pages) => self.limit_pages(*pages),
             #[cfg(test)]
@@ -242,23 +239,11 @@ impl<'c> Tables<'c> {
         let expired = self.expired_blobs.query_map(params![now.0, limit], |row| row.get::<_, String>(0))?;
         for key in expired.collect::<Result<Vec<_>>>()? {
             rows += self.delete_blob.execute([&key])?;
-            applied.blobs_gone.extend(BlobKey::parse(&key));
+            applied.blobs_gone.extend(BlobKey::parse_readable(&key));
         }
+        rows += self.delete_lapsed_locks.execute(params![now.0, limit])?;
         applied.outcome = Outcome::Rows(rows as u64);
         Ok(applied)
-    }
-
-    fn write_key(&mut self, key: KeyRecord) -> Result<Applied> {
-        let rows = self.put_key.execute(params![key.id.as_str(), key.hash, json(&key)?])?;
-        Ok(Applied { key: Some(key), ..Outcome::Rows(rows as u64).into() })
-    }
-
-    fn revoke_key(&mut self, id: &KeyId, at: Millis) -> Result<Applied> {
-        let record = self.key_by_id.query_row([id.as_str()], |row| row.get::<_, String>(0)).optional()?;
-        let Some(record) = record else { return Ok(Outcome::Rows(0).into()) };
-        let mut key: KeyRecord = serde_json::from_str(&record).map_err(no_json)?;
-        key.revoked_at.get_or_insert(at);
-        self.write_key(key)
     }
 
     #[cfg(test)]
@@ -271,9 +256,5 @@ impl<'c> Tables<'c> {
 }
 
 fn json<T: serde::Serialize>(record: &T) -> Result<String> {
-    serde_json::to_string(record).map_err(no_json)
-}
-
-fn no_json(error: serde_json::Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+    serde_json::to_string(record).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

@@ -3,6 +3,7 @@
 mod files;
 mod groups;
 mod kills;
+mod others;
 
 use super::*;
 use crate::suite::{self, ManualClock, change, ended, insert, load, new_job, running};
@@ -76,17 +77,7 @@ async fn a_reopened_store_has_everything_it_had() {
     let key = BlobKey::result_of(failed.id());
     let expires_at = place.now() + 1000;
     store.put_blob(key.clone(), "kept".into(), expires_at, PutMode::Always).await.unwrap();
-    let vk = KeyRecord {
-        id: KeyId::known("key"),
-        hash: [7; 32],
-        name: "operator".to_owned(),
-        tenant: TenantId::known("reopen"),
-        scopes: vec![crate::Scope::Admin],
-        created_at: place.now(),
-        expires_at: None,
-        revoked_at: None,
-    };
-    store.put_key(vk.clone()).await.unwrap();
+    let lock = store.lock("reopen", 1000).await.unwrap().unwrap();
     drop(store);
     assert!(!place.path.with_extension("db-wal").exists(), "a clean end leaves nothing in the log");
 
@@ -97,9 +88,12 @@ async fn a_reopened_store_has_everything_it_had() {
     assert_eq!(store.dead_letters(None, None, 10).await.unwrap().items, [failed.dead_letter().unwrap()]);
     assert_eq!(store.blob(&key).await.unwrap(), Some("kept".into()));
     assert_eq!(store.blob_expiry(&key).await.unwrap(), Some(expires_at));
-    assert_eq!(store.key(&vk.hash).await.unwrap(), Some(vk));
+    assert_eq!(store.lock("reopen", 1000).await.unwrap(), None, "a lock outlives the server");
     place.clock.advance(1000);
     assert_eq!(store.blob(&key).await.unwrap(), None, "an expired blob is not read from the file either");
+
+    let next = store.lock("reopen", 1000).await.unwrap().unwrap();
+    assert!(next.fence > lock.fence, "fences go on where they were");
 
     // Numbers go on where they were: a new job is the newest.
     let newest = insert(&store, new_job("reopen", "newest", place.now())).await;

@@ -134,10 +134,11 @@ impl Group<'_> {
         match self.commit(&works) {
             Ok(applied) => self.answer(works, applied),
             Err(error) if works.len() == 1 => {
+                let error = store_error(&error);
                 self.note_failure(&error);
                 for work in works {
                     // Whoever asked may have stopped waiting.
-                    let _ = work.answer.send(Err(store_error(&error)));
+                    let _ = work.answer.send(Err(error.clone()));
                 }
             }
             Err(_) => works.into_iter().for_each(|work| self.settle(vec![work])),
@@ -187,9 +188,9 @@ impl Group<'_> {
         }
     }
 
-    /// Says it once, not for every change of a bad hour.
-    fn note_failure(&mut self, error: &rusqlite::Error) {
-        if !self.is_failing {
+    /// Says it once, not for every change of a bad hour. A refusal is no failure of ours.
+    fn note_failure(&mut self, error: &StoreError) {
+        if !self.is_failing && !matches!(error, StoreError::Refused(_)) {
             self.is_failing = true;
             tracing::error!(%error, "the store cannot write");
         }

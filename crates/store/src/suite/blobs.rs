@@ -1,7 +1,7 @@
 //! Blobs: stored, replaced, kept from being replaced, gone when they expire.
 
 use super::ManualClock;
-use crate::{BLOB_LEN_MAX, BlobKey, PutMode, Store};
+use crate::{BLOB_LEN_MAX, BlobKey, PutMode, SNAPSHOT_LEN_MAX, Store};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -12,6 +12,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     an_expired_blob_is_not_there(&**store, clock).await;
     deleting_counts_what_was_there(&**store, clock).await;
     an_empty_and_a_large_blob_are_kept_whole(&**store, clock).await;
+    the_snapshot_of_a_large_fleet_is_kept_whole(&**store, clock).await;
     of_many_puts_if_absent_exactly_one_stores(store, clock).await;
 }
 
@@ -72,6 +73,18 @@ pub async fn an_empty_and_a_large_blob_are_kept_whole(store: &dyn Store, clock: 
         assert!(store.blob(&key).await.unwrap().as_ref() == Some(&value), "{} bytes", value.len());
     }
     assert_eq!(store.delete_blobs(vec![key]).await.unwrap(), 1);
+}
+
+pub async fn the_snapshot_of_a_large_fleet_is_kept_whole(store: &dyn Store, clock: &ManualClock) {
+    let key = BlobKey::workers_snapshot();
+    // A small one is cached; what takes its place must take it there too.
+    for value in [Bytes::from_static(b"[]"), Bytes::from(vec![0xa5; SNAPSHOT_LEN_MAX])] {
+        store.put_blob(key.clone(), value.clone(), clock.now() + 1000, PutMode::Always).await.unwrap();
+        assert!(store.blob(&key).await.unwrap().as_ref() == Some(&value), "{} bytes", value.len());
+    }
+    clock.advance(1000);
+    assert_eq!(store.blob(&key).await.unwrap(), None);
+    store.prune(reveille_core::time::Millis::ZERO, clock.now(), 100).await.unwrap();
 }
 
 pub async fn of_many_puts_if_absent_exactly_one_stores(store: &Arc<dyn Store>, clock: &ManualClock) {

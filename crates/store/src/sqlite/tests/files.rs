@@ -1,6 +1,7 @@
 //! Files that must be left alone, and the one server that may have a file.
 
 use super::{Place, insert, new_job};
+use crate::Store;
 use crate::sqlite::{OpenError, SqliteStore, schema};
 use rusqlite::Connection;
 use std::fs;
@@ -69,7 +70,26 @@ async fn a_newer_file_is_refused_and_says_so() {
     connection.execute_batch(&format!("PRAGMA user_version = {}", schema::VERSION + 1)).unwrap();
     drop(connection);
     let error = refused(&place);
-    assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 3, known: 2, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up_and_loses_nothing() {
+    let place = filled().await;
+    let connection = Connection::open(&place.path).unwrap();
+    let back = "DROP TABLE locks; PRAGMA user_version = 1;
+                CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);
+                INSERT INTO keys VALUES ('key', x'07', '{}');";
+    connection.execute_batch(back).unwrap();
+    drop(connection);
+    let store = place.open();
+    assert!(store.lock("upgraded", 1000).await.unwrap().is_some());
+    assert_eq!(store.live(None, 500).await.unwrap().items.len(), 200);
+    drop(store);
+    let connection = Connection::open(&place.path).unwrap();
+    let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
+    assert_eq!(ask("PRAGMA user_version"), schema::VERSION);
+    assert_eq!(ask("SELECT count(*) FROM keys"), 1, "they are the roster's now");
 }
 
 #[tokio::test]

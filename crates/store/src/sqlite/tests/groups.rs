@@ -17,7 +17,10 @@ async fn limit_pages(store: &SqliteStore, pages: u32) {
 }
 
 /// Keeps the writer busy while `spawn` queues work, so that all of it becomes one group.
-async fn in_one_group<T: Send + 'static>(store: &SqliteStore, spawn: impl FnOnce(&mut JoinSet<T>)) -> Vec<T> {
+pub async fn in_one_group<T: Send + 'static>(
+    store: &SqliteStore,
+    spawn: impl FnOnce(&mut JoinSet<T>),
+) -> Vec<T> {
     let (release, released) = mpsc::channel();
     let writer = store.clone();
     let held = tokio::spawn(async move { writer.shared.writer.write(Change::Hold(released)).await });

@@ -40,12 +40,24 @@ impl Scope {
 pub struct KeyRecord {
     pub id: KeyId,
     pub hash: KeyHash,
+    /// The first characters of the secret, to tell keys apart in a list.
+    #[serde(default)]
+    pub prefix: String,
     pub name: String,
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
+    /// Who asked for it.
+    #[serde(default)]
+    pub issued_by: Option<String>,
+    /// What its owner uses it for; nothing here depends on it.
+    #[serde(default)]
+    pub project_ids: Option<Vec<String>>,
     pub created_at: Millis,
     pub expires_at: Option<Millis>,
     pub revoked_at: Option<Millis>,
+    /// To about a minute.
+    #[serde(default)]
+    pub last_used_at: Option<Millis>,
 }
 
 impl KeyRecord {

@@ -1,75 +1,13 @@
-//! The HTTP surface over a real engine: who may see what, what bad input is told, and that lists page right.
+//! Jobs, workers and keys: who may see what, what bad input is told, and that lists page right.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
-use http_body_util::BodyExt;
-use reveille_bus::{Bus, LocalBus};
+use crate::support::{Api, USER};
 use reveille_core::fleet::Beat;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::place::routing::Routing;
-use reveille_core::policy::{Document, Policy};
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings, SystemClock};
-use reveille_store::{MemoryStore, Scope};
+use reveille_engine::Rules;
+use reveille_roster::Scope;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tower::ServiceExt;
-
-struct Api {
-    engine: Engine,
-    router: Router,
-}
-
-impl Api {
-    async fn start(policy: Value) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-        let now = clock.clone();
-        let document: Document = serde_json::from_value(policy).unwrap();
-        let policy = Policy::new(document, b"test").unwrap();
-        let engine = Engine::start(Parts {
-            store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
-            bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
-            clock,
-            dice: Arc::new(SeededDice::new(1)),
-            rules: Rules { policy, ..Rules::default() },
-            settings: Settings::default(),
-        })
-        .await
-        .unwrap();
-        Self { router: reveille_api::router(engine.clone()), engine }
-    }
-
-    async fn open() -> Self {
-        Self::start(json!({"rules": [{"id": "all", "decision": "allow"}]})).await
-    }
-
-    async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
-        let new = NewKey {
-            name: tenant.to_owned(),
-            tenant: TenantId::known(tenant),
-            scopes: scopes.to_vec(),
-            expires_at: None,
-        };
-        self.engine.create_key(new).await.unwrap().1
-    }
-
-    async fn call(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
-        let request = Request::builder().method(method).uri(path).header("x-api-key", key);
-        let response =
-            self.router.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
-        let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
-    }
-
-    async fn submit(&self, key: &str, body: Value) -> (u16, Value) {
-        self.call(key, "POST", "/api/v1/jobs", &body.to_string()).await
-    }
-}
-
-const USER: &[Scope] = &[Scope::Read, Scope::Write];
 
 #[tokio::test]
 async fn another_tenants_job_does_not_exist() {
@@ -176,9 +114,13 @@ async fn policy_speaks_in_the_references_answers() {
 #[tokio::test]
 async fn workers_are_paged_by_name() {
     let api = Api::open().await;
-    let key = api.key("acme", USER).await;
+    let key = api.key("default", USER).await;
     for number in 0..25 {
-        api.engine.beat(&WorkerId::known(format!("w-{:02}", number * 7 % 25)), &Beat::default());
+        api.engine.beat(
+            &WorkerId::known(format!("w-{:02}", number * 7 % 25)),
+            &TenantId::known("default"),
+            &Beat::default(),
+        );
     }
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {

@@ -1,0 +1,171 @@
+//! Who is calling: a key of a tenant, a workspace with its token, or nobody.
+
+use super::refused::Refused;
+use crate::auth::{Auth, secret};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::presence::workspace::Workspace;
+use reveille_engine::Engine;
+use reveille_roster::Scope;
+use std::sync::Arc;
+
+/// What a browser, which cannot set headers on a socket, puts before its secret.
+pub const PROTOCOL_PREFIX: &str = "bearer.";
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// What a key needs so that workspaces can register and beat with it.
+pub const BEATS: &[Scope] = &[Scope::Ingest, Scope::Write];
+
+pub struct Credential {
+    kind: Kind,
+    secret: Option<String>,
+}
+
+enum Kind {
+    /// A key, or whoever comes without one where that is allowed.
+    Key(Auth),
+    Workspace(Arc<Workspace>),
+    /// A secret that nobody has.
+    Wrong,
+    Nobody,
+}
+
+impl FromRequestParts<Engine> for Credential {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, Refused> {
+        // A secret in the protocols of a socket counts as the header that it stands for.
+        if secret(&parts.headers).is_none()
+            && let Some(value) = offered(parts).and_then(|secret| HeaderValue::from_str(secret).ok())
+        {
+            parts.headers.insert(X_API_KEY, value);
+        }
+        let secret = secret(&parts.headers).map(str::to_owned);
+        let is_key = match &secret {
+            Some(secret) => engine.authenticate(secret).is_some(),
+            None => engine.anonymous().is_some(),
+        };
+        let kind = if is_key {
+            Kind::Key(Auth::from_request_parts(parts, engine).await?)
+        } else {
+            match &secret {
+                Some(secret) => engine.workspace_of_token(secret).map_or(Kind::Wrong, Kind::Workspace),
+                None => Kind::Nobody,
+            }
+        };
+        Ok(Self { kind, secret })
+    }
+}
+
+fn offered(parts: &Parts) -> Option<&str> {
+    let protocols = parts.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let names = protocols.filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(','));
+    names.map(str::trim).find_map(|name| name.strip_prefix(PROTOCOL_PREFIX))
+}
+
+impl Credential {
+    /// A key that may do this.
+    pub fn key(&self, scope: Scope) -> Result<&Auth, Refused> {
+        match &self.kind {
+            Kind::Key(auth) => Ok(auth.needs(scope)?),
+            Kind::Workspace(_) => Err(Refused::forbidden("a workspace token may not do this; use a key")),
+            Kind::Wrong => Err(Refused::token_wrong()),
+            Kind::Nobody => Err(Refused::token_missing()),
+        }
+    }
+
+    /// The workspace whose token this is; nothing if it is a key that may do this.
+    pub fn workspace_or_key(&self, scope: Scope) -> Result<Option<&Arc<Workspace>>, Refused> {
+        match &self.kind {
+            Kind::Workspace(own) => Ok(Some(own)),
+            _ => self.key(scope).map(|_| None),
+        }
+    }
+
+    /// Whose workspaces it may see.
+    pub fn tenant(&self, scope: Scope) -> Result<&TenantId, Refused> {
+        match &self.kind {
+            Kind::Workspace(own) => Ok(&own.tenant),
+            _ => Ok(&self.key(scope)?.tenant),
+        }
+    }
+
+    /// A workspace that the caller may look at, retired or not.
+    pub fn sees(&self, engine: &Engine, id: &WorkspaceId) -> Result<Arc<Workspace>, Refused> {
+        let found = engine.workspace(self.tenant(Scope::Read)?, id).ok_or_else(Refused::not_found)?;
+        match &self.kind {
+            Kind::Workspace(own) if !engine.may_talk(own, &found) => {
+                Err(Refused::forbidden("not authorized to reach this workspace"))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// A living workspace that the caller may speak for. A workspace speaks for itself only.
+    pub fn speaks_for(
+        &self,
+        engine: &Engine,
+        id: &WorkspaceId,
+        scope: Scope,
+    ) -> Result<Arc<Workspace>, Refused> {
+        let found = engine.workspace(self.tenant(scope)?, id).ok_or_else(Refused::not_found)?;
+        match &self.kind {
+            Kind::Workspace(own) if own.id != found.id => Err(Refused::token_wrong()),
+            _ => Ok(engine.living(&found.tenant, id)?),
+        }
+    }
+
+    /// Whether the caller may speak for a workspace at the registry, where one that has no token yet needs
+    /// none. A key needs one of `scopes`.
+    pub fn registers(&self, engine: &Engine, workspace: &Workspace, scopes: &[Scope]) -> Result<(), Refused> {
+        let tenant = self.registry_tenant(scopes)?;
+        Ok(engine.may_speak_for(workspace, tenant, self.secret.as_deref())?)
+    }
+
+    /// The tenant whose key this is. Being nobody in particular, where that is allowed, is not enough to
+    /// speak for a workspace that has a token.
+    pub fn registry_tenant(&self, scopes: &[Scope]) -> Result<Option<&TenantId>, Refused> {
+        match &self.kind {
+            Kind::Key(auth) if self.secret.is_some() => Ok(Some(&any_of(auth, scopes)?.tenant)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The tenant in which it may set up workspaces by registering them.
+    pub fn registers_new(&self) -> Result<&TenantId, Refused> {
+        match &self.kind {
+            Kind::Key(auth) => Ok(&any_of(auth, BEATS)?.tenant),
+            Kind::Workspace(_) | Kind::Wrong => Err(Refused::token_wrong()),
+            Kind::Nobody => Err(Refused::token_missing()),
+        }
+    }
+
+    pub fn secret(&self) -> Option<&str> {
+        self.secret.as_deref()
+    }
+
+    /// Whether this would still be let in: keys are revoked, and workspaces retired.
+    pub fn still_holds(&self, engine: &Engine) -> bool {
+        match (&self.kind, &self.secret) {
+            (Kind::Key(_), Some(secret)) => engine.authenticate(secret).is_some(),
+            (Kind::Workspace(own), Some(secret)) => {
+                engine.workspace_of_token(secret).is_some_and(|workspace| workspace.id == own.id)
+            }
+            (Kind::Key(_), None) => true,
+            _ => false,
+        }
+    }
+}
+
+fn any_of<'a>(auth: &'a Auth, scopes: &[Scope]) -> Result<&'a Auth, Refused> {
+    let mut refused = None;
+    for scope in scopes {
+        match auth.needs(*scope) {
+            Ok(auth) => return Ok(auth),
+            Err(error) => refused = Some(error),
+        }
+    }
+    refused.map_or(Ok(auth), |error| Err(error.into()))
+}

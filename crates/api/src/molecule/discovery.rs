@@ -1,0 +1,91 @@
+//! Workspaces find each other.
+
+use super::credential::Credential;
+use super::posted::{Posted, workspace_id};
+use super::refused::Refused;
+use super::retired;
+use crate::types::molecule::workspace::{Discovered, Peer};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use reveille_core::id::WorkspaceId;
+use reveille_core::presence::workspace::WorkspaceStatus;
+use reveille_engine::Engine;
+use reveille_roster::Scope;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub async fn discover(
+    State(engine): State<Engine>,
+    credential: Credential,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<Discovered>, Refused> {
+    let id = workspace_id(&id)?;
+    let caller = caller(&headers)?.ok_or_else(|| Refused::bad("X-Workspace-ID header is required"))?;
+    let caller = engine.any_workspace(&caller).ok_or_else(Refused::not_found)?;
+    credential.registers(&engine, &caller, &[Scope::Read])?;
+    let caller = retired::spoken_to(&engine, &caller)?;
+    let asked = engine.workspace(&caller.tenant, &id).ok_or_else(Refused::not_found)?;
+    if !engine.may_talk(&caller, &asked) {
+        return Err(Refused::forbidden("not authorized to discover this workspace"));
+    }
+    let found = retired::looked_up(&engine, &asked, "/registry/discover").await?;
+    match (&found.url, found.status) {
+        (Some(url), WorkspaceStatus::Online | WorkspaceStatus::Degraded) => {
+            Ok(Json(Discovered { id: found.id.to_string(), url: url.clone(), name: found.name.clone() }))
+        }
+        _ => Err(Refused::unavailable("workspace not available").with("status", found.status.as_str())),
+    }
+}
+
+/// Which workspace the caller says it is.
+pub fn caller(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Refused> {
+    let value = headers.get("x-workspace-id").filter(|value| !value.is_empty());
+    value.map(|value| workspace_id(value.to_str().unwrap_or_default())).transpose()
+}
+
+#[derive(Deserialize)]
+pub struct PeersQuery {
+    q: Option<String>,
+}
+
+pub async fn peers(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Path(id): Path<String>,
+    Query(query): Query<PeersQuery>,
+) -> Result<Json<Vec<Peer>>, Refused> {
+    let id = workspace_id(&id)?;
+    let own = engine.any_workspace(&id).ok_or_else(Refused::not_found)?;
+    credential.registers(&engine, &own, &[Scope::Read])?;
+    let own = retired::spoken_to(&engine, &own)?;
+    let wanted = query.q.unwrap_or_default().to_lowercase();
+    let mut peers = engine.peers_of(&own);
+    peers.retain(|peer| {
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        wanted.is_empty() || has(&peer.workspace.name) || peer.workspace.role.as_deref().is_some_and(has)
+    });
+    Ok(Json(peers.iter().map(Peer::of).collect()))
+}
+
+#[derive(Deserialize)]
+pub struct Access {
+    caller_id: String,
+    target_id: String,
+}
+
+pub async fn check_access(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Posted(body): Posted<Access>,
+) -> Result<Json<Value>, Refused> {
+    let (caller, target) = (workspace_id(&body.caller_id)?, workspace_id(&body.target_id)?);
+    let tenant = credential.tenant(Scope::Read)?;
+    let living = |id: &WorkspaceId| engine.living(tenant, id).ok();
+    let allowed = match (living(&caller), living(&target)) {
+        (Some(caller), Some(target)) => engine.may_talk(&caller, &target),
+        _ => false,
+    };
+    Ok(Json(json!({ "allowed": allowed })))
+}

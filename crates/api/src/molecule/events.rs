@@ -1,0 +1,124 @@
+//! What happened to the structure of the fleet, and what happens to one workspace as it happens.
+
+use super::credential::Credential;
+use super::posted::workspace_id;
+use super::refused::Refused;
+use crate::types::molecule::event::{StreamEvent, StructureEvent};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::sse::{Event as Sent, Sse};
+use futures_util::stream::{self, Stream};
+use reveille_core::id::WorkspaceId;
+use reveille_engine::{Audience, Engine, News, Reader, What};
+use reveille_roster::{EventQuery, Scope};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// Events listed at once.
+const LIST_LEN_MAX: usize = 100;
+/// How often a stream looks whether it should go on.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks without news between two pings.
+const LOOKS_A_PING: u32 = 15;
+
+pub async fn list(State(engine): State<Engine>, credential: Credential) -> Result<Json<Value>, Refused> {
+    let own = credential.workspace_or_key(Scope::Read)?;
+    let tenant = credential.tenant(Scope::Read)?.clone();
+    let mut events =
+        engine.structure_events(&EventQuery { tenant, workspace: None, limit: LIST_LEN_MAX }).await?;
+    if let Some(own) = own {
+        let may_see = |id: &WorkspaceId| {
+            engine.workspace(&own.tenant, id).is_some_and(|other| engine.may_talk(own, &other))
+        };
+        events.retain(|event| may_see(&event.workspace));
+    }
+    Ok(listed(&events))
+}
+
+pub async fn of_workspace(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refused> {
+    let asked = credential.sees(&engine, &workspace_id(&id)?)?;
+    let query =
+        EventQuery { tenant: asked.tenant.clone(), workspace: Some(asked.id.clone()), limit: LIST_LEN_MAX };
+    Ok(listed(&engine.structure_events(&query).await?))
+}
+
+fn listed(events: &[reveille_roster::StructureEvent]) -> Json<Value> {
+    Json(json!(events.iter().map(StructureEvent::of).collect::<Vec<_>>()))
+}
+
+pub async fn stream(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Path(id): Path<String>,
+) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, Refused> {
+    let watched = credential.sees(&engine, &workspace_id(&id)?)?;
+    let watched = engine.living(&watched.tenant, &watched.id)?;
+    let mut reader = engine.events().subscribe(Audience::Tenant(watched.tenant.clone()), None);
+    // A new reader is told to start afresh; whoever opens a stream does.
+    reader.poll();
+    let id = watched.id.clone();
+    let ready = VecDeque::from([ping()]);
+    let watch = Watch { engine, credential, reader, id, ready, quiet: 0 };
+    Ok(Sse::new(stream::unfold(watch, |mut watch| async move {
+        let sent = watch.next().await?;
+        Some((Ok(sent), watch))
+    })))
+}
+
+struct Watch {
+    engine: Engine,
+    credential: Credential,
+    reader: Reader,
+    id: WorkspaceId,
+    ready: VecDeque<Sent>,
+    quiet: u32,
+}
+
+impl Watch {
+    /// Nothing when the server shuts down, or the caller may not look any longer.
+    async fn next(&mut self) -> Option<Sent> {
+        loop {
+            if let Some(sent) = self.ready.pop_front() {
+                return Some(sent);
+            }
+            if self.engine.is_draining() || !self.credential.still_holds(&self.engine) {
+                return None;
+            }
+            match tokio::time::timeout(LOOK_EVERY, self.reader.next()).await {
+                Ok(news) => self.take(&news),
+                Err(_) => self.quiet += 1,
+            }
+            if self.quiet >= LOOKS_A_PING {
+                self.quiet = 0;
+                self.ready.push_back(ping());
+            }
+        }
+    }
+
+    fn take(&mut self, news: &News) {
+        match news {
+            News::StartAfresh(_) => {
+                self.ready.extend(StreamEvent::resync(self.engine.now()).sent());
+            }
+            News::Events(events) => {
+                for (_, event) in events {
+                    if let What::Workspace { id, name, payload } = &event.what
+                        && *id == self.id
+                    {
+                        self.ready.extend(StreamEvent::of(name, event.at, payload).sent());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ping() -> Sent {
+    Sent::default().comment("ping")
+}

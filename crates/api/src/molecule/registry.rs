@@ -1,0 +1,106 @@
+//! Workspaces come in and beat.
+
+use super::credential::{BEATS, Credential};
+use super::limiter::Limiter;
+use super::posted::{Posted, workspace_id};
+use super::refused::Refused;
+use super::retired;
+use crate::types::molecule::beat::{BeatAnswer, Heartbeat};
+use crate::types::molecule::registration::{NewCard, Register, Registered};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use reveille_core::id::WorkspaceId;
+use reveille_core::presence::Contract;
+use reveille_core::presence::workspace::Workspace;
+use reveille_engine::{Engine, WorkspaceError};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub async fn register(
+    State(engine): State<Engine>,
+    Extension(limiter): Extension<Arc<Limiter>>,
+    credential: Credential,
+    Posted(body): Posted<Register>,
+) -> Result<Json<Registered>, Refused> {
+    let registration = body.understood()?;
+    let known = engine.any_workspace(&registration.id);
+    // A credential that is checked in memory costs less than the refusal that it would save; and whoever
+    // does not have it cannot use up a workspace's share.
+    let tenant = if let Some(known) = &known {
+        registers(&engine, &credential, known)?;
+        limiter.call(&known.id, engine.now())?;
+        retired::spoken_to(&engine, known)?;
+        credential.registry_tenant(BEATS)?
+    } else {
+        limiter.stranger(engine.now())?;
+        Some(credential.registers_new()?)
+    };
+    let registered = engine.register_workspace(tenant, credential.secret(), registration).await?;
+    Ok(Json(Registered { status: "registered", auth_token: registered.token }))
+}
+
+pub async fn heartbeat(
+    State(engine): State<Engine>,
+    Extension(limiter): Extension<Arc<Limiter>>,
+    credential: Credential,
+    Posted(body): Posted<Heartbeat>,
+) -> Result<Json<BeatAnswer>, Refused> {
+    let id = workspace_id(&body.workspace_id)?;
+    let workspace = speaker(&engine, &limiter, &credential, &id)?;
+    match engine.workspace_beat(&workspace.id, body.pulse()).await {
+        Err(WorkspaceError::NotFound) => Err(not_registered()),
+        // It was retired a moment ago; whoever asks now is told where to go.
+        Err(WorkspaceError::Removed) => Err(retired_now(&engine, &id)),
+        Err(error) => Err(error.into()),
+        Ok(()) => {
+            let next_beat_s = engine.suggested_beat_seconds(Contract::Molecule);
+            Ok(Json(BeatAnswer { status: "ok", next_beat_s }))
+        }
+    }
+}
+
+pub async fn update_card(
+    State(engine): State<Engine>,
+    Extension(limiter): Extension<Arc<Limiter>>,
+    credential: Credential,
+    Posted(body): Posted<NewCard>,
+) -> Result<Json<Value>, Refused> {
+    let id = workspace_id(&body.workspace_id)?;
+    let workspace = speaker(&engine, &limiter, &credential, &id)?;
+    engine.update_card(&workspace.id, body.card()?).await?;
+    Ok(Json(json!({ "status": "updated" })))
+}
+
+/// The living workspace that the caller speaks for, within its share of calls.
+fn speaker(
+    engine: &Engine,
+    limiter: &Limiter,
+    credential: &Credential,
+    id: &WorkspaceId,
+) -> Result<Arc<Workspace>, Refused> {
+    let Some(known) = engine.any_workspace(id) else {
+        limiter.stranger(engine.now())?;
+        return Err(not_registered());
+    };
+    registers(engine, credential, &known)?;
+    limiter.call(id, engine.now())?;
+    retired::spoken_to(engine, &known)
+}
+
+/// Another tenant's workspace is one that nobody has registered.
+fn registers(engine: &Engine, credential: &Credential, known: &Workspace) -> Result<(), Refused> {
+    credential.registers(engine, known, BEATS).map_err(|refused| match refused {
+        Refused::Ours { status: StatusCode::NOT_FOUND, .. } => not_registered(),
+        other => other,
+    })
+}
+
+fn not_registered() -> Refused {
+    Refused::new(StatusCode::NOT_FOUND, "not_found", "workspace not registered")
+}
+
+fn retired_now(engine: &Engine, id: &WorkspaceId) -> Refused {
+    let known = engine.any_workspace(id);
+    known.and_then(|known| retired::spoken_to(engine, &known).err()).unwrap_or_else(not_registered)
+}

@@ -1,0 +1,117 @@
+//! Workspaces talk: to each other (A2A), and to whoever watches.
+
+use super::credential::Credential;
+use super::discovery::caller;
+use super::posted::{Posted, workspace_id};
+use super::refused::Refused;
+use super::retired;
+use crate::types::molecule::talk::{Activity, Notify};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
+use reveille_courier::{CourierError, Reply};
+use reveille_engine::Engine;
+use reveille_roster::Scope;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub async fn notify(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Path(id): Path<String>,
+    Posted(body): Posted<Notify>,
+) -> Result<Json<Value>, Refused> {
+    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    engine.notify(&workspace, body.payload(&workspace)?);
+    Ok(Json(json!({ "status": "sent" })))
+}
+
+pub async fn activity(
+    State(engine): State<Engine>,
+    credential: Credential,
+    Path(id): Path<String>,
+    Posted(body): Posted<Activity>,
+) -> Result<Json<Value>, Refused> {
+    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    engine.log_activity(&workspace, body.payload(&workspace)?);
+    Ok(Json(json!({ "status": "logged" })))
+}
+
+/// Takes a message to a workspace and brings its answer back.
+pub async fn a2a(
+    State(engine): State<Engine>,
+    credential: Credential,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refused> {
+    let from = sender(&engine, &credential, &headers)?;
+    let id = workspace_id(&id)?;
+    let tenant = credential.tenant(Scope::Write)?;
+    let asked = engine.workspace(tenant, &id).ok_or_else(Refused::not_found)?;
+    if from.as_ref().is_some_and(|from| !engine.may_talk(from, &asked)) {
+        return Err(Refused::forbidden("not authorized to reach this workspace"));
+    }
+    let target = retired::spoken_to(&engine, &asked)?;
+    let is_awake = matches!(target.status, WorkspaceStatus::Online | WorkspaceStatus::Degraded);
+    if target.url.is_none() || !is_awake {
+        let refused = Refused::unavailable("workspace not available");
+        return Err(refused.with("status", target.status.as_str()));
+    }
+    let body = body.map_err(|rejection| unread(&rejection))?;
+    let reply = engine.pass_on(&target, from.as_ref().map(|from| &from.id), &body).await;
+    reply.map_err(|error| undelivered(&error)).and_then(passed_back)
+}
+
+/// The workspace in whose name the message goes; nothing for a person at the canvas.
+fn sender(
+    engine: &Engine,
+    credential: &Credential,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Workspace>>, Refused> {
+    let own = credential.workspace_or_key(Scope::Write)?;
+    match caller(headers)? {
+        None => Ok(own.cloned()),
+        Some(named) => credential.speaks_for(engine, &named, Scope::Write).map(Some),
+    }
+}
+
+fn unread(rejection: &BytesRejection) -> Refused {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "request body too large")
+        }
+        _ => Refused::bad("invalid request body").with("detail", rejection.body_text()),
+    }
+}
+
+fn undelivered(error: &CourierError) -> Refused {
+    let words = error.to_string();
+    let bad_gateway = |words: &str| {
+        Refused::new(StatusCode::BAD_GATEWAY, "workspace_unreachable", "failed to reach workspace agent")
+            .with("detail", words)
+    };
+    match error {
+        CourierError::Refused(_) => Refused::bad("invalid request body").with("detail", words),
+        CourierError::TooLarge => bad_gateway(&words),
+        CourierError::Unreachable(_) | CourierError::Broken(_) => bad_gateway(&words).retry_after(1),
+        CourierError::TimedOut => {
+            Refused::new(StatusCode::GATEWAY_TIMEOUT, "workspace_timeout", "workspace agent did not answer")
+        }
+    }
+}
+
+/// The agent's own answer. Where it would send the caller, nobody has checked, so a redirect is none.
+fn passed_back(reply: Reply) -> Result<Response, Refused> {
+    let status = StatusCode::from_u16(reply.status).ok();
+    let status = status.filter(|status| !status.is_redirection() && !status.is_informational());
+    let status = status.ok_or_else(|| {
+        Refused::new(StatusCode::BAD_GATEWAY, "workspace_redirects", "workspace agent answered a redirect")
+    })?;
+    Ok((status, [(header::CONTENT_TYPE, "application/json")], Body::from(reply.body)).into_response())
+}

@@ -1,0 +1,43 @@
+//! `POST /openorca/interventions/resolve`: a person decides about a job that waits for approval.
+
+use crate::voicegateway::{Detail, Principal};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use bytes::Bytes;
+use reveille_core::id::JobId;
+use reveille_core::job::State as JobState;
+use reveille_engine::Engine;
+use reveille_roster::Scope;
+use serde_json::{Value, json};
+
+/// Another tenant's intervention does not exist.
+pub async fn resolve(
+    State(engine): State<Engine>,
+    principal: Principal,
+    body: Bytes,
+) -> Result<Json<Value>, Detail> {
+    principal.needs(Scope::Write)?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let id = body["interventionId"].as_str().filter(|id| !id.is_empty());
+    let id = id.ok_or_else(|| Detail::bad_request("interventionId is required"))?;
+    let action = match &body["action"] {
+        Value::Null => "later",
+        Value::String(action) if matches!(action.as_str(), "approve" | "deny" | "later") => action,
+        _ => return Err(Detail::bad_request("action must be approve, deny, or later")),
+    };
+    let unknown = || Detail::not_found("intervention");
+    let id = JobId::parse(id).map_err(|_| unknown())?;
+    let job = engine.job(&id).await?.filter(|job| principal.caller.sees(&job.request.tenant));
+    let job = job.ok_or_else(unknown)?;
+    if job.state() != JobState::ApprovalRequired {
+        return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already"));
+    }
+    let by = &principal.caller.name;
+    match action {
+        "approve" => drop(engine.approve(&id, by).await?),
+        "deny" => drop(engine.reject(&id, by).await?),
+        _ => return Ok(Json(json!({"status": "later"}))),
+    }
+    Ok(Json(json!({"status": "resolved"})))
+}

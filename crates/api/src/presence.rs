@@ -1,0 +1,86 @@
+//! `POST /api/v1/presence`: beats of many agents at once, a form of our own for those who run many.
+//!
+//! Each beat is taken or refused by itself. The whole body is read in one pass; only if that fails is it
+//! read beat by beat, to find out which ones are bad and to take the others. The tenant is the key's, or
+//! for an operator the one in `X-Tenant-ID`, as on every path of ours; the body never says it.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::types::agent::{BEATS_MAX, BeatBatch, RawBatch, Refused, Taken, Told, why_unreadable};
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use bytes::Bytes;
+use reveille_core::presence::Contract;
+use reveille_core::presence::agent::AgentBeat;
+use reveille_engine::{BeatError, Engine};
+use reveille_roster::Scope;
+
+pub fn routes() -> Router<Engine> {
+    Router::new().route("/presence", post(take))
+}
+
+#[utoipa::path(post, path = "/api/v1/presence", tag = "fleet", request_body = crate::types::agent::Batch, responses(
+    (status = 202, body = Taken), (status = 400, description = "Not a batch, or more than 1,000 beats"),
+    (status = 503, description = "The fleet is full")))]
+pub async fn take(
+    State(engine): State<Engine>,
+    auth: Auth,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<(StatusCode, Json<Taken>), ApiError> {
+    if auth.needs(Scope::Write).is_err() {
+        auth.needs(Scope::Ingest)?;
+    }
+    let body = body.map_err(|error| ApiError::new(error.status(), "body_unreadable", error.body_text()))?;
+    let (accepted, rejected) = match serde_json::from_slice(&body) {
+        Ok(BeatBatch(beats)) => {
+            let refused = engine.agent_beats(&auth.tenant, &beats);
+            (beats.len() - refused.len(), told(refused, |ix| ix))
+        }
+        Err(_) => one_by_one(&engine, &auth, &body)?,
+    };
+    if accepted == 0 && rejected.iter().any(|refused| refused.error == BeatError::Full.to_string()) {
+        let full = BeatError::Full.to_string();
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "fleet_full", full));
+    }
+    let next_beat_s = engine.suggested_beat_seconds(Contract::VoiceGateway);
+    Ok((StatusCode::ACCEPTED, Json(Taken { accepted, rejected, next_beat_s })))
+}
+
+/// Takes what can be read and names the rest.
+fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<(usize, Vec<Refused>), ApiError> {
+    let RawBatch { beats: raw } = serde_json::from_slice(body).map_err(|error| {
+        ApiError::bad_request(format!("the body is not the JSON that is expected: {error}"))
+    })?;
+    if raw.len() > BEATS_MAX {
+        return Err(ApiError::field("beats", format!("has {} beats; at most {BEATS_MAX}", raw.len())));
+    }
+    let mut beats: Vec<AgentBeat<'_>> = Vec::with_capacity(raw.len());
+    let (mut places, mut rejected) = (Vec::with_capacity(raw.len()), Vec::new());
+    for (index, json) in raw.iter().enumerate() {
+        if let Ok(Told(beat)) = serde_json::from_str(json.get()) {
+            beats.push(beat);
+            places.push(index);
+        } else {
+            let why = why_unreadable(json.get().as_bytes());
+            rejected.push(Refused { index, field: Some(why.field), error: why.problem });
+        }
+    }
+    let refused = engine.agent_beats(&auth.tenant, &beats);
+    let accepted = beats.len() - refused.len();
+    rejected.extend(told(refused, |ix| places[ix]));
+    rejected.sort_by_key(|refused| refused.index);
+    Ok((accepted, rejected))
+}
+
+fn told(refused: Vec<(usize, BeatError)>, place: impl Fn(usize) -> usize) -> Vec<Refused> {
+    let told = refused.into_iter().map(|(ix, error)| match error {
+        BeatError::Bad(bad) => {
+            Refused { index: place(ix), field: Some(bad.field.to_owned()), error: bad.problem.to_owned() }
+        }
+        BeatError::Full => Refused { index: place(ix), field: None, error: error.to_string() },
+    });
+    told.collect()
+}

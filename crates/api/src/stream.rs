@@ -1,0 +1,172 @@
+//! `GET /api/v1/events`: what happens, as server-sent events that can be resumed.
+//!
+//! Whoever comes new, or was away for longer than the log reaches, first gets a `snapshot`; whoever comes
+//! back with `Last-Event-ID` reads on where it was. An event names who changed and shows how things stand
+//! when it is sent.
+
+mod filter;
+mod watch;
+
+pub use watch::{Moment, Watch, answer};
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::types::event::{Counts, EventQuery, Fleet, JobNews, WorkerNews, WorkspaceNews};
+use crate::types::text::rfc3339;
+use crate::types::worker::Worker;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract;
+use axum::extract::Query;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::get;
+use filter::Filter;
+use futures_util::stream::unfold;
+use reveille_core::id::{TenantId, WorkerId};
+use reveille_core::job::State;
+use reveille_engine::{Audience, Engine, Event, EventId, News, What};
+use reveille_roster::Scope;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::Write;
+use std::time::Duration;
+
+/// Workers in a snapshot; of a larger fleet those heard last.
+const WORKERS_MAX: usize = 5_000;
+
+pub fn routes() -> Router<Engine> {
+    Router::new().route("/events", get(events))
+}
+
+#[utoipa::path(get, path = "/api/v1/events", tag = "fleet", params(EventQuery), responses(
+    (status = 200, description = "Server-sent events: snapshot, worker.<change>, job.updated, workspace.<name>", content_type = "text/event-stream"),
+    (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's")))]
+pub async fn events(
+    extract::State(engine): extract::State<Engine>,
+    auth: Auth,
+    Query(query): Query<EventQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    auth.needs(Scope::Read)?;
+    let filter = Filter::understood(&query)?;
+    let audience = match query.tenant.as_deref().filter(|name| !name.is_empty()) {
+        None => auth.audience(),
+        Some(name) => {
+            let tenant = TenantId::parse(name)?;
+            if !auth.sees(&tenant) {
+                return Err(ApiError::forbidden("tenant: it is not this key's tenant"));
+            }
+            Audience::Tenant(tenant)
+        }
+    };
+    let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let after = header.or(query.after.as_deref()).and_then(EventId::parse);
+    let watch = Watch::new(&engine, audience.clone(), after, Duration::ZERO);
+    let feed = Feed { engine, audience, filter, watch, read_to: None };
+    Ok(answer(unfold(feed, Feed::next)))
+}
+
+struct Feed {
+    engine: Engine,
+    audience: Audience,
+    filter: Filter,
+    watch: Watch,
+    /// The last event that was read, whether or not it was wanted.
+    read_to: Option<EventId>,
+}
+
+impl Feed {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        let mut out = Vec::new();
+        while out.is_empty() {
+            match self.watch.next().await {
+                Moment::End => return None,
+                Moment::Look => {}
+                Moment::KeepAlive => self.keep_alive(&mut out),
+                Moment::News(News::StartAfresh(id)) => {
+                    self.read_to = Some(id);
+                    frame(&mut out, id, "snapshot", &self.fleet());
+                }
+                Moment::News(News::Events(events)) => {
+                    for (id, event) in events {
+                        self.read_to = Some(id);
+                        if self.filter.lets(&event.what) {
+                            self.tell(&mut out, id, &event);
+                        }
+                    }
+                }
+            }
+        }
+        Some((out.into(), self))
+    }
+
+    /// A comment. It brings the position along, so that a client whose filter lets little through does
+    /// not fall behind the log.
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        let _ = match self.read_to {
+            Some(id) => write!(out, ": keepalive\nid: {id}\n\n"),
+            None => write!(out, ": keepalive\n\n"),
+        };
+    }
+
+    fn fleet(&self) -> Fleet {
+        let (now, filter) = (self.engine.now(), &self.filter);
+        let mut views = if filter.wants_workers() {
+            self.engine.newest(&self.audience, filter.contract, WORKERS_MAX + 1)
+        } else {
+            Vec::new()
+        };
+        let truncated = views.len() > WORKERS_MAX;
+        views.truncate(WORKERS_MAX);
+        views.retain(|view| filter.wants_worker(view.worker.id.as_str()));
+        Fleet {
+            at: rfc3339(now),
+            workers: views.iter().map(|view| Worker::of(view, now)).collect(),
+            counts: Counts::of(self.engine.census().of(&self.audience)),
+            truncated,
+        }
+    }
+
+    fn tell(&self, out: &mut Vec<u8>, id: EventId, event: &Event) {
+        let (at, tenant) = (rfc3339(event.at), event.tenant.as_str());
+        match &event.what {
+            What::Worker { member, change } => {
+                let view = self.engine.worker(member.who());
+                let worker = view.map(|view| Worker::of(&view, self.engine.now()));
+                let name = format!("worker.{}", change.as_str());
+                let (worker_id, contract) = (member.id.as_str(), member.contract.as_str());
+                frame(out, id, &name, &WorkerNews { at, tenant, worker_id, contract, worker });
+            }
+            What::Job { id: job, topic, state, before, worker } => {
+                let news = JobNews {
+                    at,
+                    tenant,
+                    job_id: job.as_str(),
+                    topic: topic.as_str(),
+                    state: state.as_str(),
+                    before: before.map(State::as_str),
+                    worker_id: worker.as_ref().map(WorkerId::as_str),
+                };
+                frame(out, id, "job.updated", &news);
+            }
+            What::Workspace { id: workspace, name, payload } => {
+                let event = format!("workspace.{}", name.to_ascii_lowercase());
+                let payload = Cow::Borrowed(&**payload);
+                frame(
+                    out,
+                    id,
+                    &event,
+                    &WorkspaceNews { at, tenant, workspace_id: workspace.as_str(), payload },
+                );
+            }
+        }
+    }
+}
+
+fn frame(out: &mut Vec<u8>, id: EventId, event: &str, data: &impl Serialize) {
+    // Writing to memory fails only if the data cannot be JSON, which it always can.
+    let _ = write!(out, "id: {id}\nevent: {event}\ndata: ");
+    let _ = serde_json::to_writer(&mut *out, data);
+    out.extend_from_slice(b"\n\n");
+}

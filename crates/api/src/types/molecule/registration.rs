@@ -1,0 +1,49 @@
+//! A workspace registers, and what it is told.
+
+use crate::molecule::posted::workspace_id;
+use crate::molecule::refused::Refused;
+use reveille_engine::Registration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Deserialize)]
+pub struct Register {
+    id: String,
+    url: String,
+    agent_card: Value,
+}
+
+impl Register {
+    pub fn understood(self) -> Result<Registration, Refused> {
+        let id = workspace_id(&self.id)?;
+        Ok(Registration { id, url: self.url, agent_card: card(self.agent_card)? })
+    }
+}
+
+#[derive(Deserialize)]
+pub struct NewCard {
+    pub workspace_id: String,
+    agent_card: Value,
+}
+
+impl NewCard {
+    pub fn card(self) -> Result<Value, Refused> {
+        card(self.agent_card)
+    }
+}
+
+/// A card is kept and shown as it was sent, whatever keys it has.
+fn card(card: Value) -> Result<Value, Refused> {
+    if card.is_object() {
+        return Ok(card);
+    }
+    Err(Refused::bad("invalid request body").with("field", "agent_card").with("detail", "must be an object"))
+}
+
+#[derive(Serialize)]
+pub struct Registered {
+    pub status: &'static str,
+    /// Shown here and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<String>,
+}

@@ -1,0 +1,32 @@
+//! `GET /v1/agents`: the roster, those heard last first.
+
+use super::{Detail, Principal, TenantQuery};
+use crate::types::agent::AgentRow;
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use reveille_engine::{Audience, Engine};
+use serde::Serialize;
+
+/// The contract has no pages; of a larger fleet those heard last are listed.
+const ROWS_MAX: usize = 50_000;
+
+#[derive(Serialize)]
+struct Roster<'a> {
+    workers: Vec<AgentRow<'a>>,
+}
+
+/// Any key may look, whatever its scopes, as with VoiceGateway.
+pub async fn list(
+    State(engine): State<Engine>,
+    principal: Principal,
+    Query(query): Query<TenantQuery>,
+) -> Result<Response, Detail> {
+    let agents = match principal.audience(query.tenant.as_deref())? {
+        Audience::Tenant(tenant) => engine.agents(&tenant),
+        Audience::Everyone => engine.all_agents(),
+    };
+    let (ttls, now) = (engine.settings().ttls, engine.now());
+    let rows = agents.iter().filter_map(|agent| AgentRow::of(agent, &ttls, now));
+    Ok(Json(Roster { workers: rows.take(ROWS_MAX).collect() }).into_response())
+}

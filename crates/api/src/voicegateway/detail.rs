@@ -1,0 +1,102 @@
+//! What VoiceGateway's clients are told when something is wrong: `{"detail": …}`, with the field if there
+//! is one to name.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use reveille_core::presence::agent::BadBeat;
+use reveille_engine::{BeatError, DriveError, KeyError};
+use reveille_roster::RosterError;
+use reveille_store::StoreError;
+use serde::Serialize;
+
+/// Seconds after which a refused caller should try again.
+const RETRY_AFTER_SECONDS: u64 = 30;
+
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    #[serde(skip)]
+    status: StatusCode,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+}
+
+impl Detail {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), field: None }
+    }
+
+    pub fn bad_request(detail: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// A field of the body, and what is wrong with it.
+    pub fn field(field: &str, problem: impl std::fmt::Display) -> Self {
+        let detail = format!("{field}: {problem}");
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail, field: Some(field.to_owned()) }
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("There is no such {what}"))
+    }
+
+    fn unavailable(error: &dyn std::error::Error) -> Self {
+        tracing::warn!(%error, "a request failed");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "The store is not available; nothing was stored")
+    }
+}
+
+impl IntoResponse for Detail {
+    fn into_response(self) -> Response {
+        let status = self.status;
+        let mut response = (status, axum::Json(self)).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<BeatError> for Detail {
+    fn from(error: BeatError) -> Self {
+        match error {
+            BeatError::Bad(BadBeat { field, problem }) => Self::field(field, problem),
+            BeatError::Full => Self::new(StatusCode::SERVICE_UNAVAILABLE, "The fleet is full"),
+        }
+    }
+}
+
+impl From<StoreError> for Detail {
+    fn from(error: StoreError) -> Self {
+        Self::unavailable(&error)
+    }
+}
+
+impl From<RosterError> for Detail {
+    fn from(error: RosterError) -> Self {
+        Self::unavailable(&error)
+    }
+}
+
+impl From<KeyError> for Detail {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::TooMany => Self::new(StatusCode::CONFLICT, error.to_string()),
+            KeyError::Roster(error) => error.into(),
+        }
+    }
+}
+
+impl From<DriveError> for Detail {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Unknown => Self::not_found("intervention"),
+            DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, refusal.to_string()),
+            DriveError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Who is calling, in VoiceGateway's words.
+
+use super::Detail;
+use crate::auth;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use reveille_core::id::TenantId;
+use reveille_engine::{Audience, Caller, Engine, KEY_PREFIX};
+use reveille_roster::Scope;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// A caller whose key has been checked.
+pub struct Principal {
+    pub caller: Arc<Caller>,
+    /// The tenant named in `X-Tenant-ID`.
+    named: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct TenantQuery {
+    /// Operators only, or one's own.
+    pub tenant: Option<String>,
+}
+
+impl FromRequestParts<Engine> for Principal {
+    type Rejection = Detail;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, Detail> {
+        let named = parts.headers.get("x-tenant-id").and_then(|value| value.to_str().ok());
+        Ok(Self { caller: caller(engine, &parts.headers)?, named: named.map(str::to_owned) })
+    }
+}
+
+impl Principal {
+    pub fn needs(&self, scope: Scope) -> Result<(), Detail> {
+        if self.caller.may(scope) { Ok(()) } else { Err(missing(scope)) }
+    }
+
+    /// Whose members it gets: its tenant's; an operator's are the tenant's that it names, or everybody's.
+    pub fn audience(&self, tenant: Option<&str>) -> Result<Audience, Detail> {
+        let named = tenant.or(self.named.as_deref()).filter(|name| !name.is_empty());
+        let Some(name) = named else {
+            return Ok(if self.caller.may(Scope::Admin) {
+                Audience::Everyone
+            } else {
+                Audience::Tenant(self.caller.tenant.clone())
+            });
+        };
+        let tenant = TenantId::parse(name).ok().filter(|tenant| self.caller.sees(tenant));
+        let foreign = || Detail::new(StatusCode::FORBIDDEN, "Not authorized to read another tenant's data");
+        tenant.map(Audience::Tenant).ok_or_else(foreign)
+    }
+}
+
+pub fn caller(engine: &Engine, headers: &HeaderMap) -> Result<Arc<Caller>, Detail> {
+    let unauthorized = |words: &str| Detail::new(StatusCode::UNAUTHORIZED, words);
+    match auth::secret(headers) {
+        Some(secret) => engine.authenticate(secret).ok_or_else(|| {
+            let is_key = secret.starts_with(KEY_PREFIX);
+            unauthorized(if is_key { "Invalid virtual key" } else { "Invalid token" })
+        }),
+        None => engine.anonymous().ok_or_else(|| unauthorized("Authentication required")),
+    }
+}
+
+/// Whether somebody may bring beats. Whoever may write may do that, too.
+pub fn may_ingest(caller: &Caller) -> Result<(), Detail> {
+    let may = caller.may(Scope::Ingest) || caller.may(Scope::Write);
+    if may { Ok(()) } else { Err(missing(Scope::Ingest)) }
+}
+
+fn missing(scope: Scope) -> Detail {
+    let detail = format!("Token missing required scope: {}", scope.as_str());
+    Detail::new(StatusCode::FORBIDDEN, detail)
+}

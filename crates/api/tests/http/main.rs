@@ -1,0 +1,11 @@
+//! The HTTP surface over a real engine.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod events;
+mod jobs;
+mod molecule;
+mod openorca;
+mod support;
+mod voicegateway;
+mod watched;

@@ -1,0 +1,38 @@
+//! Of the workers that fit a waiting job: how many are busy, drained or away. A look at every worker, for
+//! when somebody asks why.
+
+use super::{Floor, Seat};
+use crate::id::JobId;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fitting {
+    pub ready: u32,
+    pub busy: u32,
+    pub drained: u32,
+    /// Offline, restored and not heard since, or not listening.
+    pub away: u32,
+}
+
+impl Floor {
+    pub fn fitting(&self, job: &JobId) -> Option<Fitting> {
+        let Seat::Waiting { lane, .. } = self.seats.get(job)? else { return None };
+        let selector = &self.index.lane(*lane).selector;
+        let mut found = Fitting::default();
+        for (_, worker) in self.fleet.iter() {
+            if !selector.fits(self.fleet.profile(worker.profile)) {
+                continue;
+            }
+            let count = if worker.drained {
+                &mut found.drained
+            } else if !worker.is_online() {
+                &mut found.away
+            } else if worker.is_overloaded() {
+                &mut found.busy
+            } else {
+                &mut found.ready
+            };
+            *count += 1;
+        }
+        Some(found)
+    }
+}

@@ -1,0 +1,229 @@
+//! Bringing a delegated job to its workspace, and what comes back.
+
+use super::{DelegateError, PREVIEW_LEN_MAX, shortened};
+use crate::Engine;
+use crate::letters::Begun;
+use bytes::Bytes;
+use reveille_core::fleet::Who;
+use reveille_core::id::{WorkerId, WorkspaceId};
+use reveille_core::job::{Event, Job, Phase, State};
+use reveille_core::life::{self, Report, Status};
+use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_courier::a2a::{self, Answer};
+use reveille_courier::{CourierError, Letter, Reply};
+use reveille_store::{BlobKey, PutMode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a workspace may take to answer. An agent thinks for minutes.
+const PATIENCE: Duration = Duration::from_mins(30);
+const PAUSE: Duration = Duration::from_secs(1);
+/// Times that an agent may take a task and break down over it before the task is suspected.
+const BREAKDOWNS_MAX: usize = 5;
+
+impl Engine {
+    /// Takes the job to its workspace and waits for the answer. The same message id every time lets the
+    /// workspace tell a repetition.
+    pub(crate) async fn deliver(self, job: Arc<Job>) {
+        let (Some(attempt), Some(hop)) = (job.attempt(), job.request.delegated.clone()) else { return };
+        let number = attempt.number;
+        let under_way = match self.letters.begin(job.id(), number, &hop.to) {
+            Begun::Send(under_way) => under_way,
+            Begun::IsUnderWay => return,
+            Begun::EarlierIs => return self.received(job, number).await,
+        };
+        let url = self.workspaces.find(&hop.to).and_then(|workspace| workspace.url.clone());
+        let Some(url) = url else {
+            drop(under_way);
+            return self.not_reached(&job, number, &hop.to).await;
+        };
+        let Some(task) = self.task_of(&job).await else {
+            drop(under_way);
+            return self.answered(&job, Status::Fatal, "the task is no longer stored", String::new()).await;
+        };
+        let letter = Letter {
+            url,
+            body: a2a::request(job.id().as_str(), &task),
+            headers: vec![("x-workspace-id", hop.from.to_string())],
+            patience: PATIENCE,
+        };
+        let (engine, received_job) = (self.clone(), job.clone());
+        let received = Box::new(move || {
+            engine.spawn(engine.clone().received(received_job, number));
+        });
+        let outcome = tokio::select! {
+            outcome = self.courier.post(letter, received) => outcome,
+            () = under_way.recalled() => Err(CourierError::Broken("the workspace started anew".to_owned())),
+        };
+        // What follows may give the job out again, and that letter must find the way free.
+        drop(under_way);
+        self.come_back(job, number, &hop.to, outcome).await;
+    }
+
+    async fn come_back(
+        &self,
+        job: Arc<Job>,
+        number: u32,
+        from: &WorkspaceId,
+        outcome: Result<Reply, CourierError>,
+    ) {
+        if matches!(outcome, Err(CourierError::Unreachable(_))) {
+            return self.not_reached(&job, number, from).await;
+        }
+        // The job may have been given to the same workspace once more while it had the letter.
+        let job = match self.store.job(job.id()).await {
+            Ok(Some(now)) if now.attempt().is_some() => now,
+            _ => job,
+        };
+        match outcome {
+            Ok(reply) => match a2a::answer(reply.status, &reply.body) {
+                Answer::Said(text) => self.said(&job, &text).await,
+                // It tells us when it is done.
+                Answer::Queued => {}
+                Answer::Failed { retryable, words } => {
+                    let status = if retryable { Status::Retryable } else { Status::Fatal };
+                    self.answered(&job, status, &words, String::new()).await;
+                }
+            },
+            Err(error @ (CourierError::Broken(_) | CourierError::TimedOut)) => {
+                self.answered(&job, Status::Retryable, &error.to_string(), String::new()).await;
+            }
+            Err(error) => self.answered(&job, Status::Fatal, &error.to_string(), String::new()).await,
+        }
+    }
+
+    /// The workspace is back: what it should have had is brought again.
+    pub(crate) async fn deliver_again(self, workspace: WorkspaceId) {
+        let held = self.floor().held_by(Who::Workspace(workspace.as_str()));
+        for id in held {
+            if let Ok(Some(job)) = self.store.job(&id).await
+                && matches!(job.phase, Phase::Dispatched(_))
+            {
+                self.spawn(self.clone().deliver(job));
+            }
+        }
+    }
+
+    /// The workspace has the letter.
+    async fn received(self, job: Arc<Job>, number: u32) {
+        {
+            let _turn = self.turn(job.id()).await;
+            let now = self.store.job(job.id()).await.ok().flatten();
+            if let Some(now) = now.filter(|now| now.state() == State::Dispatched) {
+                self.climb(&now, Rung::Received).await;
+            }
+        }
+        let started = self.drive_on(job.id(), |job, now| life::start(job, number, None, now)).await;
+        if let Err(error) = started {
+            tracing::debug!(job = %job.id(), %error, "not marked as running");
+        }
+    }
+
+    async fn not_reached(&self, job: &Job, number: u32, workspace: &WorkspaceId) {
+        self.floor().deaf(Who::Workspace(workspace.as_str()));
+        // It had the letter before our restart, and cannot be asked about it now.
+        if matches!(self.store.job(job.id()).await, Ok(Some(now)) if now.state() == State::Running) {
+            return self
+                .answered(job, Status::Retryable, "the workspace was not reached", String::new())
+                .await;
+        }
+        let dice = self.dice.roll();
+        let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, dice)).await;
+        if let Err(error) = back {
+            tracing::debug!(job = %job.id(), %error, "not taken back");
+        }
+    }
+
+    /// The answer is kept first and the job ended then, so that whoever sees the end finds the answer.
+    async fn said(&self, job: &Job, text: &str) {
+        let key = BlobKey::result_of(job.id());
+        let value = Bytes::from(json!({ "text": text }).to_string());
+        let expires_at = self.now() + self.settings.blob_ttl_ms;
+        while let Err(error) =
+            self.store.put_blob(key.clone(), value.clone(), expires_at, PutMode::Always).await
+        {
+            self.trouble.store.tell(self.now(), "the store failed; trying again", job.id(), &error);
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.answered(job, Status::Succeeded, "", key.pointer()).await;
+    }
+
+    async fn answered(&self, job: &Job, status: Status, words: &str, result_ptr: String) {
+        let Some(attempt) = job.attempt() else { return };
+        let Some(worker) = attempt.worker.clone() else { return };
+        let report = Report {
+            worker,
+            attempt: Some(u64::from(attempt.number)),
+            status,
+            result_ptr,
+            error_code: String::new(),
+            error_message: words.to_owned(),
+            execution_ms: self.now().since(attempt.dispatched_at),
+        };
+        let dice = self.dice.roll();
+        let done = self
+            .drive_on(job.id(), |job, now| {
+                let broke_down = job.marks.iter().filter(|mark| mark.event == Event::Retry).count() + 1;
+                let is_enough = report.status == Status::Retryable && broke_down >= BREAKDOWNS_MAX;
+                let status = if is_enough { Status::Failed } else { report.status };
+                let report = Report { status, ..report.clone() };
+                life::finish(job, &report, &self.rules().limits(job), now, dice)
+            })
+            .await;
+        if let Err(error) = done {
+            tracing::debug!(job = %job.id(), %error, "the answer changed nothing");
+        }
+    }
+
+    /// The target says how it went, in a call of its own.
+    pub(super) async fn delegation_said(
+        &self,
+        row: &Delegation,
+        outcome: Result<String, String>,
+    ) -> Result<(), DelegateError> {
+        let job = self.store.job(&row.id).await.map_err(crate::submit::SubmitError::from)?;
+        let job = job.ok_or(DelegateError::NotFound)?;
+        if job.state().is_terminal() {
+            return Ok(());
+        }
+        let has_it = job.attempt().and_then(|attempt| attempt.worker.as_ref());
+        if has_it != Some(&WorkerId::known(row.target.as_str())) {
+            return Err(DelegateError::Refused("it was not given this delegation".to_owned()));
+        }
+        match outcome {
+            Ok(text) => self.said(&job, &text).await,
+            Err(words) => self.answered(&job, Status::Fatal, &words, String::new()).await,
+        }
+        Ok(())
+    }
+
+    /// The first words of the answer.
+    pub(super) async fn answer_preview(&self, job: &Job) -> Option<String> {
+        let blob = self.store.blob(&BlobKey::result_of(job.id())).await.ok()??;
+        let answer: Value = serde_json::from_slice(&blob).ok()?;
+        answer.get("text").and_then(Value::as_str).map(|text| shortened(text, PREVIEW_LEN_MAX))
+    }
+
+    async fn task_of(&self, job: &Job) -> Option<String> {
+        let blob = loop {
+            match self.store.blob(&BlobKey::context_of(job.id())).await {
+                Ok(blob) => break blob?,
+                Err(error) if !error.may_pass() => return None,
+                Err(error) => {
+                    self.trouble.store.tell(self.now(), "the store failed; trying again", job.id(), &error);
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        let context: Value = serde_json::from_slice(&blob).ok()?;
+        context.get("task").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// After a restart: a job that was at a workspace has lost its connection with us.
+    pub(crate) fn resume_delivery(&self, job: &Arc<Job>) {
+        if job.request.delegated.is_some() && job.state() == State::Running {
+            self.spawn(self.clone().deliver(job.clone()));
+        }
+    }
+}

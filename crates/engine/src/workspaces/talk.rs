@@ -1,0 +1,45 @@
+//! What goes through us without staying: messages between workspaces, and words to whoever watches.
+
+use crate::Engine;
+use crate::events::What;
+use reveille_core::id::WorkspaceId;
+use reveille_core::presence::workspace::Workspace;
+use reveille_courier::{CourierError, Letter, Reply, a2a};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long whoever sends a message through us waits for the agent.
+const A2A_PATIENCE: Duration = Duration::from_mins(5);
+
+impl Engine {
+    /// Takes an A2A message to a workspace and brings back what it answers.
+    pub async fn pass_on(
+        &self,
+        workspace: &Workspace,
+        from: Option<&WorkspaceId>,
+        body: &[u8],
+    ) -> Result<Reply, CourierError> {
+        let url = workspace.url.clone();
+        let url = url.ok_or_else(|| CourierError::Unreachable("the workspace has no address".to_owned()))?;
+        let body = a2a::wrap(body, || self.new_uuid()).map_err(CourierError::Refused)?;
+        let headers = from.map(|id| ("x-workspace-id", id.to_string())).into_iter().collect();
+        self.courier.post(Letter { url, body, headers, patience: A2A_PATIENCE }, Box::new(|| {})).await
+    }
+
+    /// A message from a workspace to whoever watches.
+    pub fn notify(&self, workspace: &Workspace, payload: Value) {
+        self.tell_workspace(workspace, "AGENT_MESSAGE", payload);
+    }
+
+    /// What a workspace says it has done.
+    pub fn log_activity(&self, workspace: &Workspace, payload: Value) {
+        self.tell_workspace(workspace, "ACTIVITY_LOGGED", payload);
+    }
+
+    /// Tells subscribers something that is not kept.
+    pub(crate) fn tell_workspace(&self, workspace: &Workspace, name: &'static str, payload: Value) {
+        let what = What::Workspace { id: workspace.id.clone(), name, payload: Arc::new(payload) };
+        self.events.tell(self.now(), &workspace.tenant, what);
+    }
+}

@@ -1,0 +1,16 @@
+//! Locks between replicas: a name that one of them holds for a while.
+//!
+//! A lock saves work that two would do twice. It does not keep the truth: a holder that was stopped for
+//! longer than its TTL does not know that it has lost the lock. What must not be done twice is compared
+//! and swapped, or carries the fence.
+
+/// A lock that was taken. It is proof of holding it for as long as it has neither lapsed nor been given
+/// back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    pub name: String,
+    /// Which taking of the lock this is: no other lock ever had this number, and a later holder of the
+    /// same name has a larger one. So it tells holders apart, and whoever is written to can refuse a
+    /// holder of yesterday.
+    pub fence: u64,
+}

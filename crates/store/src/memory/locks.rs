@@ -1,0 +1,53 @@
+//! Who holds which lock.
+
+use crate::Lock;
+use reveille_core::time::Millis;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Locks {
+    held: BTreeMap<String, Held>,
+    /// Numbers are given out once, whatever the name.
+    fence_last: u64,
+}
+
+struct Held {
+    fence: u64,
+    until: Millis,
+}
+
+impl Locks {
+    pub fn take(&mut self, name: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
+        if self.held.get(name).is_some_and(|held| now < held.until) {
+            return None;
+        }
+        self.fence_last += 1;
+        self.held.insert(name.to_owned(), Held { fence: self.fence_last, until: now + ttl_ms });
+        Some(Lock { name: name.to_owned(), fence: self.fence_last })
+    }
+
+    pub fn renew(&mut self, lock: &Lock, now: Millis, ttl_ms: i64) -> bool {
+        let held = self.held.get_mut(&lock.name).filter(|held| held.is_by(lock, now));
+        held.map(|held| held.until = now + ttl_ms).is_some()
+    }
+
+    pub fn give_back(&mut self, lock: &Lock, now: Millis) -> bool {
+        let is_held = self.held.get(&lock.name).is_some_and(|held| held.is_by(lock, now));
+        is_held && self.held.remove(&lock.name).is_some()
+    }
+
+    pub fn prune(&mut self, now: Millis, limit: usize) -> u64 {
+        let lapsed = self.held.iter().filter(|(_, held)| held.until <= now).take(limit);
+        let lapsed: Vec<_> = lapsed.map(|(name, _)| name.clone()).collect();
+        for name in &lapsed {
+            self.held.remove(name);
+        }
+        lapsed.len() as u64
+    }
+}
+
+impl Held {
+    fn is_by(&self, lock: &Lock, now: Millis) -> bool {
+        self.fence == lock.fence && now < self.until
+    }
+}

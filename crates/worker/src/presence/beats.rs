@@ -1,0 +1,127 @@
+//! The loop that posts the agent's beats.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock;
+use crate::http::{Answer, Bearer, Http, Trouble};
+use crate::load::{CpuMeter, memory_total_bytes, process_memory_bytes};
+use crate::presence::payload::{Beat, Profile, Reading, Status};
+use crate::rhythm::{Pace, Rhythm};
+
+const PATH: &str = "/v1/agents/heartbeat";
+/// How far a server may move the interval.
+const NEXT_BEAT_S_MIN: f64 = 5.0;
+const NEXT_BEAT_S_MAX: f64 = 60.0;
+
+/// What tests shorten.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub pace: Pace,
+    pub push_wait_max: Duration,
+}
+
+pub const SETTINGS: Settings = Settings {
+    pace: Pace {
+        beat_every: Duration::from_secs(15),
+        beat_gap_min: Duration::from_secs(1),
+        pause_min: Duration::from_secs(1),
+        pause_max: Duration::from_secs(30),
+    },
+    push_wait_max: Duration::from_secs(10),
+};
+
+pub struct Beats {
+    pub http: Http,
+    pub key: Option<Bearer>,
+    pub profile: Profile,
+    pub sessions: watch::Receiver<u32>,
+    pub settings: Settings,
+}
+
+impl Beats {
+    /// Beats until it is dropped.
+    pub async fn run(mut self) {
+        let mut rhythm = Rhythm::new(self.settings.pace, Instant::now());
+        let mut cpu = CpuMeter::new();
+        let mut told = Status::Idle;
+        loop {
+            tokio::select! {
+                () = sleep_until(rhythm.beat_at()) => {}
+                () = news(&mut self.sessions, told, rhythm.news_at()) => {}
+            }
+            let began = Instant::now();
+            let active_sessions = *self.sessions.borrow();
+            match self.push(active_sessions, &mut cpu).await {
+                Ok(answer) if answer.is_success() => {
+                    told = Status::of(active_sessions);
+                    rhythm.landed(began, next_beat(&answer).unwrap_or(rhythm.every()), clock::dice());
+                }
+                Ok(answer) => {
+                    tracing::debug!(agent_id = self.profile.agent_id, status = answer.status, "beat refused");
+                    rhythm.failed(Instant::now(), answer.retry_after, clock::dice());
+                }
+                Err(error) => {
+                    tracing::debug!(agent_id = self.profile.agent_id, %error, "beat not delivered");
+                    rhythm.failed(Instant::now(), None, clock::dice());
+                }
+            }
+        }
+    }
+
+    async fn push(&self, active_sessions: u32, cpu: &mut CpuMeter) -> Result<Answer, Trouble> {
+        let reading = Reading {
+            active_sessions,
+            memory_rss_bytes: process_memory_bytes(),
+            memory_total_bytes: memory_total_bytes(),
+            cpu_pct: cpu.load_percent(),
+            ts: clock::now_s(),
+        };
+        let beat = Beat::new(&self.profile, reading);
+        self.http.post(PATH, self.key.as_ref(), &beat, self.settings.push_wait_max).await
+    }
+}
+
+/// Waits until the agent's status is another than `told`, and then until that may be said.
+async fn news(sessions: &mut watch::Receiver<u32>, told: Status, news_at: Instant) {
+    let changed = sessions.wait_for(|active| Status::of(*active) != told).await.is_ok();
+    if !changed {
+        // Nobody can begin or end a session any more.
+        std::future::pending::<()>().await;
+    }
+    sleep_until(news_at).await;
+}
+
+/// The server's wish for the next beat, if it has one.
+fn next_beat(answer: &Answer) -> Option<Duration> {
+    #[derive(Deserialize)]
+    struct Wish {
+        next_beat_s: f64,
+    }
+    let Wish { next_beat_s } = answer.json()?;
+    Some(Duration::from_secs_f64(next_beat_s.clamp(NEXT_BEAT_S_MIN, NEXT_BEAT_S_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_wish_is_followed_within_limits() {
+        let wish_s = |body: &'static str| {
+            let answer = Answer { status: 202, retry_after: None, body: body.into() };
+            next_beat(&answer).map(|every| every.as_secs_f64())
+        };
+        assert_eq!(wish_s(r#"{"status":"accepted"}"#), None);
+        assert_eq!(wish_s(r#"{"status":"accepted","next_beat_s":20}"#), Some(20.0));
+        assert_eq!(wish_s(r#"{"next_beat_s":7.5}"#), Some(7.5));
+        assert_eq!(wish_s(r#"{"next_beat_s":0}"#), Some(5.0));
+        assert_eq!(wish_s(r#"{"next_beat_s":-1e300}"#), Some(5.0));
+        assert_eq!(wish_s(r#"{"next_beat_s":86400}"#), Some(60.0));
+        assert_eq!(wish_s(r#"{"next_beat_s":"soon"}"#), None);
+        assert_eq!(wish_s("no JSON"), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! What was written to the roster, and what must be true of it at every moment: a workspace's status is
+//! what its last event says, and a delegation is told rung by rung and ends once.
+
+use crate::invariants::Verdict;
+use crate::sights::{Sight, Sights};
+use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use reveille_core::job::State;
+use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
+use reveille_core::time::Millis;
+use reveille_roster::{Change, PresenceKey, StructureEvent};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Archive {
+    last_seen: BTreeMap<PresenceKey, Millis>,
+    workspaces: BTreeMap<WorkspaceId, Workspace>,
+    /// The status that the last event of each workspace tells of.
+    told: BTreeMap<WorkspaceId, WorkspaceStatus>,
+    kept: BTreeMap<(WorkspaceId, String), u64>,
+    rungs: BTreeMap<JobId, Rung>,
+    rows: BTreeMap<JobId, Delegation>,
+}
+
+impl Archive {
+    /// A write became durable, all of it.
+    pub fn written(&mut self, changes: &[Change], sights: &Sights) -> Verdict {
+        for change in changes {
+            match change {
+                Change::Presence(row) => {
+                    let seen = self.last_seen.entry(row.key.clone()).or_default();
+                    *seen = row.last_seen.max(*seen);
+                }
+                Change::Workspace(workspace) => {
+                    self.workspaces.insert(workspace.id.clone(), workspace.clone());
+                }
+                Change::Event(event) => self.event(event, sights)?,
+                Change::Delegation(row) if row.is_job => self.row(row)?,
+                _ => {}
+            }
+        }
+        for workspace in self.workspaces.values() {
+            let (id, status) = (&workspace.id, workspace.status);
+            if self.told.get(id) != Some(&status) {
+                return Err(format!(
+                    "{id} is {} and its last event says {:?}",
+                    status.as_str(),
+                    self.told.get(id)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &StructureEvent, sights: &Sights) -> Verdict {
+        *self.kept.entry((event.workspace.clone(), event.kind.clone())).or_default() += 1;
+        if let Some(status) = status_told(&event.kind) {
+            let before = self.told.insert(event.workspace.clone(), status);
+            match (before, status) {
+                (_, WorkspaceStatus::Offline) => sights.saw(Sight::WorkspaceOffline),
+                (Some(WorkspaceStatus::Offline), _) => sights.saw(Sight::WorkspaceBack),
+                _ => {}
+            }
+        }
+        if event.kind == "DELEGATION_STATUS" {
+            return self.rung(event, sights);
+        }
+        Ok(())
+    }
+
+    /// A rung is told: none is left out on the way up, and none follows the last.
+    fn rung(&mut self, event: &StructureEvent, sights: &Sights) -> Verdict {
+        let text = |key: &str| event.payload.get(key).and_then(|value| value.as_str()).unwrap_or_default();
+        let id = JobId::known(text("delegation_id"));
+        let rung = RUNGS.into_iter().find(|rung| rung.as_str() == text("status"));
+        let rung = rung.ok_or_else(|| format!("{id} got to a rung that there is not: {}", event.payload))?;
+        let before = self.rungs.insert(id.clone(), rung);
+        match rung {
+            Rung::Completed => sights.saw(Sight::DelegationCompleted),
+            Rung::Failed => sights.saw(Sight::DelegationFailed),
+            Rung::Pending if before.is_some() => sights.saw(Sight::DelegationAgain),
+            _ => {}
+        }
+        match before {
+            Some(before) if before.is_last() => {
+                Err(format!("{id} had ended as {} and was told to be {}", before.as_str(), rung.as_str()))
+            }
+            Some(before) if !follows(before, rung) => {
+                Err(format!("{id} went from {} to {}", before.as_str(), rung.as_str()))
+            }
+            None if rung != Rung::Pending => Err(format!("{id} began as {}", rung.as_str())),
+            _ => Ok(()),
+        }
+    }
+
+    fn row(&mut self, row: &Delegation) -> Verdict {
+        let id = &row.id;
+        if self.rungs.get(id) != Some(&row.status) {
+            let told = self.rungs.get(id);
+            return Err(format!("{id} is kept as {} and was told as {told:?}", row.status.as_str()));
+        }
+        if let Some(before) = self.rows.insert(id.clone(), row.clone())
+            && (&before.tenant, &before.source, &before.target) != (&row.tenant, &row.source, &row.target)
+        {
+            return Err(format!("{id} is another delegation than it was"));
+        }
+        Ok(())
+    }
+
+    /// When a member was last seen, as far as a restart would know.
+    pub fn last_seen(&self, key: &PresenceKey) -> Option<Millis> {
+        self.last_seen.get(key).copied()
+    }
+
+    /// How many events of a kind are kept of a workspace.
+    pub fn kept(&self, workspace: &WorkspaceId, kind: &str) -> u64 {
+        self.kept.get(&(workspace.clone(), kind.to_owned())).copied().unwrap_or_default()
+    }
+
+    pub fn status(&self, id: &WorkspaceId) -> Option<WorkspaceStatus> {
+        self.workspaces.get(id).map(|workspace| workspace.status)
+    }
+
+    /// The workspaces that a start finds online.
+    pub fn online(&self) -> Vec<WorkspaceId> {
+        let is_online = |workspace: &&Workspace| {
+            matches!(workspace.status, WorkspaceStatus::Online | WorkspaceStatus::Degraded)
+        };
+        self.workspaces.values().filter(is_online).map(|workspace| workspace.id.clone()).collect()
+    }
+
+    pub fn tenant_of(&self, id: &WorkspaceId) -> Option<&TenantId> {
+        self.workspaces.get(id).map(|workspace| &workspace.tenant)
+    }
+
+    pub fn row_of(&self, id: &JobId) -> Option<&Delegation> {
+        self.rows.get(id)
+    }
+
+    /// Every delegation has ended as its job has.
+    pub fn settled(&self, state_of: impl Fn(&JobId) -> Option<State>) -> Verdict {
+        for row in self.rows.values() {
+            let (id, status) = (&row.id, row.status);
+            let ended = match state_of(id) {
+                Some(State::Succeeded | State::OutputQuarantined) => Rung::Completed,
+                Some(_) => Rung::Failed,
+                None => return Err(format!("{id} is kept as a delegation and is no job")),
+            };
+            // What is held back before anybody saw it counts as failed.
+            let is_held_back = status == Rung::Failed && state_of(id) == Some(State::OutputQuarantined);
+            if status != ended && !is_held_back {
+                return Err(format!(
+                    "{id} ended as {} and is told to be {}",
+                    ended.as_str(),
+                    status.as_str()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+const RUNGS: [Rung; 6] =
+    [Rung::Pending, Rung::Dispatched, Rung::Received, Rung::InProgress, Rung::Completed, Rung::Failed];
+
+/// One step up, or back down to wait for another try; failure may come at any time.
+fn follows(before: Rung, rung: Rung) -> bool {
+    match rung {
+        Rung::Failed => true,
+        Rung::Pending => before > Rung::Pending,
+        Rung::Dispatched => before == Rung::Pending || before > Rung::Dispatched,
+        Rung::Received => before == Rung::Dispatched,
+        Rung::InProgress => before == Rung::Received,
+        Rung::Completed => before == Rung::InProgress,
+    }
+}
+
+fn status_told(kind: &str) -> Option<WorkspaceStatus> {
+    match kind {
+        "WORKSPACE_PROVISIONING" => Some(WorkspaceStatus::Provisioning),
+        "WORKSPACE_ONLINE" => Some(WorkspaceStatus::Online),
+        "WORKSPACE_DEGRADED" => Some(WorkspaceStatus::Degraded),
+        "WORKSPACE_OFFLINE" => Some(WorkspaceStatus::Offline),
+        "WORKSPACE_REMOVED" => Some(WorkspaceStatus::Removed),
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! Those who follow the stream of events, a tenant each. They read slowly, go away and come back with the
+//! last id they had, as browsers do, and keep a list of who is offline. Whenever they have read
+//! everything, their list must be the server's: then they have missed nothing.
+
+use crate::breakage::Breakage;
+use crate::faults::Fault;
+use crate::invariants::Verdict;
+use crate::sights::Sight;
+use crate::world::{World, sleep_ms};
+use reveille_core::id::{TenantId, WorkerId, WorkspaceId};
+use reveille_core::presence::Contract;
+use reveille_engine::{Audience, Engine, Event, EventId, News, What, WorkerChange};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is told of a workspace and kept nowhere.
+const UNKEPT: [&str; 2] = ["TASK_UPDATED", "AGENT_MESSAGE"];
+
+pub async fn read(world: Arc<World>, tenant: TenantId) {
+    let mut reading = Reading { tenant, last: None, seq: 0, offline: BTreeMap::new(), told: BTreeMap::new() };
+    loop {
+        let Some((engine, life)) = world.server.engine() else {
+            sleep_ms(world.dice.between(50, 3_000)).await;
+            continue;
+        };
+        if let Some(Err(words)) = life.answer(reading.follow(&world, &engine)).await {
+            return world.fail(&words);
+        }
+        sleep_ms(world.dice.skewed(0, 60_000)).await;
+    }
+}
+
+struct Reading {
+    tenant: TenantId,
+    /// As it came over the wire.
+    last: Option<String>,
+    seq: u64,
+    /// The agents it knows, and whether they are offline.
+    offline: BTreeMap<WorkerId, bool>,
+    /// How often each kept event of each workspace was told.
+    told: BTreeMap<(WorkspaceId, &'static str), u64>,
+}
+
+impl Reading {
+    /// Reads until it loses its connection.
+    async fn follow(&mut self, world: &World, engine: &Engine) -> Verdict {
+        let after = self.last.as_deref().and_then(EventId::parse);
+        let audience = match world.breakage {
+            Some(Breakage::MixTenants) => Audience::Everyone,
+            _ => Audience::Tenant(self.tenant.clone()),
+        };
+        let mut reader = engine.events().subscribe(audience, after);
+        let mut is_first = after.is_some();
+        loop {
+            let mut news = Some(reader.next().await);
+            if std::mem::take(&mut is_first) && matches!(news, Some(News::Events(_))) {
+                world.sights.saw(Sight::ReaderResumed);
+            }
+            while let Some(some) = news {
+                self.take(world, engine, some)?;
+                news = reader.poll();
+            }
+            self.agrees(engine)?;
+            if world.strikes(Fault::ReaderLeft) {
+                return Ok(());
+            }
+            if world.dice.percent(10) {
+                sleep_ms(world.dice.skewed(1, 20_000)).await;
+            }
+        }
+    }
+
+    fn take(&mut self, world: &World, engine: &Engine, news: News) -> Verdict {
+        match news {
+            News::StartAfresh(id) => {
+                world.sights.saw(Sight::ReaderAfresh);
+                self.last = Some(id.to_string());
+                self.seq = 0;
+                self.offline = self.listed(engine);
+            }
+            News::Events(events) => {
+                for (id, event) in events {
+                    self.hear(world, &event)?;
+                    self.last = Some(id.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, world: &World, event: &Event) -> Verdict {
+        let tenant = &self.tenant;
+        if event.seq <= self.seq {
+            return Err(format!("{tenant} was told {event:?} after {}", self.seq));
+        }
+        self.seq = event.seq;
+        if event.tenant != *tenant || !belongs(world, tenant, &event.what) {
+            return Err(format!("{tenant} was told of another: {event:?}"));
+        }
+        match &event.what {
+            What::Worker { member, change } if member.contract == Contract::VoiceGateway => match change {
+                WorkerChange::Left => drop(self.offline.remove(&member.id)),
+                change => {
+                    self.offline.insert(member.id.clone(), *change == WorkerChange::Offline);
+                }
+            },
+            What::Workspace { id, name, .. } if !UNKEPT.contains(name) => {
+                let told = self.told.entry((id.clone(), *name)).or_default();
+                *told += 1;
+                if *told > world.look_up(|archive| archive.kept(id, name)) {
+                    return Err(format!("{name} of {id} was told and is not kept"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn listed(&self, engine: &Engine) -> BTreeMap<WorkerId, bool> {
+        engine.agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
+    }
+
+    fn agrees(&self, engine: &Engine) -> Verdict {
+        let listed = self.listed(engine);
+        if listed == self.offline {
+            return Ok(());
+        }
+        let tenant = &self.tenant;
+        Err(format!("{tenant} has read everything and knows {:?}, and there is {listed:?}", self.offline))
+    }
+}
+
+/// Whether what an event tells of is this tenant's.
+fn belongs(world: &World, tenant: &TenantId, what: &What) -> bool {
+    match what {
+        What::Worker { member, .. } => {
+            let is_agent = member.contract == Contract::VoiceGateway;
+            member.tenant == *tenant
+                && (!is_agent || world.agents_watched.was_ever_heard(&(tenant.clone(), member.id.clone())))
+        }
+        What::Job { id, .. } => world.tenant_of_job(id).is_some_and(|owner| owner == *tenant),
+        What::Workspace { id, .. } => {
+            world.look_up(|archive| archive.tenant_of(id).is_none_or(|owner| owner == tenant))
+        }
+    }
+}

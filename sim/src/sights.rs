@@ -1,0 +1,65 @@
+//! What a set of runs must have seen, beside faults and states, to prove anything.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+macro_rules! sights {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Sight {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Sight {
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+
+sights! {
+    ColdStart = "cold start";
+    WarmStart = "warm start";
+    /// A worker that was restored and never heard again has gone.
+    RestoredGone = "restored and gone";
+    /// A job went to a worker that is known from the snapshot and has not beaten yet.
+    GivenBeforeBeat = "given before a beat";
+    /// A worker had a job when it was drained.
+    DrainedAtWork = "drained at work";
+    DrainOutlived = "drain outlived a start";
+    AgentOffline = "agent offline";
+    AgentBack = "agent back";
+    AgentRestored = "agent restored";
+    /// A reader came back and read on where it was.
+    ReaderResumed = "reader resumed";
+    /// A reader was told that it has missed something.
+    ReaderAfresh = "reader started afresh";
+    WorkspaceOffline = "workspace offline";
+    WorkspaceBack = "workspace back";
+    DelegationCompleted = "delegation completed";
+    DelegationFailed = "delegation failed";
+    /// A delegation went back to wait for another try.
+    DelegationAgain = "delegation tried again";
+    /// A letter came to its workspace more than once.
+    LetterAgain = "letter brought again";
+    /// A workspace told in a call of its own how a delegation went.
+    AnsweredLater = "answered later";
+}
+
+#[derive(Default)]
+pub struct Sights(Mutex<BTreeMap<Sight, u64>>);
+
+impl Sights {
+    pub fn saw(&self, sight: Sight) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(sight).or_default() += 1;
+    }
+
+    pub fn seen(&self) -> BTreeMap<Sight, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

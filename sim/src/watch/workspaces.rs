@@ -1,0 +1,118 @@
+//! Molecule workspaces: online while they beat, offline on time, and the same in memory as in the roster.
+
+use super::{Hearing, NOTICED_MS, TICK_MS};
+use crate::invariants::Verdict;
+use crate::plan::TENANTS;
+use crate::world::World;
+use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::presence::workspace::WorkspaceStatus;
+use reveille_core::time::Millis;
+use reveille_engine::{Engine, WorkspaceView};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A workspace that has been silent for so long is offline.
+const WORKSPACE_TTL_MS: i64 = 60_000;
+/// How long a new status may need to be written down: one that could not be is tried again.
+const WRITTEN_MS: i64 = 1_500;
+
+#[derive(Default)]
+pub struct WorkspacesWatched(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    up_at: Option<Millis>,
+    heard: BTreeMap<WorkspaceId, (Hearing, Millis)>,
+    restored: BTreeMap<WorkspaceId, Hearing>,
+    /// Workspaces whose record and row differ, since when.
+    differ: BTreeMap<WorkspaceId, Millis>,
+}
+
+impl WorkspacesWatched {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn heard(&self, id: &WorkspaceId, now: Millis) {
+        self.known().heard.insert(id.clone(), (Hearing::at(now), now));
+    }
+
+    pub fn new_life(&self) {
+        *self.known() = Known::default();
+    }
+
+    /// The server starts, and the roster says that these are online.
+    pub fn restored(&self, online: Vec<WorkspaceId>, now: Millis) {
+        self.known().restored = online.into_iter().map(|id| (id, Hearing::at(now))).collect();
+    }
+
+    pub fn up(&self, now: Millis) {
+        self.known().up_at = Some(now);
+    }
+
+    pub fn paused(&self, ms: i64) {
+        let mut known = self.known();
+        let Known { up_at, heard, restored, differ } = &mut *known;
+        let heard = heard.values_mut().map(|(hearing, _)| hearing);
+        heard.chain(restored.values_mut()).for_each(|hearing| hearing.paused(ms));
+        for at in differ.values_mut().chain(up_at) {
+            *at = *at + ms + TICK_MS;
+        }
+    }
+}
+
+pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
+    let mut known = world.workspaces_watched.known();
+    for tenant in TENANTS.map(TenantId::known) {
+        for view in engine.workspaces_of(&tenant) {
+            if view.workspace.tenant != tenant {
+                return Err(format!("{tenant} sees {} of {}", view.workspace.id, view.workspace.tenant));
+            }
+            known.is_told_truly(world, &view, now)?;
+            known.is_kept(world, &view, now)?;
+        }
+    }
+    Ok(())
+}
+
+impl Known {
+    fn is_told_truly(&self, world: &World, view: &WorkspaceView, now: Millis) -> Verdict {
+        let id = &view.workspace.id;
+        let (earliest, latest) = match (self.heard.get(id), self.restored.get(id)) {
+            // A beat that met trouble may leave the status to the next one.
+            (Some((hearing, taken_at)), _) => {
+                let is_sure = world.roster_calm.since() < *taken_at;
+                (is_sure.then_some(hearing.at), hearing.latest())
+            }
+            (None, Some(restored)) => (Some(restored.at), restored.latest().max(self.up_at.unwrap_or(now))),
+            (None, None) => return Ok(()),
+        };
+        let is_offline = view.workspace.status == WorkspaceStatus::Offline;
+        let dead_at = latest + WORKSPACE_TTL_MS + NOTICED_MS;
+        let late_ms = now.since(dead_at.max(world.roster_calm.since()));
+        if !is_offline && late_ms > WRITTEN_MS {
+            return Err(format!("{id} is {} {late_ms} ms too long", view.workspace.status.as_str()));
+        }
+        let silent_ms = earliest.map_or(i64::MAX, |earliest| now.since(earliest));
+        if is_offline && (WRITTEN_MS..WORKSPACE_TTL_MS).contains(&silent_ms) {
+            return Err(format!("{id} is offline {silent_ms} ms after it was last heard"));
+        }
+        Ok(())
+    }
+
+    /// What the server answers is what a restart would find.
+    fn is_kept(&mut self, world: &World, view: &WorkspaceView, now: Millis) -> Verdict {
+        let id = &view.workspace.id;
+        let kept = world.look_up(|archive| archive.status(id));
+        if kept == Some(view.workspace.status) || now < world.roster_calm.since() {
+            self.differ.remove(id);
+            return Ok(());
+        }
+        let since = *self.differ.entry(id.clone()).or_insert(now);
+        if now.since(since) > WRITTEN_MS {
+            let status = view.workspace.status;
+            return Err(format!("{id} is {} here and {kept:?} in the roster", status.as_str()));
+        }
+        Ok(())
+    }
+}

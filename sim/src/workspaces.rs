@@ -1,0 +1,187 @@
+//! Simulated Molecule workspaces: they register until they are answered, beat, take letters and answer
+//! them, die with what they had, come back, and move to another address.
+
+use crate::faults::Fault;
+use crate::world::{World, sleep_ms};
+use bytes::Bytes;
+use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
+use reveille_core::presence::workspace::Pulse;
+use reveille_courier::Reply;
+use reveille_engine::{Registration, WorkspaceError};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const BEAT_MS: i64 = 30_000;
+const TRY_AGAIN_MS: i64 = 2_500;
+
+pub struct Workspace {
+    pub id: WorkspaceId,
+    pub tenant: TenantId,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    dead: bool,
+    registered: bool,
+    /// Counts restarts: what an earlier process began, a later one does not finish.
+    process: u64,
+    address: u64,
+    /// Letters by their message's id, with the answer once there is one.
+    letters: BTreeMap<String, Option<Reply>>,
+}
+
+impl Workspace {
+    pub fn new(id: WorkspaceId, tenant: TenantId) -> Self {
+        Self { id, tenant, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_alive(&self) -> bool {
+        !self.state().dead
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}-{}.sim/", self.id, self.state().address)
+    }
+
+    pub fn die(&self) {
+        let mut state = self.state();
+        *state = State { dead: true, process: state.process + 1, address: state.address, ..State::default() };
+    }
+
+    /// A new process under the old name, here or elsewhere.
+    pub fn come_back(&self) {
+        self.state().dead = false;
+    }
+
+    pub fn move_away(&self) {
+        self.die();
+        let mut state = self.state();
+        state.address += 1;
+        state.dead = false;
+    }
+
+    /// Registers and beats for as long as the run lasts.
+    pub async fn live(self: Arc<Self>, world: Arc<World>) {
+        sleep_ms(world.dice.between(0, 10_000)).await;
+        loop {
+            if self.is_alive() && !world.strikes(Fault::MessageLost) {
+                self.attend(&world).await;
+            }
+            let is_registered = self.state().registered;
+            sleep_ms(if is_registered { BEAT_MS - world.dice.between(0, 2_000) } else { TRY_AGAIN_MS }).await;
+        }
+    }
+
+    async fn attend(&self, world: &Arc<World>) {
+        let Some((engine, life)) = world.server.engine() else { return };
+        let (process, registered) = {
+            let state = self.state();
+            (state.process, state.registered)
+        };
+        if registered {
+            world.workspaces_watched.heard(&self.id, world.now());
+            let pulse = Pulse {
+                error_rate: *world.dice.pick(&[0.0, 0.0, 0.05, 0.3, 0.7]),
+                active_tasks: self.state().letters.values().filter(|answer| answer.is_none()).count() as u32,
+                ..Pulse::default()
+            };
+            let answer = life.answer(engine.workspace_beat(&self.id, pulse)).await;
+            if let Some(Err(WorkspaceError::NotFound)) = answer {
+                world.fail(&format!("{} was registered and is not found", self.id));
+            }
+            return;
+        }
+        let agent_card = json!({ "name": self.id.as_str() });
+        let registration = Registration { id: self.id.clone(), url: self.url(), agent_card };
+        let answer = life.answer(engine.register_workspace(Some(&self.tenant), None, registration)).await;
+        let Some(Ok(_)) = answer else { return };
+        world.trace.say(format_args!("{} is registered at {}", self.id, self.url()));
+        world.workspaces_watched.heard(&self.id, world.now());
+        let mut state = self.state();
+        if state.process == process {
+            state.registered = true;
+        }
+    }
+
+    /// Does what a letter asks for. Nothing if the process dies over it.
+    pub async fn answer(&self, world: &Arc<World>, message: &str) -> Option<Reply> {
+        let process = self.state().process;
+        let known = {
+            let mut state = self.state();
+            let known = state.letters.get(message).cloned();
+            state.letters.entry(message.to_owned()).or_default();
+            known
+        };
+        match known {
+            Some(Some(reply)) => return Some(reply),
+            // The same letter again: it gets the answer that the first one gets.
+            Some(None) => loop {
+                sleep_ms(500).await;
+                let state = self.state();
+                if state.process != process {
+                    return None;
+                }
+                if let Some(Some(reply)) = state.letters.get(message) {
+                    return Some(reply.clone());
+                }
+            },
+            None => {}
+        }
+        sleep_ms(world.dice.skewed(5, 60_000)).await;
+        if self.state().process != process {
+            return None;
+        }
+        let reply = self.outcome(world, message);
+        self.state().letters.insert(message.to_owned(), Some(reply.clone()));
+        Some(reply)
+    }
+
+    fn outcome(&self, world: &Arc<World>, message: &str) -> Reply {
+        let body = |value: serde_json::Value| Bytes::from(value.to_string());
+        let error = |code| json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "no" } });
+        match world.dice.below(100) {
+            0..=9 => {
+                self.finished(world, message);
+                tokio::spawn(tell_later(world.clone(), self.id.clone(), JobId::known(message)));
+                Reply { status: 202, body: body(json!({ "queued": true })) }
+            }
+            10..=19 => Reply { status: 200, body: body(error(-32_001)) },
+            20..=27 => Reply { status: 200, body: body(error(-32_600)) },
+            _ => {
+                self.finished(world, message);
+                let parts = json!([{ "kind": "text", "text": "done" }]);
+                Reply { status: 200, body: body(json!({ "jsonrpc": "2.0", "result": { "parts": parts } })) }
+            }
+        }
+    }
+
+    fn finished(&self, world: &World, message: &str) {
+        world.check(|ledger| {
+            ledger.finished(message, &WorkerId::known(self.id.as_str()));
+            Ok(())
+        });
+    }
+}
+
+/// It has kept the letter for later, and says in a call of its own how it went, until it is answered.
+async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
+    loop {
+        sleep_ms(world.dice.between(100, 20_000)).await;
+        let Some((engine, life)) = world.server.engine() else { continue };
+        let Some(speaker) = world.workspace(&id).and_then(|own| engine.workspace(&own.tenant, &id)) else {
+            continue;
+        };
+        let told = life.answer(engine.report_delegation(&speaker, &job, Ok("done later".to_owned()))).await;
+        match told {
+            Some(Ok(())) => return world.sights.saw(crate::sights::Sight::AnsweredLater),
+            Some(Err(reveille_engine::DelegateError::Refused(_))) => return,
+            _ => {}
+        }
+    }
+}

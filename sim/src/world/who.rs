@@ -1,0 +1,103 @@
+//! Who is in this world, who may do what, and what is seen of them on the way.
+
+use super::World;
+use crate::agents::Agent;
+use crate::breakage::Breakage;
+use crate::plan::WorkerPlan;
+use crate::sights::Sight;
+use crate::workers::Worker;
+use crate::workspaces::Workspace;
+use reveille_bus::Message;
+use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
+use reveille_core::job::Job;
+use reveille_core::request::Request;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::packet;
+use std::sync::Arc;
+
+impl World {
+    pub fn worker(&self, number: usize) -> &Arc<Worker> {
+        &self.workers[number]
+    }
+
+    pub fn workers(&self) -> &[Arc<Worker>] {
+        &self.workers
+    }
+
+    pub fn agents(&self) -> &[Arc<Agent>] {
+        &self.agents
+    }
+
+    pub fn workspaces(&self) -> &[Arc<Workspace>] {
+        &self.workspaces
+    }
+
+    pub fn workspace(&self, id: &WorkspaceId) -> Option<&Arc<Workspace>> {
+        self.workspaces.iter().find(|workspace| workspace.id == *id)
+    }
+
+    pub fn tenant_of_job(&self, id: &JobId) -> Option<TenantId> {
+        self.ledger().job(id).map(|job| job.request.tenant.clone())
+    }
+
+    pub fn worker_plan(&self, name: &WorkerId) -> Option<&WorkerPlan> {
+        self.plan.workers.iter().find(|plan| plan.name == *name)
+    }
+
+    /// Whether placement would take this worker for the job.
+    pub fn can_be_given(&self, name: &WorkerId, request: &Request) -> bool {
+        self.worker_plan(name).is_some_and(|plan| self.plan.may_take(plan, request))
+    }
+
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        self.ledger().jobs().cloned().collect()
+    }
+
+    pub fn live_jobs(&self) -> Vec<Arc<Job>> {
+        let ledger = self.ledger();
+        ledger.live.iter().filter_map(|id| ledger.job(id).cloned()).collect()
+    }
+
+    /// Whom a message for this worker reaches.
+    pub fn misrouted(&self, worker: usize) -> usize {
+        let astray = self.breakage == Some(Breakage::Misroute) && self.dice.percent(5);
+        if astray { (worker + 1) % self.workers.len() } else { worker }
+    }
+
+    /// Whether dead workers still beat in this broken world.
+    pub fn beats_as_a_ghost(&self) -> bool {
+        self.breakage == Some(Breakage::GhostBeats)
+    }
+
+    /// A dispatch packet is on its way out.
+    pub fn dispatch_leaves(&self, payload: &[u8], to: Option<&WorkerId>) {
+        if to.is_some_and(|to| self.watched.is_known_from_the_snapshot_only(to)) {
+            self.sights.saw(Sight::GivenBeforeBeat);
+        }
+        match packet::decode(payload).ok().and_then(|packet| packet.payload) {
+            Some(Payload::JobRequest(job)) => {
+                self.check(|ledger| ledger.dispatched(&job, to, self.now()));
+            }
+            _ => self.fail("something that is no job was sent to a worker"),
+        }
+    }
+
+    /// A message reached the server that says that a worker is there.
+    pub fn note_presence(&self, message: &Message) {
+        let (name, is_beat) = match packet::decode(&message.payload).ok().and_then(|packet| packet.payload) {
+            Some(Payload::Heartbeat(beat)) => (beat.worker_id, true),
+            Some(Payload::Handshake(handshake)) => (handshake.component_id, false),
+            _ => return,
+        };
+        let name = WorkerId::known(name);
+        let dead = self.workers.iter().any(|worker| worker.plan.name == name && !worker.is_alive());
+        if dead && self.beats_as_a_ghost() {
+            return;
+        }
+        if is_beat {
+            self.watched.beaten(&name, self.now());
+        } else {
+            self.watched.heard(&name, self.now());
+        }
+    }
+}
