@@ -4,6 +4,7 @@ Everything listens on ports of the server's own choosing, and every process is e
 """
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import NamedTuple
 
 WORKERS = pathlib.Path(__file__).parent / "workers"
 READY_S_MAX = 30
@@ -39,11 +41,25 @@ def wait_until(what, question, seconds=READY_S_MAX):
         time.sleep(POLL_S)
 
 
-class Server:
-    """One `reveille serve`. Its ports are chosen at the first start and kept over restarts."""
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
 
-    def __init__(self, binary, directory):
+    def json(self):
+        return json.loads(self.text)
+
+
+class Server:
+    """One `reveille serve`. Its ports are chosen at the first start and kept over restarts.
+
+    `settings` are variables such as `REVEILLE_FLEET_CAP_TTL_SECONDS`, `flags` more words for the command line.
+    """
+
+    def __init__(self, binary, directory, settings=None, flags=()):
         self.binary = binary
+        self.settings = settings or {}
+        self.flags = flags
         self.key = "vk_" + secrets.token_hex(20)
         self.data = directory / "data"
         self.log = directory / "server.log"
@@ -71,10 +87,11 @@ class Server:
         command = [self.binary, "serve", "--grpc", "off", "--data", str(self.data)]
         for listener, address in self.addresses.items():
             command += [f"--{listener}", address]
+        command += self.flags
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command,
-                env={**os.environ, "REVEILLE_OPERATOR_KEY": self.key},
+                env={**os.environ, "REVEILLE_OPERATOR_KEY": self.key, **self.settings},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -127,6 +144,22 @@ class Server:
             return status, json.loads(text)
         except ValueError:
             return status, None
+
+    def exchange(self, method, path, body=None, headers=None, seconds=JOB_S_MAX):
+        """One HTTP exchange with nothing added and no redirect followed: the whole answer."""
+        connection = http.client.HTTPConnection(*self.address("http"), timeout=seconds)
+        with contextlib.closing(connection):
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read().decode())
+
+    def create_key(self, tenant, *scopes):
+        """A key of a tenant, made over HTTP by the operator; gives the secret back."""
+        body = {"name": f"{tenant}'s", "tenant": tenant, "scopes": scopes}
+        status, answer = self.call("POST", "/api/v1/auth/keys", body)
+        assert status == 201, (status, answer)
+        return answer["secret"]
 
     def submit(self, topic, payload):
         """The worker is handed `payload` exactly; gives the job's id back."""
@@ -188,8 +221,8 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_server(binary, directory):
-    server = Server(binary, directory)
+def running_server(binary, directory, settings=None, flags=()):
+    server = Server(binary, directory, settings, flags)
     try:
         server.start()
         yield server

@@ -12,7 +12,9 @@ use std::process::Command;
 const VENV: &str = ".venv";
 const VENV_PYTHON: &str = ".venv/bin/python";
 const REQUIREMENTS: &str = "tests/stock/requirements.txt";
-/// The requirements as they were last installed.
+/// A list that is complete in itself: what its packages ask for is not installed.
+const CLOSED_REQUIREMENTS: &str = "tests/stock/requirements-voicegateway.txt";
+/// Both lists as they were last installed.
 const INSTALLED: &str = ".venv/requirements.installed";
 
 struct SystemPackage {
@@ -22,7 +24,7 @@ struct SystemPackage {
     is_there: fn() -> bool,
 }
 
-const SYSTEM_PACKAGES: [SystemPackage; 3] = [
+const SYSTEM_PACKAGES: [SystemPackage; 5] = [
     SystemPackage {
         name: "redis-server",
         service: Some("redis-server"),
@@ -38,6 +40,8 @@ const SYSTEM_PACKAGES: [SystemPackage; 3] = [
         service: None,
         is_there: || succeeds(command("python3").args(["-c", "import ensurepip, venv"])),
     },
+    SystemPackage { name: "chromium", service: None, is_there: || find("chromium").is_some() },
+    SystemPackage { name: "chromium-driver", service: None, is_there: || find("chromedriver").is_some() },
 ];
 
 pub fn run() -> anyhow::Result<()> {
@@ -110,7 +114,10 @@ fn as_root(program: &str) -> Command {
 }
 
 fn install_python_packages() -> anyhow::Result<()> {
-    let wanted = fs::read(REQUIREMENTS).with_context(|| format!("cannot read {REQUIREMENTS}"))?;
+    let mut wanted = Vec::new();
+    for list in [REQUIREMENTS, CLOSED_REQUIREMENTS] {
+        wanted.extend(fs::read(list).with_context(|| format!("cannot read {list}"))?);
+    }
     let works = succeeds(command(VENV_PYTHON).args(["-c", "import pip"]));
     if works && fs::read(INSTALLED).is_ok_and(|installed| installed == wanted) {
         return Ok(());
@@ -118,14 +125,12 @@ fn install_python_packages() -> anyhow::Result<()> {
     if !works {
         check(command("python3").args(["-m", "venv", "--clear", VENV]))?;
     }
-    check(venv_python()?.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-r",
-        REQUIREMENTS,
-    ]))?;
+    install_list(&["-r", REQUIREMENTS])?;
+    install_list(&["--no-deps", "-r", CLOSED_REQUIREMENTS])?;
     fs::write(INSTALLED, wanted).with_context(|| format!("cannot write {INSTALLED}"))
+}
+
+fn install_list(arguments: &[&str]) -> anyhow::Result<()> {
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    check(venv_python()?.args(install).args(arguments))
 }

@@ -104,8 +104,8 @@ fn simulate() -> anyhow::Result<()> {
 }
 
 fn stock() -> anyhow::Result<()> {
-    // Nothing to do after the build step; alone, it keeps this from testing yesterday's binary.
-    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille"]))?;
+    // Nothing to do after the build step; alone, it keeps this from testing yesterday's binaries.
+    build()?;
     check(
         install::venv_python()?
             .args(["-m", "pytest", "tests/stock", "-q"])

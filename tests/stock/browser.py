@@ -1,0 +1,91 @@
+"""A headless Chromium, steered over plain WebDriver."""
+
+import base64
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+
+START_S_MAX = 60
+CALL_S_MAX = 60
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--window-size=1400,900",
+]
+
+
+class Browser:
+    def __init__(self, driver_url, profile):
+        options = {"args": [*FLAGS, f"--user-data-dir={profile}"], "binary": found("chromium")}
+        wishes = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}}
+        self.driver_url = driver_url
+        self.session = f"{driver_url}/session/" + call(f"{driver_url}/session", wishes)["sessionId"]
+
+    def open(self, url):
+        call(f"{self.session}/url", {"url": url})
+
+    def run(self, script):
+        """What a piece of JavaScript returns."""
+        return call(f"{self.session}/execute/sync", {"script": script, "args": []})
+
+    def screenshot(self, path):
+        path.write_bytes(base64.b64decode(call(f"{self.session}/screenshot")))
+
+    def quit(self):
+        call(self.session, method="DELETE")
+
+
+def call(url, body=None, method=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(request, timeout=CALL_S_MAX) as response:
+        return json.load(response)["value"]
+
+
+def found(program):
+    path = shutil.which(program)
+    assert path, f"{program} is missing; `cargo xtask test --only install` installs it"
+    return path
+
+
+@contextlib.contextmanager
+def running_browser(directory):
+    log = directory / "chromedriver.log"
+    with log.open("wb") as output:
+        driver = subprocess.Popen(
+            [found("chromedriver"), "--port=0"],
+            env={**os.environ, "HOME": str(directory)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        browser = Browser(f"http://127.0.0.1:{chosen_port(driver, log)}", directory / "profile")
+        try:
+            yield browser
+        finally:
+            browser.quit()
+    finally:
+        driver.terminate()
+        driver.wait()
+        print(f"--- {log.name}\n{log.read_text(errors='replace')}")
+
+
+def chosen_port(driver, log):
+    deadline = time.monotonic() + START_S_MAX
+    while True:
+        said = re.search(r"started successfully on port (\d+)", log.read_text(errors="replace"))
+        if said:
+            return said[1]
+        assert driver.poll() is None and time.monotonic() < deadline, "chromedriver did not start"
+        time.sleep(0.05)
