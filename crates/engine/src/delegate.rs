@@ -105,8 +105,6 @@ impl Engine {
         };
         if is_repeat {
             self.make_up_row(&job).await?;
-        }
-        if is_repeat {
             self.tell_repeat(job.id()).await?;
         }
         // What was jotted down about it is durable once this is.

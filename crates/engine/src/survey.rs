@@ -10,7 +10,6 @@ use reveille_core::fleet::{Who, Worker};
 use reveille_core::floor::Member;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::presence::agent::AgentStatus;
-use reveille_core::presence::workspace::DEGRADED_AT;
 use reveille_core::presence::{About, Contract, Ttls};
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
@@ -82,7 +81,7 @@ pub fn says_busy(worker: &Worker) -> bool {
 }
 
 pub fn is_degraded(worker: &Worker) -> bool {
-    matches!(&worker.about, About::Workspace(pulse) if pulse.wedged || pulse.error_rate >= DEGRADED_AT)
+    matches!(&worker.about, About::Workspace(pulse) if pulse.degraded)
 }
 
 impl Engine {

@@ -4,9 +4,8 @@ use super::text::rfc3339;
 use reveille_core::floor::PoolLoad;
 use reveille_core::presence::About;
 use reveille_core::presence::agent::AgentStatus;
-use reveille_core::presence::workspace::{DEGRADED_AT, Pulse};
 use reveille_core::time::Millis;
-use reveille_engine::WorkerView;
+use reveille_engine::{WorkerView, in_hand, is_degraded};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -76,7 +75,7 @@ impl Worker {
             pool: profile.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
             region: region(view),
             kind: profile.kind.clone(),
-            active_jobs: active(worker),
+            active_jobs: in_hand(worker),
             max_parallel_jobs: worker.capacity(),
             cpu_load: cpu(worker),
             gpu_utilization: worker.load.gpu,
@@ -99,7 +98,6 @@ impl Worker {
 
 /// One word for how a member is, whatever its contract calls it.
 pub fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
-    let sick = |pulse: &Pulse| pulse.wedged || pulse.error_rate >= DEGRADED_AT;
     let is_busy = match &worker.about {
         About::Agent(agent) => agent.status == AgentStatus::Busy,
         About::Workspace(_) | About::Cap => worker.active() > 0,
@@ -110,17 +108,9 @@ pub fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
         _ if worker.restored => "restored",
         _ if worker.deaf => "offline",
         _ if worker.drained => "drained",
-        About::Workspace(pulse) if sick(pulse) => "degraded",
+        _ if is_degraded(worker) => "degraded",
         _ if is_busy => "busy",
         _ => "online",
-    }
-}
-
-/// What it does at the moment: jobs, or an agent's sessions.
-fn active(worker: &reveille_core::fleet::Worker) -> u32 {
-    match &worker.about {
-        About::Agent(agent) => agent.active_sessions,
-        About::Workspace(_) | About::Cap => worker.active(),
     }
 }
 

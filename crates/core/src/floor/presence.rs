@@ -4,7 +4,7 @@ use super::{Floor, Holder, Seat};
 use crate::fleet::{Beat, Load, Noticed, Profile, Seen, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::{Agent, AgentBeat};
-use crate::presence::workspace::Pulse;
+use crate::presence::workspace::{Pulse, stays_degraded};
 use crate::presence::{About, Contract};
 use crate::time::Millis;
 
@@ -127,7 +127,8 @@ impl Floor {
             worker.heard();
             let About::Workspace(kept) = &mut worker.about else { return None };
             let before = (**kept).clone();
-            if let Some(pulse) = pulse {
+            if let Some(mut pulse) = pulse {
+                pulse.degraded = stays_degraded(kept.degraded, &pulse);
                 **kept = pulse;
             }
             let active_jobs = kept.active_tasks;

@@ -99,15 +99,22 @@ pub struct Pulse {
     pub current_task: String,
     /// It beats, and its agent hangs.
     pub wedged: bool,
+    /// What the beats so far make of it; see [`stays_degraded`].
+    pub degraded: bool,
+}
+
+/// The hysteresis: sick at [`DEGRADED_AT`], well again below [`RECOVERED_BELOW`], and no change in between.
+pub fn stays_degraded(was: bool, pulse: &Pulse) -> bool {
+    pulse.wedged || pulse.error_rate >= if was { RECOVERED_BELOW } else { DEGRADED_AT }
 }
 
 /// What a beat makes of the status: where to, and the name of the event. Nothing if it stays.
 pub fn transition(status: WorkspaceStatus, pulse: &Pulse) -> Option<(WorkspaceStatus, &'static str)> {
     use WorkspaceStatus::{Degraded, Offline, Online, Provisioning, Removed};
-    let sick = pulse.wedged || pulse.error_rate >= DEGRADED_AT;
+    let sick = stays_degraded(false, pulse);
     match status {
         Online | Offline | Provisioning if sick => Some((Degraded, "WORKSPACE_DEGRADED")),
-        Degraded if !pulse.wedged && pulse.error_rate < RECOVERED_BELOW => Some((Online, "WORKSPACE_ONLINE")),
+        Degraded if !stays_degraded(true, pulse) => Some((Online, "WORKSPACE_ONLINE")),
         Offline | Provisioning => Some((Online, "WORKSPACE_ONLINE")),
         Online | Degraded | Removed => None,
     }

@@ -42,6 +42,8 @@ impl Heartbeat {
             uptime_seconds: (self.uptime_seconds as i64).max(0),
             current_task: cut(self.current_task),
             wedged: self.runtime_state == "wedged",
+            // The fleet works it out.
+            degraded: false,
         }
     }
 }

@@ -24,6 +24,8 @@ async fn errors_degrade_a_workspace_and_it_recovers_below_a_tenth() {
         watcher.forget();
         platform.beat(&token, &id(1), json!({ "error_rate": error_rate, "sample_error": "boom" })).await.ok();
         assert_eq!(platform.status(&key, &id(1)).await, status, "{error_rate}");
+        let listed = platform.get(&key, &format!("/api/v1/workers/{}", id(1))).await.ok();
+        assert_eq!(listed["status"], status, "{error_rate}: the fleet says the same");
         assert_eq!(watcher.names(), Vec::from_iter(event), "{error_rate}");
         if event == Some("WORKSPACE_DEGRADED") {
             assert_eq!(watcher.heard[0].2, json!({ "error_rate": 0.5, "sample_error": "boom" }));
