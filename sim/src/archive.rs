@@ -29,7 +29,9 @@ impl Archive {
             match change {
                 Change::Presence(row) => {
                     let seen = self.last_seen.entry(row.key.clone()).or_default();
-                    *seen = row.last_seen.max(*seen);
+                    if row.replaces(*seen) {
+                        *seen = row.last_seen;
+                    }
                 }
                 Change::Workspace(workspace) => {
                     self.workspaces.insert(workspace.id.clone(), workspace.clone());

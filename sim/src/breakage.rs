@@ -35,10 +35,12 @@ pub enum Breakage {
     RenameLetter,
     /// The roster acknowledges a drain and drops it.
     ForgetDrains,
+    /// A member's row never goes back in time, however far ahead it is.
+    KeepTheFuture,
 }
 
 impl Breakage {
-    pub const ALL: [(&str, Self); 16] = [
+    pub const ALL: [(&str, Self); 17] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -55,6 +57,7 @@ impl Breakage {
         ("skip-rung", Self::SkipRung),
         ("rename-letter", Self::RenameLetter),
         ("forget-drains", Self::ForgetDrains),
+        ("keep-the-future", Self::KeepTheFuture),
     ];
 
     pub fn parse(word: &str) -> Option<Self> {

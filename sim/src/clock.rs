@@ -1,6 +1,8 @@
 //! Virtual time: a fixed moment plus what the paused runtime says has passed.
 
 use reveille_core::time::Millis;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::time::Instant;
 
 /// Any moment will do; this one is not on a round number of anything.
@@ -24,7 +26,33 @@ impl SimClock {
     }
 }
 
-impl reveille_engine::Clock for SimClock {
+/// What the server takes for the time: somebody may set it while the server is down.
+#[derive(Clone)]
+pub struct ServerClock {
+    truth: SimClock,
+    ahead_ms: Arc<AtomicI64>,
+}
+
+impl ServerClock {
+    pub fn new(truth: SimClock) -> Self {
+        Self { truth, ahead_ms: Arc::default() }
+    }
+
+    pub fn set(&self, ahead_ms: i64) {
+        self.ahead_ms.store(ahead_ms, Ordering::Relaxed);
+    }
+
+    pub fn now(&self) -> Millis {
+        self.truth.now() + self.ahead_ms.load(Ordering::Relaxed)
+    }
+
+    /// When, in truth, the server's clock as it is set now shows this moment.
+    pub fn shows(&self, moment: Millis) -> Millis {
+        moment - self.ahead_ms.load(Ordering::Relaxed)
+    }
+}
+
+impl reveille_engine::Clock for ServerClock {
     fn now(&self) -> Millis {
         Self::now(self)
     }

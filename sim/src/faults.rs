@@ -40,6 +40,8 @@ faults! {
     CrashBetween = "crash between steps", 300;
     /// The server stands still for a while and misses its own ticks.
     ServerPaused = "server paused", 300;
+    /// The server starts with a clock that was set since it died.
+    ClockSet = "clock set", 2000;
     /// The server dies while it starts.
     StartFailed = "start failed", 0;
     StoreSlow = "store slow", 100;

@@ -305,9 +305,9 @@ fn judged(job: &Job) -> Verdict {
     match judgement.verdict.decision {
         Decision::Allow | Decision::AllowWithConstraints => Ok(()),
         Decision::RequireApproval => {
-            let approved = job.marks.iter().find(|mark| mark.event == Event::Approve);
-            match approved {
-                Some(mark) if mark.at <= judgement.checked_at => Ok(()),
+            let last = |event| job.marks.iter().rposition(|mark| mark.event == event);
+            match (last(Event::Approve), last(Event::Allow)) {
+                (Some(approved), Some(allowed)) if approved < allowed => Ok(()),
                 _ => Err(format!("{id} was dispatched without its approval, or without a look after it")),
             }
         }
@@ -318,7 +318,9 @@ fn judged(job: &Job) -> Verdict {
 /// The lines that a commit added to a job's past. Progress overwrites its own last line.
 fn new_marks<'a>(before: Option<&Job>, job: &'a Job) -> &'a [Mark] {
     let Some(last) = before.and_then(|before| before.marks.last()) else { return &job.marks };
-    let known = job.marks.iter().rposition(|mark| mark == last);
+    // Nor did anything happen later than now, if the clock was set back.
+    let set_back = Mark { at: last.at.min(job.updated_at), ..last.clone() };
+    let known = job.marks.iter().rposition(|mark| mark == last || *mark == set_back);
     match known {
         Some(at) => &job.marks[at + 1..],
         None => &job.marks[job.marks.len() - 1..],

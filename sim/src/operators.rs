@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub struct Drains(Mutex<BTreeMap<Drained, Held>>);
 
-/// Since when a drain is certain, and until when jobs may stay.
+/// Since when a drain is certain, and until when, by the server's clock, jobs may stay.
 #[derive(Debug, Clone, Copy)]
 pub struct Held {
     pub since: Millis,

@@ -49,6 +49,10 @@ impl SimRoster {
                 event.payload.get("status").is_some_and(|status| status == "received")
             }
             (Some(Breakage::ForgetDrains), Change::Drain(_)) => true,
+            (Some(Breakage::KeepTheFuture), Change::Presence(row)) => {
+                let kept = self.world.look_up(|archive| archive.last_seen(&row.key));
+                kept.is_some_and(|kept| row.last_seen < kept)
+            }
             _ => false,
         }
     }

@@ -68,6 +68,12 @@ pub async fn supervise(world: Arc<World>) {
     for number in 0.. {
         let life = Life { number, ended: CancellationToken::new() };
         world.trace.say(format_args!("server {number} starts"));
+        if world.strikes(Fault::ClockSet) {
+            let reach_ms = *world.dice.pick(&[2_000, 60_000, 3_600_000]);
+            let ahead_ms = world.dice.between(-reach_ms, reach_ms);
+            world.trace.say(format_args!("the clock is {ahead_ms} ms ahead"));
+            world.server_clock.set(ahead_ms);
+        }
         world.watched.new_life(number);
         world.agents_watched.new_life();
         world.workspaces_watched.new_life();
@@ -109,7 +115,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
-        clock: Arc::new(world.clock),
+        clock: Arc::new(world.server_clock.clone()),
         dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,
         settings: settings(world),

@@ -11,10 +11,14 @@ use crate::world::{World, sleep_ms};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job, Phase};
+use reveille_core::life;
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Blobs, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
 use reveille_wire::convert;
 use std::sync::Arc;
+
+/// How far another replica's clock is off.
+const RIVAL_OFF_MS: i64 = 5_000;
 
 pub struct SimStore {
     world: Arc<World>,
@@ -75,16 +79,20 @@ impl SimStore {
         let words = format!("{} r{} {} {}", job.id(), job.revision, job.state(), last_event(&job));
         world.trace.say(format_args!("commit {words}: {done:?}"));
         if done == Commit::Done {
-            world.check(|ledger| ledger.committed(&job, world.now()));
-            world.check(|_| drains::committed(world, &job));
+            world.check(|ledger| {
+                drains::committed(world, ledger.job(job.id()), &job)?;
+                ledger.committed(&job, world.now())
+            });
         }
         Ok(done)
     }
 
-    /// Another replica gets in between, with a change that changes nothing.
+    /// Another replica gets in between, with a change that changes nothing and a clock of its own.
     async fn rival(&self, id: &JobId) -> Result<(), StoreError> {
         let Some(job) = self.world.store.job(id).await? else { return Ok(()) };
-        self.apply(Step::change(&job, (*job).clone())).await.map(drop)
+        let now = self.world.server_clock.now() + self.world.dice.between(-RIVAL_OFF_MS, RIVAL_OFF_MS);
+        let same = life::set_back(&job, now).unwrap_or_else(|| Job { updated_at: now, ..(*job).clone() });
+        self.apply(Step::change(&job, same)).await.map(drop)
     }
 
     /// What a broken store does to a step.

@@ -7,7 +7,7 @@ mod who;
 use crate::agents::Agent;
 use crate::archive::Archive;
 use crate::breakage::Breakage;
-use crate::clock::SimClock;
+use crate::clock::{ServerClock, SimClock};
 use crate::coverage::Coverage;
 use crate::delegators::Post;
 use crate::dice::Dice;
@@ -40,6 +40,7 @@ pub struct World {
     pub plan: Plan,
     pub dice: Dice,
     pub clock: SimClock,
+    pub server_clock: ServerClock,
     pub trace: Trace,
     pub faults: Faults,
     pub outages: Outages,
@@ -113,6 +114,7 @@ impl World {
     fn make(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Self {
         let dice = Dice::new(seed);
         let clock = SimClock::start();
+        let server_clock = ServerClock::new(clock);
         let plan = Plan::draw(&dice);
         let workers = plan.workers.iter().cloned().enumerate();
         let workers = workers.map(|(number, plan)| Arc::new(Worker::new(number, plan))).collect();
@@ -127,6 +129,7 @@ impl World {
             plan,
             dice,
             clock,
+            server_clock: server_clock.clone(),
             trace: if voice == Voice::Aloud { Trace::aloud(clock) } else { Trace::silent(clock) },
             outages: Outages::default(),
             sights: Sights::default(),
@@ -138,7 +141,7 @@ impl World {
             drains: Drains::default(),
             network: Network::default(),
             server: Server::default(),
-            store: MemoryStore::new(Arc::new(move || clock.now())),
+            store: MemoryStore::new(Arc::new(move || server_clock.now())),
             roster: MemoryRoster::new(),
             workers,
             agents,
@@ -237,6 +240,11 @@ impl World {
         self.clock.now()
     }
 
+    /// When, in truth, the server takes it to be this moment.
+    pub fn when(&self, moment: Millis) -> Millis {
+        self.server_clock.shows(moment)
+    }
+
     pub fn strikes(&self, fault: Fault) -> bool {
         self.faults.strikes(fault, &self.dice)
     }
@@ -298,7 +306,6 @@ impl World {
         self.trace.say(format_args!("server {} dies {at}", life.number));
         life.end();
         self.network.server_is_gone();
-        self.agents_watched.died(self.now());
         self.calm.disturbed(self.now());
     }
 

@@ -6,7 +6,7 @@
 mod clock;
 mod report;
 
-pub use clock::{Due, Limits, due, pass_time};
+pub use clock::{Due, Limits, due, pass_time, set_back};
 pub use report::{Report, Status, finish};
 
 use crate::backoff;
@@ -202,7 +202,8 @@ pub fn settled(job: &Job) -> Job {
 /// Asks the table, writes the mark, and leaves the rest as it was.
 fn step(job: &Job, event: Event, phase: Phase, now: Millis, note: String) -> Result<Job, Refusal> {
     let to = next(job.state(), event)?;
-    let mut after = Job { phase, updated_at: now, ..job.clone() };
+    let mut after = set_back(job, now).unwrap_or_else(|| job.clone());
+    (after.phase, after.updated_at) = (phase, now);
     assert_eq!(after.state(), to, "the story and the table agree");
     after.owed.dead_letter = to.is_dead_letter();
     mark(&mut after, event, now, note);

@@ -110,3 +110,15 @@ pub struct Drain {
     pub until: Millis,
     pub by: String,
 }
+
+impl Drain {
+    /// A drain that begins later than now was ordered by a clock that has been set back since: it lasts
+    /// as long as it should, from now.
+    #[must_use]
+    pub fn set_back(self, now: Millis) -> Self {
+        if self.since <= now {
+            return self;
+        }
+        Self { since: now, until: now + self.until.since(self.since), ..self }
+    }
+}

@@ -2,6 +2,10 @@
 
 use crate::Engine;
 use reveille_core::id::JobId;
+use reveille_core::job::Job;
+use reveille_core::life;
+use reveille_store::{Commit, Step, StoreError};
+use std::sync::Arc;
 use std::time::Duration;
 
 const PAGE: usize = 500;
@@ -37,7 +41,7 @@ impl Engine {
     async fn adopt(&self, id: &JobId) {
         loop {
             let turn = self.turn(id).await;
-            match self.store.job(id).await {
+            match self.in_our_time(id).await {
                 Ok(Some(job)) if job.is_live() => {
                     self.tell_delegation(&job).await;
                     self.settle(&job);
@@ -56,6 +60,19 @@ impl Engine {
             }
             drop(turn);
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The job; if the clock was set back while we were down, with moments that our clock can meet.
+    async fn in_our_time(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+        loop {
+            let Some(job) = self.store.job(id).await? else { return Ok(None) };
+            let Some(back) = life::set_back(&job, self.now()) else { return Ok(Some(job)) };
+            let step = Step::change(&job, back);
+            let job = step.job.clone();
+            if self.store.commit(step).await? == Commit::Done {
+                return Ok(Some(job));
+            }
         }
     }
 }

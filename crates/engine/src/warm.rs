@@ -34,26 +34,25 @@ const PAGE: usize = 2_000;
 impl Engine {
     /// Reads what is known of the fleet. Called once, before anything else runs.
     pub(crate) async fn hydrate(&self) -> Result<(), RosterError> {
-        let captured_at = self.hydrate_workers().await;
+        self.hydrate_workers().await;
         let rows = self.presence_rows().await?;
         let drains = self.roster.drains().await?;
-        let down_at = rows.iter().map(|row| row.last_seen).chain(captured_at).max();
         let now = self.now();
         let mut pulses = FxHashMap::default();
         let mut floor = self.floor();
         for drain in drains {
-            floor.drain(drain);
+            floor.drain(drain.set_back(now));
         }
         for row in rows {
-            let ttl_ms = self.settings.ttls.of(row.key.contract);
-            // One that was offline when we went down is not brought back by our start.
-            let was_offline =
-                matches!(&row.about, About::Agent(agent) if agent.status == AgentStatus::Offline);
-            let was_alive =
-                !was_offline && down_at.is_some_and(|down_at| down_at.since(row.last_seen) < ttl_ms);
-            let seen = if was_alive { Seen::JustNow(now) } else { Seen::LongAgo(row.last_seen) };
             match row.about {
-                About::Agent(agent) => floor.restore_agent(&row.key.tenant, &row.key.id, *agent, seen),
+                About::Agent(agent) => {
+                    // One that was offline when we went down is not brought back by our start.
+                    let seen = match agent.status {
+                        AgentStatus::Offline => Seen::LongAgo(row.last_seen),
+                        AgentStatus::Idle | AgentStatus::Busy => Seen::JustNow(now),
+                    };
+                    floor.restore_agent(&row.key.tenant, &row.key.id, *agent, seen);
+                }
                 About::Workspace(pulse) => drop(pulses.insert(row.key.id, (*pulse, row.last_seen))),
                 About::Cap => {}
             }
@@ -90,25 +89,24 @@ impl Engine {
         }
     }
 
-    /// Says when the snapshot was taken, if there was one.
-    async fn hydrate_workers(&self) -> Option<Millis> {
+    async fn hydrate_workers(&self) {
         if !self.settings.warm_start {
             tracing::warn!("warm start is off; starting cold");
-            return None;
+            return;
         }
         let key = BlobKey::workers_snapshot();
         let found = match tokio::time::timeout(READ_WITHIN, self.store.blob(&key)).await {
             Err(_) => {
                 tracing::warn!("the worker snapshot took longer than 5 s to read; starting cold");
-                return None;
+                return;
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the worker snapshot could not be read; starting cold");
-                return None;
+                return;
             }
             Ok(Ok(None)) => {
                 tracing::info!("no snapshot found, starting cold");
-                return None;
+                return;
             }
             Ok(Ok(Some(found))) => found,
         };
@@ -116,7 +114,7 @@ impl Engine {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 tracing::warn!(%error, "the worker snapshot is not readable; starting cold");
-                return None;
+                return;
             }
         };
         let must_be_seen = self.bus.shows_listeners();
@@ -130,7 +128,6 @@ impl Engine {
         self.metrics.fleet.hydrated(workers);
         let age_ms = now.since(Millis(snapshot.captured_at_ms));
         tracing::info!(workers, age_ms, writer = snapshot.writer_id, "registry hydrated from snapshot");
-        Some(Millis(snapshot.captured_at_ms))
     }
 
     /// Writes the snapshot again and again.

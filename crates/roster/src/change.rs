@@ -26,8 +26,8 @@ pub enum Change {
     },
     /// Known from now on; one that is already there keeps its date.
     Tenant(Tenant),
-    /// `INSERT … ON CONFLICT DO UPDATE` on (contract, tenant, id). A row never goes back in time: one
-    /// with an older `last_seen` than is stored changes nothing.
+    /// `INSERT … ON CONFLICT DO UPDATE` on (contract, tenant, id), if it [replaces](PresenceRow::replaces)
+    /// what is stored.
     Presence(PresenceRow),
     /// Its tenant is known from now on.
     Workspace(Workspace),
@@ -63,6 +63,17 @@ pub struct PresenceRow {
     /// By our clock.
     pub last_seen: Millis,
     pub about: About,
+}
+
+/// Writers may be this far behind one another. A row that is further ahead was stamped by a clock that has
+/// been set back since, and would otherwise stand until time has caught up with it.
+pub const AHEAD_MS: i64 = 10_000;
+
+impl PresenceRow {
+    /// Whether it takes the place of a row that was last seen then: a later one does not go back in time.
+    pub fn replaces(&self, last_seen: Millis) -> bool {
+        self.last_seen >= last_seen || last_seen > self.last_seen + AHEAD_MS
+    }
 }
 
 /// Something that happened to the structure of the fleet.

@@ -10,7 +10,7 @@ mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
-pub use change::{Change, EventQuery, PresenceKey, PresenceRow, StructureEvent, Tenant};
+pub use change::{AHEAD_MS, Change, EventQuery, PresenceKey, PresenceRow, StructureEvent, Tenant};
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
 pub use sqlite::SqliteRoster;

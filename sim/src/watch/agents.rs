@@ -12,7 +12,7 @@ use reveille_core::presence::agent::AgentStatus;
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
 use reveille_engine::Engine;
-use reveille_roster::{PresenceKey, PresenceRow};
+use reveille_roster::{AHEAD_MS, PresenceKey, PresenceRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ pub type AgentKey = (TenantId, WorkerId);
 #[derive(Default)]
 pub struct AgentsWatched(Mutex<Known>);
 
-/// What one life of the server should know; `ever` and `died_at` are of all of them.
+/// What one life of the server should know; `ever` is of all of them.
 #[derive(Default)]
 struct Known {
     up_at: Option<Millis>,
@@ -36,8 +36,6 @@ struct Known {
     offline: BTreeSet<AgentKey>,
     noted: BTreeSet<AgentKey>,
     ever: BTreeSet<AgentKey>,
-    /// When a server that answered last died.
-    died_at: Millis,
 }
 
 struct Heard {
@@ -49,7 +47,7 @@ struct Heard {
 /// As the roster had it when the server started.
 struct Restored {
     hearing: Hearing,
-    /// It had been heard shortly before the server died.
+    /// It was not offline when the server died.
     was_alive: bool,
 }
 
@@ -71,30 +69,23 @@ impl AgentsWatched {
 
     pub fn new_life(&self) {
         let mut known = self.known();
-        let (ever, died_at) = (std::mem::take(&mut known.ever), known.died_at);
-        *known = Known { ever, died_at, ..Known::default() };
+        let ever = std::mem::take(&mut known.ever);
+        *known = Known { ever, ..Known::default() };
     }
 
     /// The server was given these rows when it started.
     pub fn restored(&self, rows: &[PresenceRow], now: Millis) {
         let mut known = self.known();
-        let died_at = known.died_at;
         for row in rows.iter().filter(|row| row.key.contract == Contract::VoiceGateway) {
             let key = (row.key.tenant.clone(), WorkerId::known(row.key.id.as_str()));
-            let was_alive = died_at.since(row.last_seen) < AGENT_TTL_MS;
+            let was_alive =
+                !matches!(&row.about, About::Agent(agent) if agent.status == AgentStatus::Offline);
             known.restored.insert(key, Restored { hearing: Hearing::at(now), was_alive });
         }
     }
 
     pub fn up(&self, now: Millis) {
         self.known().up_at = Some(now);
-    }
-
-    pub fn died(&self, now: Millis) {
-        let mut known = self.known();
-        if known.up_at.is_some() {
-            known.died_at = now;
-        }
     }
 
     pub fn paused(&self, ms: i64) {
@@ -197,7 +188,9 @@ impl Known {
             let (contract, tenant) = (Contract::VoiceGateway, tenant.clone());
             let key = PresenceKey { contract, tenant, id: id.to_string() };
             let written = world.look_up(|archive| archive.last_seen(&key));
-            if written.is_none_or(|written| written < heard.taken_at) {
+            // Not in the far future either: a clock that was set back does not leave old rows standing.
+            let may_be = heard.taken_at..=now + AHEAD_MS;
+            if written.is_none_or(|written| !may_be.contains(&world.when(written))) {
                 return Err(format!("the last beat of {id} was taken and is not written down"));
             }
         }

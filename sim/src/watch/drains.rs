@@ -6,19 +6,22 @@ use crate::invariants::Verdict;
 use crate::operators::Held;
 use crate::sights::Sight;
 use crate::world::World;
-use reveille_core::job::{Event, Job, Phase};
+use reveille_core::job::{Job, Phase};
 use reveille_core::time::Millis;
+use std::sync::Arc;
 
 /// What was decided before the drain may still be committed for this long.
 const DECIDED_MS: i64 = 1_000;
 
 /// A commit became durable: it must not give a drained worker something new.
-pub fn committed(world: &World, job: &Job) -> Verdict {
+pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Verdict {
     let Phase::Dispatched(attempt) = &job.phase else { return Ok(()) };
-    let Some(worker) = attempt.worker.as_ref().filter(|_| is_assigned(job)) else { return Ok(()) };
+    let is_new = before.is_none_or(|before| before.attempts.len() < job.attempts.len());
+    let is_assigned = is_new && job.request.delegated.is_none();
+    let Some(worker) = attempt.worker.as_ref().filter(|_| is_assigned) else { return Ok(()) };
     let of_pool = || world.drains.of_pool(attempt.pool.as_ref()?);
     let Some(drain) = world.drains.of_worker(worker).or_else(of_pool) else { return Ok(()) };
-    let late_ms = attempt.dispatched_at.since(drain.since.max(world.calm.since()));
+    let late_ms = world.when(attempt.dispatched_at).since(drain.since.max(world.calm.since()));
     if late_ms > DECIDED_MS {
         return Err(format!("{} was given to {worker}, which is drained", job.id()));
     }
@@ -36,16 +39,13 @@ pub fn has_left(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: 
         Some(Held { since: drain.since.max(known_since), ..drain })
     };
     let Some(drain) = world.drains.of_worker(worker).or_else(of_pool) else { return Ok(()) };
-    if now < drain.until {
+    let until = world.when(drain.until);
+    if now < until {
         world.sights.saw(Sight::DrainedAtWork);
     }
-    let late_ms = now.since(drain.until.max(drain.since).max(calm_since).max(job.updated_at));
+    let late_ms = now.since(until.max(drain.since).max(calm_since).max(world.when(job.updated_at)));
     if late_ms > TAKEN_BACK_MS {
         return Err(format!("{} is at {worker} {late_ms} ms after it should have left", job.id()));
     }
     Ok(())
-}
-
-fn is_assigned(job: &Job) -> bool {
-    job.request.delegated.is_none() && job.marks.last().is_some_and(|mark| mark.event == Event::Assign)
 }

@@ -30,17 +30,17 @@ pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Ver
     let Some(recovered_at) = seen.recovered_at else { return Ok(()) };
     let calm_since = recovered_at.max(world.calm.since());
     for job in &jobs {
-        deadline(job, calm_since, now)?;
-        taken_back(job, seen, calm_since, now)?;
+        deadline(world, job, calm_since, now)?;
+        taken_back(world, job, seen, calm_since, now)?;
         placed(world, job, seen, calm_since, now)?;
         drains::has_left(world, job, seen, calm_since, now)?;
     }
     Ok(())
 }
 
-fn deadline(job: &Job, calm_since: Millis, now: Millis) -> Verdict {
+fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
     let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
-    let late_ms = now.since(deadline.max(calm_since));
+    let late_ms = now.since(world.when(deadline).max(calm_since));
     if late_ms > DEADLINE_MS {
         return Err(format!("{} is {} {late_ms} ms after its deadline", job.id(), job.state()));
     }
@@ -48,13 +48,13 @@ fn deadline(job: &Job, calm_since: Millis, now: Millis) -> Verdict {
 }
 
 /// A job at a worker that has gone silent goes elsewhere or ends.
-fn taken_back(job: &Job, seen: &Seen, calm_since: Millis, now: Millis) -> Verdict {
+fn taken_back(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Millis) -> Verdict {
     if job.request.delegated.is_some() {
         return Ok(());
     }
     let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
     let heard = seen.heard.get(worker).map(|hearing| hearing.at).unwrap_or_default();
-    let silent_ms = now.since(heard.max(calm_since).max(job.updated_at));
+    let silent_ms = now.since(heard.max(calm_since).max(world.when(job.updated_at)));
     if silent_ms > CAP_TTL_MS + NOTICED_MS + TAKEN_BACK_MS {
         return Err(format!("{} is still at {worker}, {silent_ms} ms after that was last heard", job.id()));
     }
@@ -101,5 +101,5 @@ fn waits_for_anybody(world: &World, job: &Job) -> Option<Millis> {
     let Phase::Scheduled { not_before, .. } = job.phase else { return None };
     let request = &job.request;
     let is_free = !world.plan.is_limited(&request.tenant) && request.labels.is_empty();
-    (is_free && request.delegated.is_none()).then(|| not_before.max(job.updated_at))
+    (is_free && request.delegated.is_none()).then(|| world.when(not_before.max(job.updated_at)))
 }

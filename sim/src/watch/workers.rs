@@ -135,6 +135,8 @@ impl Seen {
         let listed = |name: &WorkerId| workers.iter().any(|view| view.worker.id == *name);
         self.expected.retain(|name, _| listed(name));
         self.idle.retain(|name, _| listed(name));
+        // Who is evicted says who it is with its next beat.
+        self.beaten.retain(|name, _| listed(name));
         for (name, heard) in &self.heard {
             let ago_ms = now.since(heard.at);
             if (SETTLED_MS..CAP_TTL_MS).contains(&ago_ms) && !listed(name) {

@@ -86,6 +86,34 @@ pub fn pass_time(job: &Job, limits: &Limits, waits_for: Option<Reason>, now: Mil
     }
 }
 
+/// A job that was last changed later than now comes from a clock that has been set back since. Nothing in
+/// it happened later than now, and what it waits for is as far away as it was: otherwise every limit of
+/// the job would come late by as much as the clock went back. Nothing if its past is in the past.
+pub fn set_back(job: &Job, now: Millis) -> Option<Job> {
+    if job.updated_at <= now {
+        return None;
+    }
+    let still_to_come = |moment: Millis| now + moment.since(job.updated_at);
+    let mut after = job.clone();
+    after.created_at = job.created_at.min(now);
+    after.updated_at = now;
+    for mark in &mut after.marks {
+        mark.at = mark.at.min(now);
+    }
+    match &mut after.phase {
+        Phase::Pending { judge_at } => *judge_at = still_to_come(*judge_at),
+        Phase::Scheduled { waiting_since, not_before } => {
+            *waiting_since = (*waiting_since).min(now);
+            *not_before = still_to_come(*not_before);
+        }
+        Phase::Dispatched(attempt) | Phase::Running(attempt) => {
+            attempt.dispatched_at = attempt.dispatched_at.min(now);
+        }
+        Phase::ApprovalRequired | Phase::Ended(_) => {}
+    }
+    Some(after)
+}
+
 /// The time allowed to run: the topic's, or less if policy said so.
 fn running_ms(job: &Job, limits: &Limits) -> i64 {
     let constraints = job.judgement().and_then(|judgement| judgement.verdict.constraints.as_ref());

@@ -233,3 +233,20 @@ fn a_quarantined_result_is_kept_but_not_shown() {
     );
     assert!(held.dead_letter().is_some() && quarantine(&held, "again", NOW).is_err());
 }
+
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_late() {
+    let back = NOW - 3_600_000;
+    assert_eq!(set_back(&scheduled(), NOW), None, "its past is in the past");
+    let ran = set_back(&running("w"), back).unwrap();
+    assert_eq!(due(&ran, &LIMITS, back), Some(back + LIMITS.running_ms));
+    let given = set_back(&assign(&scheduled(), &to("w"), NOW).unwrap(), back).unwrap();
+    assert_eq!(due(&given, &LIMITS, back), Some(back + LIMITS.dispatched_ms));
+    let failed = report("w", Some(1), Status::Retryable);
+    let waits = finish(&running("w"), &failed, &LIMITS, NOW, 0).unwrap();
+    let delay_ms = due(&waits, &LIMITS, NOW).unwrap().since(NOW);
+    assert!(delay_ms > 0);
+    let waits = set_back(&waits, back).unwrap();
+    assert_eq!(due(&waits, &LIMITS, back), Some(back + delay_ms));
+    assert!(waits.marks.iter().all(|mark| mark.at == back) && waits.created_at == back);
+}

@@ -89,7 +89,7 @@ impl State {
     }
 
     fn see(&mut self, row: PresenceRow) {
-        if self.presence.get(&row.key).is_none_or(|kept| row.last_seen >= kept.last_seen) {
+        if self.presence.get(&row.key).is_none_or(|kept| row.replaces(kept.last_seen)) {
             self.presence.insert(row.key.clone(), row);
         }
     }

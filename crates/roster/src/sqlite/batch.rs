@@ -4,7 +4,7 @@
 //! allocation, and the writer only binds slices.
 
 use super::contract_number;
-use crate::{Change, KeyRecord, PresenceRow, RosterError, StructureEvent};
+use crate::{AHEAD_MS, Change, KeyRecord, PresenceRow, RosterError, StructureEvent};
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -115,12 +115,13 @@ impl Tables<'_> {
                 "INSERT INTO presence (contract, tenant, id, last_seen, about) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT (contract, tenant, id) DO UPDATE
                  SET last_seen = excluded.last_seen, about = excluded.about
-                 WHERE excluded.last_seen >= presence.last_seen",
+                 WHERE excluded.last_seen >= presence.last_seen
+                 OR presence.last_seen > excluded.last_seen + ?6",
             )?),
         };
         let key = &row.key;
         let contract = contract_number(key.contract);
-        statement.execute(params![contract, key.tenant.as_str(), key.id, row.last_seen.0, about])
+        statement.execute(params![contract, key.tenant.as_str(), key.id, row.last_seen.0, about, AHEAD_MS])
     }
 
     fn put_key(&self, key: &KeyRecord, record: &str) -> Result<usize> {

@@ -1,7 +1,7 @@
 //! Presence: one row for each member, the latest that is known of it.
 
 use super::{NOW, agent, pulse, workspace, write};
-use crate::{Change, PresenceKey, PresenceRow, Roster};
+use crate::{AHEAD_MS, Change, PresenceKey, PresenceRow, Roster};
 use reveille_core::id::TenantId;
 use reveille_core::presence::{About, Contract};
 use std::slice;
@@ -13,6 +13,7 @@ const RIVALS: i64 = 16;
 pub async fn run(roster: &Arc<dyn Roster>) {
     the_latest_row_is_read_back(&**roster).await;
     a_row_never_goes_back_in_time(&**roster).await;
+    a_row_from_a_clock_that_was_set_back_is_replaced(&**roster).await;
     a_member_is_named_by_contract_tenant_and_id(&**roster).await;
     rivals_leave_one_row_and_the_latest(roster).await;
     pages_visit_every_row_once_in_the_order_of_keys(&**roster).await;
@@ -48,6 +49,16 @@ pub async fn a_row_never_goes_back_in_time(roster: &dyn Roster) {
     assert_eq!(rows_of(roster, "suite-back").await, slice::from_ref(&newer));
     write(roster, Change::Presence(older)).await;
     assert_eq!(rows_of(roster, "suite-back").await, [newer]);
+}
+
+pub async fn a_row_from_a_clock_that_was_set_back_is_replaced(roster: &dyn Roster) {
+    let ahead = agent("suite-ahead", "a", NOW + AHEAD_MS);
+    let now = PresenceRow { about: About::Agent(Box::default()), ..agent("suite-ahead", "a", NOW) };
+    roster.write(vec![Change::Presence(ahead.clone()), Change::Presence(now.clone())]).await.unwrap();
+    assert_eq!(rows_of(roster, "suite-ahead").await, [ahead], "a writer may be that far behind");
+    let too_far = agent("suite-ahead", "a", NOW + AHEAD_MS + 1);
+    roster.write(vec![Change::Presence(too_far), Change::Presence(now.clone())]).await.unwrap();
+    assert_eq!(rows_of(roster, "suite-ahead").await, [now]);
 }
 
 pub async fn a_member_is_named_by_contract_tenant_and_id(roster: &dyn Roster) {
