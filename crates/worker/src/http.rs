@@ -19,8 +19,8 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::http::request::Builder;
 use hyper::{Method, Request, Response};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
 use crate::http::address::Address;
@@ -30,6 +30,9 @@ use crate::http::dial::{Dialer, Sender};
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The longest answer that is read.
 const ANSWER_LEN_MAX: usize = 4 * 1024 * 1024;
+/// How far a server may move the interval of beats.
+const NEXT_BEAT_S_MIN: f64 = 5.0;
+const NEXT_BEAT_S_MAX: f64 = 60.0;
 const AGENT: &str = concat!("reveille-rust/", env!("CARGO_PKG_VERSION"));
 
 pub struct Http {
@@ -54,6 +57,16 @@ impl Answer {
 
     pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok()
+    }
+
+    /// The server's wish for the next beat, if it has one.
+    pub fn next_beat(&self) -> Option<Duration> {
+        #[derive(Deserialize)]
+        struct Wish {
+            next_beat_s: f64,
+        }
+        let Wish { next_beat_s } = self.json()?;
+        Some(Duration::from_secs_f64(next_beat_s.clamp(NEXT_BEAT_S_MIN, NEXT_BEAT_S_MAX)))
     }
 }
 

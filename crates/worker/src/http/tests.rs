@@ -112,3 +112,19 @@ async fn a_server_behind_tls_must_be_one_that_is_trusted() {
     let trouble = Http { dialer: stranger, ..client(&url) }.get("/", None, WAIT).await.unwrap_err();
     assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
 }
+
+#[test]
+fn a_servers_wish_for_the_next_beat_is_followed_within_limits() {
+    let wish_s = |body: &'static str| {
+        let answer = Answer { status: 202, retry_after: None, body: body.into() };
+        answer.next_beat().map(|every| every.as_secs_f64())
+    };
+    assert_eq!(wish_s(r#"{"status":"accepted"}"#), None);
+    assert_eq!(wish_s(r#"{"status":"accepted","next_beat_s":20}"#), Some(20.0));
+    assert_eq!(wish_s(r#"{"next_beat_s":7.5}"#), Some(7.5));
+    assert_eq!(wish_s(r#"{"next_beat_s":0}"#), Some(5.0));
+    assert_eq!(wish_s(r#"{"next_beat_s":-1e300}"#), Some(5.0));
+    assert_eq!(wish_s(r#"{"next_beat_s":86400}"#), Some(60.0));
+    assert_eq!(wish_s(r#"{"next_beat_s":"soon"}"#), None);
+    assert_eq!(wish_s("no JSON"), None);
+}

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -13,9 +12,6 @@ use crate::presence::payload::{Beat, Profile, Reading, Status};
 use crate::rhythm::{Pace, Rhythm};
 
 const PATH: &str = "/v1/agents/heartbeat";
-/// How far a server may move the interval.
-const NEXT_BEAT_S_MIN: f64 = 5.0;
-const NEXT_BEAT_S_MAX: f64 = 60.0;
 
 /// What tests shorten.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +54,7 @@ impl Beats {
             match self.push(active_sessions, &mut cpu).await {
                 Ok(answer) if answer.is_success() => {
                     told = Status::of(active_sessions);
-                    rhythm.landed(began, next_beat(&answer).unwrap_or(rhythm.every()), clock::dice());
+                    rhythm.landed(began, answer.next_beat().unwrap_or(rhythm.every()), clock::dice());
                 }
                 Ok(answer) => {
                     tracing::debug!(agent_id = self.profile.agent_id, status = answer.status, "beat refused");
@@ -93,35 +89,4 @@ async fn news(sessions: &mut watch::Receiver<u32>, told: Status, news_at: Instan
         std::future::pending::<()>().await;
     }
     sleep_until(news_at).await;
-}
-
-/// The server's wish for the next beat, if it has one.
-fn next_beat(answer: &Answer) -> Option<Duration> {
-    #[derive(Deserialize)]
-    struct Wish {
-        next_beat_s: f64,
-    }
-    let Wish { next_beat_s } = answer.json()?;
-    Some(Duration::from_secs_f64(next_beat_s.clamp(NEXT_BEAT_S_MIN, NEXT_BEAT_S_MAX)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_servers_wish_is_followed_within_limits() {
-        let wish_s = |body: &'static str| {
-            let answer = Answer { status: 202, retry_after: None, body: body.into() };
-            next_beat(&answer).map(|every| every.as_secs_f64())
-        };
-        assert_eq!(wish_s(r#"{"status":"accepted"}"#), None);
-        assert_eq!(wish_s(r#"{"status":"accepted","next_beat_s":20}"#), Some(20.0));
-        assert_eq!(wish_s(r#"{"next_beat_s":7.5}"#), Some(7.5));
-        assert_eq!(wish_s(r#"{"next_beat_s":0}"#), Some(5.0));
-        assert_eq!(wish_s(r#"{"next_beat_s":-1e300}"#), Some(5.0));
-        assert_eq!(wish_s(r#"{"next_beat_s":86400}"#), Some(60.0));
-        assert_eq!(wish_s(r#"{"next_beat_s":"soon"}"#), None);
-        assert_eq!(wish_s("no JSON"), None);
-    }
 }

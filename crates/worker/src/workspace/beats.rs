@@ -69,9 +69,10 @@ impl Beats {
         let began = Instant::now();
         let work = self.vitals.tasks.borrow().work();
         let answer = self.platform.beat(&self.vitals.errors.report(), &work).await;
-        if answer.as_ref().is_ok_and(Answer::is_success) {
+        if let Some(taken) = answer.as_ref().ok().filter(|answer| answer.is_success()) {
             self.told = work;
-            self.rhythm.landed(began, self.rhythm.every(), clock::dice());
+            let every = taken.next_beat().unwrap_or(self.rhythm.every());
+            self.rhythm.landed(began, every, clock::dice());
             self.beaten.notify_one();
             return Ok(());
         }
