@@ -104,8 +104,7 @@ impl Engine {
             Submitted::Throttled(_) => return Err(DelegateError::Throttled),
         };
         if is_repeat {
-            self.make_up_row(&job).await?;
-            self.tell_repeat(job.id()).await?;
+            self.make_up_row(job.id()).await?;
         }
         // What was jotted down about it is durable once this is.
         self.write_down(Note::default()).await?;
@@ -113,25 +112,21 @@ impl Engine {
         Ok(Taken { job, target, is_repeat })
     }
 
-    /// A crash may have come between a job that ended at once and its row. Whoever asks again finds it.
-    async fn make_up_row(&self, job: &Job) -> Result<(), DelegateError> {
-        // What is on its way to the disk is there after this.
-        self.write_down(Note::default()).await?;
-        let _turn = self.turn(job.id()).await;
-        if job.state().is_terminal() && self.roster.delegation(job.id()).await?.is_none() {
-            self.open_ladder(job).await;
-            self.climb(job, Rung::of(job)).await;
-        }
-        Ok(())
-    }
-
     /// A crash may have come between the job and its row, and whoever asks again may be faster than the
     /// recovery.
-    async fn tell_repeat(&self, id: &JobId) -> Result<(), SubmitError> {
+    async fn make_up_row(&self, id: &JobId) -> Result<(), DelegateError> {
+        // What is on its way to the disk is there after this.
+        self.write_down(Note::default()).await?;
         let _turn = self.turn(id).await;
-        if let Some(job) = self.store.job(id).await? {
-            self.tell_delegation(&job).await;
+        let Some(job) = self.store.job(id).await.map_err(SubmitError::from)? else { return Ok(()) };
+        if !self.ladder.has(id) {
+            match self.roster.delegation(id).await? {
+                Some(row) if row.status.is_last() => return Ok(()),
+                Some(row) => self.ladder.put(row),
+                None => self.open_ladder(&job).await,
+            }
         }
+        self.climb(&job, Rung::of(&job)).await;
         Ok(())
     }
 

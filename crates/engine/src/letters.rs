@@ -1,8 +1,7 @@
 //! Which letters are under way: one for a job at a time, so that nobody is asked twice while it still thinks.
 //!
-//! A workspace that thinks hard may forget to beat, count as dead, and be given its job once more. As long
-//! as the letter from before is under way, it has the job, and no second one is sent. Only a workspace that
-//! starts anew has lost its letters; then they are recalled.
+//! A workspace that thinks hard may forget to beat and count as dead. As long as a letter is under way it has
+//! the job all the same. Only a workspace that starts anew has lost its letters; then they are recalled.
 
 use reveille_core::id::{JobId, WorkspaceId};
 use rustc_hash::FxHashMap;
@@ -48,6 +47,10 @@ impl Letters {
                 Begun::Send(UnderWay { letters: self.clone(), job: job.clone(), attempt, recalled })
             }
         }
+    }
+
+    pub fn is_under_way(&self, job: &JobId) -> bool {
+        self.lock().contains_key(job)
     }
 
     /// The workspace has started anew and knows of none of them.

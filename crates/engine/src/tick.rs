@@ -67,7 +67,7 @@ impl Engine {
             self.metrics.fleet.stale_restored(now);
         }
         for id in gone.jobs {
-            self.spawn(self.clone().lose_attempt(id, Some(worker.clone())));
+            self.spawn(self.clone().left_behind(id, worker.clone()));
         }
         let change = match member.contract {
             Contract::Cap => WorkerChange::Left,
@@ -78,6 +78,15 @@ impl Engine {
         }
         let tenant = member.tenant.clone();
         self.events.tell(now, &tenant, What::Worker { member, change });
+    }
+
+    /// A workspace that only forgot to beat while it thinks still answers its letter: it keeps the job, and
+    /// a letter that breaks takes it back.
+    async fn left_behind(self, id: JobId, worker: WorkerId) {
+        if self.letters.is_under_way(&id) {
+            return self.reseat(&id).await;
+        }
+        self.lose_attempt(id, Some(worker)).await;
     }
 
     /// The worker no longer has the job.

@@ -34,7 +34,7 @@ impl Ladder {
         self.lock().values().filter(|row| row.target == *target).map(|row| row.id.clone()).collect()
     }
 
-    fn has(&self, id: &JobId) -> bool {
+    pub fn has(&self, id: &JobId) -> bool {
         self.lock().contains_key(id)
     }
 

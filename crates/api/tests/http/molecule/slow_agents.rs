@@ -61,9 +61,14 @@ async fn a_task_that_breaks_its_agent_every_time_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_thinks_longer_than_it_beats_is_asked_once() {
-    let (platform, agents, token, target) = given(Duration::from_mins(2), 200).await;
+    let (platform, agents, token, target) = given(Duration::from_mins(6), 200).await;
     let mut watcher = platform.watch("acme");
+    // The other one falls silent too, once.
     watcher.until_nth("WORKSPACE_OFFLINE", 2).await;
+    for times in 3..7 {
+        platform.beat(&target, &id(2), json!({})).await.ok();
+        watcher.until_nth("WORKSPACE_OFFLINE", times).await;
+    }
     platform.beat(&target, &id(2), json!({})).await.ok();
     watcher.until("DELEGATION_COMPLETE").await;
     assert_eq!(agents.asked.load(Ordering::Relaxed), 1);
