@@ -165,7 +165,7 @@ pub async fn explain(
 }
 
 /// The job, if there is one that this caller may see. Another tenant's job does not exist for it.
-async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<Arc<Job>, ApiError> {
+pub async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<Arc<Job>, ApiError> {
     let found = match JobId::parse(id) {
         Ok(id) => engine.job(&id).await?,
         Err(_) => None,

@@ -12,6 +12,7 @@ mod keys;
 mod molecule;
 mod openapi;
 mod openorca;
+mod policy;
 mod pools;
 mod presence;
 mod stream;
@@ -48,7 +49,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
         .route("/openapi.json", get(openapi::serve));
-    let api = api.merge(stream::routes()).merge(presence::routes());
+    let api = api.merge(policy::routes()).merge(stream::routes()).merge(presence::routes());
     let hot = voicegateway::hot_route(&engine);
     Router::new()
         .nest("/api/v1", api)

@@ -7,6 +7,7 @@ pub mod job;
 pub mod key;
 pub mod molecule;
 pub mod openorca;
+pub mod policy;
 pub mod submit;
 pub mod text;
 pub mod worker;

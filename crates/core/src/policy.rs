@@ -1,22 +1,39 @@
-//! Policy: which jobs may run. Rules are tried in order, the first that matches decides, and what no
-//! rule allows is denied.
+//! Policy: which jobs may run. Rules are tried in order, the nearer tier first; the first that matches
+//! decides, and what no rule allows is denied.
 //!
-//! Evaluation is a pure function of the job's facts, so it costs microseconds and can be replayed.
-//! Not here yet: tiers, velocity, scanners and expressions; a file that uses them is refused when it
-//! is loaded, because a rule whose conditions are ignored would match too much.
+//! Evaluation is a pure function of the job's facts and of how often things were asked lately, so it costs
+//! microseconds and can be replayed. A file that cannot be honoured to the letter is refused when it is
+//! loaded, because a rule whose conditions are ignored would match too much.
 
+mod condition;
 mod document;
 mod glob;
+mod lint;
+mod mcp;
+mod pattern;
+mod rule;
+mod tenants;
+mod trace;
+mod velocity;
 
-pub use document::{Budgets, Constraints, Document, Matcher, Remediation, Rule, TenantRules};
+pub use document::{
+    Budgets, Constraints, ContentMatcher, ContentRule, Document, FailMode, Matcher, Remediation, TenantRules,
+    Tier,
+};
+pub use lint::Remark;
+pub use trace::{Line, Trace};
+pub use velocity::{Counting, Windows};
 
 use crate::id::TenantId;
 use crate::request::Request;
 use crate::time::Millis;
+use rule::{Case, Hit, Rule};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
+use tenants::Tenants;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -37,6 +54,11 @@ impl Decision {
             Self::Throttle => "THROTTLE",
             Self::AllowWithConstraints => "ALLOW_WITH_CONSTRAINTS",
         }
+    }
+
+    /// Whether the job goes on without anybody else.
+    pub fn lets_run(self) -> bool {
+        matches!(self, Self::Allow | Self::AllowWithConstraints)
     }
 }
 
@@ -61,11 +83,18 @@ pub struct Judgement {
     pub checked_at: Millis,
 }
 
-/// A loaded policy.
+/// A loaded policy. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Policy {
-    document: Document,
+pub struct Policy(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
     snapshot: String,
+    default_decision: Decision,
+    /// In the order in which they are asked.
+    rules: Vec<Rule>,
+    tenants: Tenants,
+    has_velocity: bool,
 }
 
 /// Why a policy cannot be used.
@@ -80,153 +109,169 @@ pub enum BadPolicy {
 impl Policy {
     /// The policy of a machine without a policy file: it allows, and every judgement says so.
     pub fn builtin() -> Self {
-        let rule = Rule { id: "builtin-allow".to_owned(), decision: "allow".to_owned(), ..Rule::default() };
+        let rule = document::Rule {
+            id: "builtin-allow".to_owned(),
+            decision: "allow".to_owned(),
+            ..Default::default()
+        };
         let document = Document { rules: vec![rule], ..Document::default() };
-        Self { document, snapshot: "builtin".to_owned() }
+        match Self::named(document, "builtin".to_owned()) {
+            Ok(policy) => policy,
+            Err(problem) => unreachable!("the built-in policy is a policy: {problem}"),
+        }
     }
 
-    /// Checks a document; `source` is the text it came from, which names the snapshot.
+    /// Checks a document and makes it ready; `source` is the text it came from, which names the snapshot.
     pub fn new(document: Document, source: &[u8]) -> Result<Self, BadPolicy> {
-        document.check()?;
         let mut snapshot = format!("{}:", document.version_text());
         for byte in Sha256::digest(source) {
             let _ = write!(snapshot, "{byte:02x}");
         }
-        Ok(Self { document, snapshot })
+        Self::named(document, snapshot)
+    }
+
+    fn named(document: Document, snapshot: String) -> Result<Self, BadPolicy> {
+        let default_decision = match document.default_decision.as_str() {
+            "" => Decision::Deny,
+            word => document::decision(word)
+                .ok_or_else(|| BadPolicy::Head(format!("default_decision: {word:?} is no decision")))?,
+        };
+        let mut seen = BTreeSet::new();
+        let mut rules = Vec::with_capacity(document.rules.len());
+        for (index, written) in document.rules.into_iter().enumerate() {
+            let name = format!("{} ({:?})", index + 1, written.id);
+            let bad = |problem| BadPolicy::Rule { rule: name.clone(), problem };
+            if !seen.insert(written.id.clone()) {
+                return Err(bad("the id is used twice".to_owned()));
+            }
+            rules.push(Rule::new(written, document.tier, &document.selector).map_err(bad)?);
+        }
+        // Within a tier the order of the file stands.
+        rules.sort_by_key(|rule| rule.tier);
+        let has_velocity = rules.iter().any(Rule::has_velocity);
+        let tenants = Tenants::new(document.tenants).map_err(BadPolicy::Head)?;
+        Ok(Self(Arc::new(Loaded { snapshot, default_decision, rules, tenants, has_velocity })))
     }
 
     pub fn snapshot(&self) -> &str {
-        &self.snapshot
+        &self.0.snapshot
+    }
+
+    /// Whether a judgement depends on how often things were asked.
+    pub fn has_velocity(&self) -> bool {
+        self.0.has_velocity
+    }
+
+    /// Judges a job as if nothing had been asked before.
+    pub fn evaluate(&self, request: &Request) -> Verdict {
+        self.judge(request, &mut Windows::default(), Counting::Looks, Millis::ZERO)
     }
 
     /// Judges a job.
-    pub fn evaluate(&self, request: &Request) -> Verdict {
-        let verdict = |decision, rule_id: &str, reason: String| Verdict {
-            decision,
-            reason,
-            rule_id: rule_id.to_owned(),
-            snapshot: self.snapshot.clone(),
-            constraints: None,
-            remediations: Vec::new(),
-        };
+    pub fn judge(
+        &self,
+        request: &Request,
+        windows: &mut Windows,
+        counting: Counting,
+        now: Millis,
+    ) -> Verdict {
+        self.walk(&Case::new(request, counting, now), windows, |_, _| {})
+    }
+
+    /// Judges a job and says of each rule why it matched or did not. Counts nothing.
+    pub fn explain(&self, request: &Request, windows: &mut Windows, now: Millis) -> (Verdict, Trace) {
+        let mut trace = Trace::default();
+        let case = Case::new(request, Counting::Looks, now);
+        let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
+        trace.finish(&self.0.rules, &verdict);
+        (verdict, trace)
+    }
+
+    /// The order of things: the topic, the tenant's own lists, the rules, the default, and then what can
+    /// still turn an allowance into a denial.
+    fn walk(
+        &self,
+        case: &Case<'_>,
+        windows: &mut Windows,
+        mut tell: impl FnMut(&Rule, &Result<Hit, rule::Miss>),
+    ) -> Verdict {
+        let request = case.request;
         if !request.topic.as_str().starts_with("job.") {
-            return verdict(Decision::Deny, "topic", "a topic must start with job.".to_owned());
+            return self.verdict(Decision::Deny, "topic", "a topic must start with job.".to_owned());
         }
-        if let Some(reason) = self.document.tenant_refuses(request) {
-            return verdict(Decision::Deny, "tenant-topics", reason);
+        if let Some(reason) = self.0.tenants.refuse_topic(request) {
+            return self.verdict(Decision::Deny, "tenant-topics", reason);
         }
-        let Some(rule) = self.document.rules.iter().find(|rule| rule.matcher.matches(request)) else {
-            let decision = self.document.default_decision();
-            return verdict(
-                decision,
-                "default",
-                format!("no rule matched; the default is {}", decision.as_str()),
-            );
-        };
-        let reason =
+        let mut decided = None;
+        for rule in &self.0.rules {
+            let outcome = rule.matches(case, windows);
+            tell(rule, &outcome);
+            if let Ok(hit) = outcome {
+                decided = Some(self.by_rule(rule, &hit));
+                break;
+            }
+        }
+        let verdict = decided.unwrap_or_else(|| self.by_default(request));
+        if verdict.decision == Decision::Deny {
+            return verdict;
+        }
+        match self.0.tenants.refuse_call(request) {
+            Some((rule_id, reason)) => self.verdict(Decision::Deny, rule_id, reason),
+            None => verdict,
+        }
+    }
+
+    fn by_rule(&self, rule: &Rule, hit: &Hit) -> Verdict {
+        let mut reason =
             if rule.reason.is_empty() { format!("rule {} matched", rule.id) } else { rule.reason.clone() };
+        match hit {
+            Hit::Plain => {}
+            Hit::Untold(problem) => {
+                let _ = write!(reason, " (its condition could not be told: {problem})");
+            }
+            Hit::Often(count) => {
+                let _ = write!(reason, " ({count} requests within the window)");
+            }
+        }
         Verdict {
             constraints: rule.constraints.clone(),
             remediations: rule.remediations.clone(),
-            ..verdict(rule.decision(), &rule.id, reason)
+            ..self.verdict(rule.decision, &rule.id, reason)
+        }
+    }
+
+    /// Nothing matched. Where there are no rules at all, a tenant's own list of topics allows.
+    fn by_default(&self, request: &Request) -> Verdict {
+        if self.0.rules.is_empty() && self.0.tenants.allow_topic(request) {
+            let reason = format!("{} is among the topics of tenant {}", request.topic, request.tenant);
+            return self.verdict(Decision::Allow, "tenant-topics", reason);
+        }
+        let decision = self.0.default_decision;
+        let reason = format!("no rule matched; the default is {}", decision.as_str());
+        self.verdict(decision, "default", reason)
+    }
+
+    fn verdict(&self, decision: Decision, rule_id: &str, reason: String) -> Verdict {
+        Verdict {
+            decision,
+            reason,
+            rule_id: rule_id.to_owned(),
+            snapshot: self.0.snapshot.clone(),
+            constraints: None,
+            remediations: Vec::new(),
         }
     }
 
     /// Every tenant that has a limit.
     pub fn tenant_limits(&self) -> BTreeMap<TenantId, u32> {
-        let limited = self.document.tenants.iter().filter(|(_, rules)| rules.max_concurrent_jobs > 0);
-        let limits = limited
-            .filter_map(|(name, rules)| Some((TenantId::parse(name).ok()?, rules.max_concurrent_jobs)));
-        limits.collect()
+        self.0.tenants.limits()
+    }
+
+    /// What a careful reader of the file would remark on.
+    pub fn remarks(&self) -> Vec<Remark> {
+        lint::remarks(&self.0.rules, self.0.default_decision)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn policy(document: serde_json::Value) -> Policy {
-        let source = document.to_string();
-        Policy::new(serde_json::from_value(document).unwrap(), source.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn the_first_rule_that_matches_decides_and_the_default_is_deny() {
-        let policy = policy(json!({
-            "version": "7",
-            "rules": [
-                {"id": "no-prod", "match": {"topics": ["job.deploy.*"], "risk_tags": ["prod", "money"]}, "decision": "deny", "reason": "not here"},
-                {"id": "ask", "match": {"topics": ["job.deploy.*"]}, "decision": "require_human"},
-                {"id": "small", "match": {"labels": {"size": "s"}}, "decision": "allow_with_constraints",
-                 "constraints": {"budgets": {"max_runtime_ms": 500}}},
-                {"id": "slow", "match": {"tenants": ["acme"], "capabilities": ["pay"]}, "decision": "throttle"},
-                {"id": "echo", "match": {"topics": ["job.echo"]}, "decision": "allow"},
-            ],
-        }));
-        let check = |change: &dyn Fn(&mut Request), topic: &str, decision: Decision, rule: &str| {
-            let mut request = Request::plain("j", topic);
-            change(&mut request);
-            let verdict = policy.evaluate(&request);
-            assert_eq!((verdict.decision, verdict.rule_id.as_str()), (decision, rule));
-            assert!(verdict.snapshot.starts_with("7:"));
-        };
-        check(&|r| r.needs.risk_tags = vec!["money".into()], "job.deploy.web", Decision::Deny, "no-prod");
-        check(&|_| (), "job.deploy.web", Decision::RequireApproval, "ask");
-        check(
-            &|r| drop(r.labels.insert("size".into(), "s".into())),
-            "job.x",
-            Decision::AllowWithConstraints,
-            "small",
-        );
-        check(&|_| (), "job.echo", Decision::Allow, "echo");
-        check(&|_| (), "job.other", Decision::Deny, "default");
-        check(&|_| (), "echo", Decision::Deny, "topic");
-        check(
-            &|r| {
-                r.tenant = TenantId::known("acme");
-                r.needs.capability = "pay".into();
-            },
-            "job.x",
-            Decision::Throttle,
-            "slow",
-        );
-    }
-
-    #[test]
-    fn a_tenants_lists_narrow_what_rules_allow() {
-        let policy = policy(json!({
-            "rules": [{"id": "all", "decision": "allow"}],
-            "tenants": {"default": {"deny_topics": ["job.secret.*"], "allow_topics": ["job.*", "job.*.*"], "max_concurrent_jobs": 2}},
-        }));
-        assert_eq!(policy.evaluate(&Request::plain("j", "job.secret.a")).decision, Decision::Deny);
-        assert_eq!(policy.evaluate(&Request::plain("j", "job.a.b")).decision, Decision::Allow);
-        assert_eq!(
-            policy.evaluate(&Request::plain("j", "job.a.b.c")).decision,
-            Decision::Allow,
-            "* crosses dots"
-        );
-        assert_eq!(policy.tenant_limits(), BTreeMap::from([(TenantId::known("default"), 2)]));
-    }
-
-    #[test]
-    fn a_policy_that_cannot_be_honoured_is_refused() {
-        let check = |document: serde_json::Value, part: &str| {
-            let parsed = serde_json::from_value::<Document>(document).map_err(|error| error.to_string());
-            let error =
-                parsed.and_then(|document| Policy::new(document, b"").map_err(|error| error.to_string()));
-            let error = error.err().unwrap_or_default();
-            assert!(error.contains(part), "{error:?} should contain {part:?}");
-        };
-        check(json!({"rules": [{"id": "a", "decision": "maybe"}]}), "maybe");
-        check(json!({"rules": [{"id": "", "decision": "allow"}]}), "has no id");
-        check(json!({"rules": [{"id": "a", "decision": "allow"}, {"id": "a", "decision": "deny"}]}), "twice");
-        check(json!({"rules": [{"id": "a", "decision": "allow", "velocity": {}}]}), "velocity");
-        check(
-            json!({"rules": [{"id": "a", "decision": "allow", "match": {"topics": ["job.[a"]}}]}),
-            "job.[a",
-        );
-        check(json!({"default_decision": "perhaps"}), "perhaps");
-        check(json!({"tenants": {"acme": {"deny_topics": ["job.[a"]}}}), "acme");
-    }
-}
+mod tests;

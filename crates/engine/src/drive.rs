@@ -5,7 +5,6 @@ use crate::events::What;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
 use reveille_core::life::{self, Placement};
-use reveille_core::policy::Judgement;
 use reveille_core::time::Millis;
 use reveille_store::{Commit, Step, StoreError};
 use std::sync::Arc;
@@ -156,11 +155,6 @@ impl Engine {
             floor.matches(now)
         };
         self.assign_all(matches);
-    }
-
-    /// Asks policy about a job.
-    pub(crate) fn judgement(&self, job: &Job, now: Millis) -> Judgement {
-        Judgement { verdict: self.rules().policy.evaluate(&job.request), checked_at: now }
     }
 
     // What people decide.

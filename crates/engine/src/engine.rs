@@ -17,6 +17,7 @@ use crate::workspaces::Workspaces;
 use reveille_bus::{Bus, BusError};
 use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, TenantId};
+use reveille_core::policy::Windows;
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
 use reveille_courier::Courier;
@@ -109,6 +110,8 @@ pub struct Inner {
     pub(crate) workspaces: Workspaces,
     pub(crate) ladder: Ladder,
     pub(crate) letters: Letters,
+    /// How often things were asked lately, for policy.
+    pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
     floor: Mutex<Floor>,
     recovered: AtomicBool,
@@ -152,6 +155,7 @@ impl Engine {
             workspaces,
             ladder: Ladder::default(),
             letters: Letters::default(),
+            windows: Mutex::default(),
             rules: RwLock::default(),
             floor,
             recovered: AtomicBool::new(false),

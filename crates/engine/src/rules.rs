@@ -108,9 +108,7 @@ impl RuleFiles {
     pub fn load(&self) -> Result<Rules, BadFile> {
         let mut rules = Rules::default();
         if let Some(path) = &self.policy {
-            let text = read(path)?;
-            let document: Document = parse(path, &text)?;
-            rules.policy = Policy::new(document, text.as_bytes()).map_err(|error| bad(path, &error))?;
+            rules.policy = read_policy(&read(path)?).map_err(|problem| bad(path, &problem))?;
         }
         if let Some(path) = &self.pools {
             let pools: Pools = parse(path, &read(path)?)?;
@@ -130,6 +128,15 @@ impl RuleFiles {
             .map(|path| path.as_ref().and_then(|path| read(path).ok()))
             .collect()
     }
+}
+
+/// A policy from the text of a `safety.yaml`, or what is wrong with it.
+pub fn read_policy(text: &str) -> Result<Policy, String> {
+    if text.len() as u64 > FILE_LEN_MAX {
+        return Err(format!("has {} bytes; at most {FILE_LEN_MAX} are read", text.len()));
+    }
+    let document: Document = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    Policy::new(document, text.as_bytes()).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> Result<String, BadFile> {

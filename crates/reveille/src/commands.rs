@@ -2,5 +2,6 @@
 
 pub mod job;
 pub mod key;
+pub mod policy;
 pub mod pool;
 pub mod worker;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Job(job) => commands::job::run(job),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),
+        Command::Policy(policy) => commands::policy::run(policy),
         Command::Key(key) => commands::key::run(key),
         Command::Drill(drill) => drill::run(&drill),
     };

@@ -53,9 +53,36 @@ pub fn parse_rfc3339(field: &str, text: &str) -> Result<Millis, ApiError> {
     Ok(Millis(at.as_millisecond()))
 }
 
+/// A time, or how long ago: `30m`, `24h`, `7d`.
+pub fn moment(field: &str, text: &str, now: Millis) -> Result<Millis, ApiError> {
+    let unit_s = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3_600,
+        Some('d') => 86_400,
+        _ => return parse_rfc3339(field, text),
+    };
+    let number = text[..text.len() - 1].parse::<u32>().map_err(|_| {
+        ApiError::field(field, format!("{text:?} is neither a duration such as 24h nor a time"))
+    })?;
+    Ok(now - i64::from(number) * unit_s * 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_or_how_long_ago() {
+        let now = Millis(1_800_000_000_000);
+        for (text, ms) in [("30m", 1_800_000), ("24h", 86_400_000), ("7d", 604_800_000), ("0s", 0)] {
+            assert_eq!(moment("since", text, now).unwrap(), now - ms);
+        }
+        assert_eq!(moment("since", "2027-01-15T08:00:00Z", now).unwrap(), now);
+        for text in ["", "h", "1", "-1h", "1.5h", "ü", "99999999999999d", "yesterday"] {
+            assert!(moment("since", text, now).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_are_read_and_bounded() {

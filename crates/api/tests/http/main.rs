@@ -6,6 +6,7 @@ mod events;
 mod jobs;
 mod molecule;
 mod openorca;
+mod policy;
 mod support;
 mod voicegateway;
 mod watched;

@@ -1,27 +1,70 @@
 //! `safety.yaml` as it is written. Parsing is strict: a key that is not understood is an error.
 
-use super::{BadPolicy, Decision, glob};
-use crate::request::Request;
+use super::Decision;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Document {
     /// A number or a word; part of the snapshot's name.
     pub version: serde_json::Value,
+    /// The tier of rules that name none.
+    pub tier: Tier,
+    /// What rules that have no selector of their own are about.
+    pub selector: Selector,
     pub default_tenant: String,
     pub default_decision: String,
     pub rules: Vec<Rule>,
     pub tenants: BTreeMap<String, TenantRules>,
+    pub input_policy: InputPolicy,
+    pub input_rules: Vec<ContentRule>,
+    pub require_human: RequireHuman,
+    pub output_policy: OutputPolicy,
+    pub output_rules: Vec<ContentRule>,
+}
+
+/// The nearer tier is asked first: a job's own rules, then its workflow's, then everybody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    Job,
+    Workflow,
+    #[default]
+    Global,
+}
+
+impl Tier {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Workflow => "workflow",
+            Self::Global => "global",
+        }
+    }
+}
+
+/// Which job or workflow a rule is about. An empty name does not ask.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Selector {
+    pub workflow_id: String,
+    pub job_id: String,
+    /// The label `session_id`.
+    pub session_id: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rule {
     pub id: String,
+    pub tier: Option<Tier>,
+    pub selector: Option<Selector>,
     #[serde(rename = "match")]
     pub matcher: Matcher,
+    /// A CEL expression over the job's facts.
+    pub when: String,
+    pub velocity: Option<Velocity>,
     pub decision: String,
     pub reason: String,
     pub constraints: Option<Box<Constraints>>,
@@ -43,8 +86,47 @@ pub struct Matcher {
     pub pack_ids: Vec<String>,
     pub actor_ids: Vec<String>,
     pub actor_types: Vec<String>,
+    /// The label `agent_risk_tier`.
+    pub agent_risk_tiers: Vec<String>,
+    /// The label `agent_data_classification`.
+    pub agent_data_classifications: Vec<String>,
     /// Exactly these values.
     pub labels: BTreeMap<String, String>,
+    /// Matches when the label's value is *not* in the list; a label that is not there is not in it.
+    pub label_allowlist: BTreeMap<String, Vec<String>>,
+    /// Matches when the label's value is a larger number, or no number at all.
+    pub label_threshold: BTreeMap<String, f64>,
+    /// The label `secrets_present`, or the risk tag `secrets`.
+    pub secrets_present: Option<bool>,
+    /// The same as the rule's `when`.
+    pub predicate: String,
+    /// Whether a workspace gave the job to another.
+    pub delegation: Option<bool>,
+    pub mcp: Option<Mcp>,
+}
+
+/// How often is too often: the rule matches from the request after `max_requests` within the window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Velocity {
+    pub max_requests: u32,
+    pub window_seconds: u32,
+    /// What is counted apart: `tenant`, `topic`, `actor_id`, `labels.X`, …, or several joined with `:`.
+    pub key: String,
+}
+
+/// Which MCP calls. Of what both lists name, the denial counts; an empty list of allowances allows all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mcp {
+    pub allow_servers: Vec<String>,
+    pub deny_servers: Vec<String>,
+    pub allow_tools: Vec<String>,
+    pub deny_tools: Vec<String>,
+    pub allow_resources: Vec<String>,
+    pub deny_resources: Vec<String>,
+    pub allow_actions: Vec<String>,
+    pub deny_actions: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,7 +134,92 @@ pub struct Matcher {
 pub struct TenantRules {
     pub allow_topics: Vec<String>,
     pub deny_topics: Vec<String>,
+    /// Hosts of the labels `repo_host` and `repo_url`.
+    pub allowed_repo_hosts: Vec<String>,
     pub max_concurrent_jobs: u32,
+    pub mcp: Option<Mcp>,
+}
+
+/// How jobs' inputs are looked at.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InputPolicy {
+    pub enabled: bool,
+    pub fail_mode: FailMode,
+    pub max_scan_bytes: usize,
+}
+
+impl Default for InputPolicy {
+    fn default() -> Self {
+        Self { enabled: true, fail_mode: FailMode::default(), max_scan_bytes: 2 * 1024 * 1024 }
+    }
+}
+
+/// How jobs' results are looked at.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutputPolicy {
+    pub enabled: Option<bool>,
+    pub fail_mode: Option<FailMode>,
+    /// Nobody reads a result before its content was looked at.
+    pub hold: bool,
+}
+
+/// What happens when nobody can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailMode {
+    #[default]
+    Closed,
+    Open,
+}
+
+/// A rule about content: a job's input, or its result.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContentRule {
+    pub id: String,
+    pub severity: String,
+    #[serde(rename = "match")]
+    pub matcher: ContentMatcher,
+    pub decision: String,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContentMatcher {
+    pub tenants: Vec<String>,
+    pub topics: Vec<String>,
+    pub capabilities: Vec<String>,
+    pub risk_tags: Vec<String>,
+    /// Names of scanners.
+    pub scanners: Vec<String>,
+    /// More of them.
+    pub detectors: Vec<String>,
+    pub content_patterns: Vec<String>,
+    pub keywords: Vec<String>,
+    /// The label `content_type`.
+    pub content_types: Vec<String>,
+    /// Which part of the content: `prompt`, or all of it.
+    pub scope: String,
+    /// Matches what is larger.
+    pub input_size_gt: u64,
+    pub max_input_bytes: u64,
+    pub output_size_gt: u64,
+    pub max_output_bytes: u64,
+    /// Whether the worker reported an error.
+    pub has_error: Option<bool>,
+}
+
+/// When a finding is sure enough to deny, and when a person decides instead.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RequireHuman {
+    pub min_severity_for_deny: String,
+    /// From 0 to 1.
+    pub min_confidence_for_deny: f64,
+    pub downgrade_when_prompt_only: bool,
 }
 
 /// What an allowed job must keep to. Workers get it in their environment.
@@ -112,7 +279,8 @@ pub struct Remediation {
     pub remove_labels: Vec<String>,
 }
 
-fn decision(word: &str) -> Option<Decision> {
+/// The decision that a word of the file stands for.
+pub fn decision(word: &str) -> Option<Decision> {
     Some(match word.to_ascii_lowercase().as_str() {
         "allow" | "permit" => Decision::Allow,
         "deny" | "block" => Decision::Deny,
@@ -123,85 +291,12 @@ fn decision(word: &str) -> Option<Decision> {
     })
 }
 
-impl Rule {
-    /// The word was checked when the document was; an unknown one would deny.
-    pub fn decision(&self) -> Decision {
-        decision(&self.decision).unwrap_or(Decision::Deny)
-    }
-}
-
 impl Document {
-    pub fn check(&self) -> Result<(), BadPolicy> {
-        if !self.default_decision.is_empty() && decision(&self.default_decision).is_none() {
-            let words = format!("default_decision: {:?} is none of {DECISIONS}", self.default_decision);
-            return Err(BadPolicy::Head(words));
-        }
-        let mut seen = BTreeSet::new();
-        for (index, rule) in self.rules.iter().enumerate() {
-            let bad =
-                |problem: String| BadPolicy::Rule { rule: format!("{} ({:?})", index + 1, rule.id), problem };
-            if rule.id.is_empty() {
-                return Err(bad("has no id".to_owned()));
-            }
-            if !seen.insert(&rule.id) {
-                return Err(bad("the id is used twice".to_owned()));
-            }
-            if decision(&rule.decision).is_none() {
-                return Err(bad(format!("decision: {:?} is none of {DECISIONS}", rule.decision)));
-            }
-            for pattern in &rule.matcher.topics {
-                glob::check(pattern).map_err(|problem| bad(format!("topics: {pattern:?} {problem}")))?;
-            }
-        }
-        for (tenant, rules) in &self.tenants {
-            for pattern in rules.allow_topics.iter().chain(&rules.deny_topics) {
-                let bad = |problem| BadPolicy::Head(format!("tenants.{tenant}: {pattern:?} {problem}"));
-                glob::check(pattern).map_err(bad)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub fn default_decision(&self) -> Decision {
-        decision(&self.default_decision).unwrap_or(Decision::Deny)
-    }
-
     pub fn version_text(&self) -> String {
         match &self.version {
             serde_json::Value::Null => "0".to_owned(),
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         }
-    }
-
-    /// Why a tenant's own lists refuse the topic, if they do.
-    pub fn tenant_refuses(&self, request: &Request) -> Option<String> {
-        let (tenant, topic) = (request.tenant.as_str(), request.topic.as_str());
-        let rules = self.tenants.get(tenant)?;
-        let listed = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, topic));
-        if listed(&rules.deny_topics) {
-            return Some(format!("tenant {tenant} may not use {topic}"));
-        }
-        let allowed = rules.allow_topics.is_empty() || listed(&rules.allow_topics);
-        (!allowed).then(|| format!("{topic} is not among the topics of tenant {tenant}"))
-    }
-}
-
-const DECISIONS: &str = "allow, deny, require_approval, throttle, allow_with_constraints";
-
-impl Matcher {
-    pub fn matches(&self, request: &Request) -> bool {
-        let one_of = |list: &[String], value: &str| list.is_empty() || list.iter().any(|item| item == value);
-        one_of(&self.tenants, request.tenant.as_str())
-            && (self.topics.is_empty()
-                || self.topics.iter().any(|pattern| glob::matches(pattern, request.topic.as_str())))
-            && one_of(&self.capabilities, &request.needs.capability)
-            && (self.risk_tags.is_empty()
-                || self.risk_tags.iter().any(|tag| request.needs.risk_tags.contains(tag)))
-            && self.requires.iter().all(|need| request.needs.requires.contains(need))
-            && one_of(&self.pack_ids, &request.needs.pack_id)
-            && one_of(&self.actor_ids, &request.actor.actor_id)
-            && one_of(&self.actor_types, &request.actor.actor_type)
-            && self.labels.iter().all(|(key, value)| request.labels.get(key) == Some(value))
     }
 }

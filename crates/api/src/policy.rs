@@ -1,0 +1,104 @@
+//! Policy: what it would say, why, and what another one would have said.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::body::Body;
+use crate::jobs::visible;
+use crate::types::policy::{DecisionRecord, PolicyAnswer, PolicyCheck, ReplayReply, ReplayRequest};
+use crate::types::text::{limit, moment};
+use axum::extract::{Path, Query, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use reveille_core::id::TenantId;
+use reveille_core::policy::Trace;
+use reveille_core::request::Request;
+use reveille_engine::Engine;
+use reveille_engine::rules::read_policy;
+use reveille_roster::Scope;
+use serde::Deserialize;
+
+pub fn routes() -> Router<Engine> {
+    Router::new()
+        .route("/policy/evaluate", post(evaluate))
+        .route("/policy/simulate", post(simulate))
+        .route("/policy/explain", post(explain))
+        .route("/policy/replay", post(replay))
+        .route("/jobs/{id}/decisions", get(decisions))
+}
+
+#[utoipa::path(post, path = "/api/v1/policy/evaluate", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
+pub async fn evaluate(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(body): Body<PolicyCheck>,
+) -> Result<Json<PolicyAnswer>, ApiError> {
+    let request = asked(&auth, body)?;
+    Ok(Json(PolicyAnswer::of(engine.would_say(&request), Trace::default())))
+}
+
+/// The same as evaluate: neither counts anything.
+#[utoipa::path(post, path = "/api/v1/policy/simulate", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
+pub async fn simulate(
+    engine: State<Engine>,
+    auth: Auth,
+    body: Body<PolicyCheck>,
+) -> Result<Json<PolicyAnswer>, ApiError> {
+    evaluate(engine, auth, body).await
+}
+
+#[utoipa::path(post, path = "/api/v1/policy/explain", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
+pub async fn explain(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(body): Body<PolicyCheck>,
+) -> Result<Json<PolicyAnswer>, ApiError> {
+    let request = asked(&auth, body)?;
+    let (verdict, trace) = engine.policy_trace(&request);
+    Ok(Json(PolicyAnswer::of(verdict, trace)))
+}
+
+fn asked(auth: &Auth, body: PolicyCheck) -> Result<Request, ApiError> {
+    auth.needs(Scope::Read)?;
+    let tenant = match body.named_tenant() {
+        Some(name) => TenantId::parse(name)?,
+        None => auth.tenant.clone(),
+    };
+    if !auth.sees(&tenant) {
+        return Err(ApiError::forbidden("tenant: it is not this key's tenant"));
+    }
+    body.into_request(tenant)
+}
+
+/// Judges the jobs of the past by another policy. Nothing changes.
+#[utoipa::path(post, path = "/api/v1/policy/replay", tag = "policy", request_body = ReplayRequest, responses((status = 200, body = ReplayReply), (status = 400, description = "The policy cannot be used; the reason is told")))]
+pub async fn replay(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(body): Body<ReplayRequest>,
+) -> Result<Json<ReplayReply>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let policy = read_policy(&body.policy).map_err(|problem| ApiError::field("policy", problem))?;
+    let since = moment("since", &body.since, engine.now())?;
+    let tenant = (!auth.is_operator()).then(|| auth.tenant.clone());
+    let replay = engine.replay(&policy, tenant, since).await?;
+    Ok(Json(ReplayReply::of(policy.snapshot(), replay)))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+pub struct DecisionsQuery {
+    limit: Option<String>,
+}
+
+/// Newest first.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/decisions", tag = "jobs", params(("id" = String, Path), DecisionsQuery), responses((status = 200, body = Vec<DecisionRecord>), (status = 404, description = "No such job")))]
+pub async fn decisions(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    Query(query): Query<DecisionsQuery>,
+) -> Result<Json<Vec<DecisionRecord>>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let job = visible(&engine, &auth, &id).await?;
+    let newest = job.judgements.iter().rev().take(limit(query.limit.as_deref())?);
+    Ok(Json(newest.map(|judgement| DecisionRecord::of(&job, judgement)).collect()))
+}

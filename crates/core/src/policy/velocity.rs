@@ -1,0 +1,197 @@
+//! How often is too often: sliding windows, exact to the request.
+//!
+//! A window remembers the moments of the last requests that counted, one more than is allowed and no more,
+//! so that a flood costs what a trickle does.
+
+use super::document;
+use crate::request::Request;
+use crate::time::Millis;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Requests that a rule may allow in its window.
+const REQUESTS_MAX: u32 = 100_000;
+/// Windows kept; beyond that the idle ones go.
+const WINDOWS_MAX: usize = 100_000;
+
+/// One part of what is counted apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Tenant,
+    Topic,
+    ActorId,
+    ActorType,
+    PackId,
+    Capability,
+    Label(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Velocity {
+    pub max_requests: u32,
+    window_ms: i64,
+    key: Vec<Part>,
+}
+
+impl Velocity {
+    pub fn new(written: &document::Velocity) -> Result<Self, String> {
+        if !(1..=REQUESTS_MAX).contains(&written.max_requests) {
+            return Err(format!("velocity.max_requests must be from 1 to {REQUESTS_MAX}"));
+        }
+        if written.window_seconds == 0 {
+            return Err("velocity.window_seconds must be at least 1".to_owned());
+        }
+        let key = written.key.split(':').map(part).collect::<Result<_, _>>()?;
+        let window_ms = i64::from(written.window_seconds) * 1000;
+        Ok(Self { max_requests: written.max_requests, window_ms, key })
+    }
+
+    fn key_of(&self, request: &Request) -> String {
+        let mut key = String::new();
+        for part in &self.key {
+            let value = match part {
+                Part::Tenant => request.tenant.as_str(),
+                Part::Topic => request.topic.as_str(),
+                Part::ActorId => &request.actor.actor_id,
+                Part::ActorType => &request.actor.actor_type,
+                Part::PackId => &request.needs.pack_id,
+                Part::Capability => &request.needs.capability,
+                Part::Label(name) => request.labels.get(name).map_or("", String::as_str),
+            };
+            key.push_str(value);
+            // No name has one, so that `a` and `b` are not `ab`.
+            key.push('\0');
+        }
+        key
+    }
+}
+
+fn part(name: &str) -> Result<Part, String> {
+    Ok(match name {
+        "tenant" => Part::Tenant,
+        "topic" => Part::Topic,
+        "actor_id" => Part::ActorId,
+        "actor_type" => Part::ActorType,
+        "pack_id" => Part::PackId,
+        "capability" => Part::Capability,
+        other => match other.strip_prefix("labels.") {
+            Some(label) if !label.is_empty() => Part::Label(label.to_owned()),
+            _ => {
+                return Err(format!(
+                    "velocity.key: {name:?} is none of tenant, topic, actor_id, actor_type, pack_id, capability, labels.X"
+                ));
+            }
+        },
+    })
+}
+
+/// Whether asking counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// A new request.
+    Counts,
+    /// A job that was counted when it was new.
+    Again,
+    /// What if: counted for the answer, and not kept.
+    Looks,
+}
+
+/// The windows of every rule and key: moments, oldest first.
+#[derive(Debug, Default)]
+pub struct Windows(FxHashMap<(String, String), VecDeque<Millis>>);
+
+impl Windows {
+    /// How many requests there were in the window, this one included, counted to one more than allowed.
+    pub fn count(
+        &mut self,
+        rule: &str,
+        velocity: &Velocity,
+        request: &Request,
+        counting: Counting,
+        now: Millis,
+    ) -> u32 {
+        let key = (rule.to_owned(), velocity.key_of(request));
+        if self.0.len() >= WINDOWS_MAX && !self.0.contains_key(&key) {
+            self.forget_idle();
+        }
+        let window = self.0.entry(key).or_default();
+        while window.front().is_some_and(|at| *at <= now - velocity.window_ms) {
+            window.pop_front();
+        }
+        let unseen = match counting {
+            Counting::Counts => {
+                window.push_back(now);
+                if window.len() > velocity.max_requests as usize + 1 {
+                    window.pop_front();
+                }
+                0
+            }
+            Counting::Again => 0,
+            Counting::Looks => 1,
+        };
+        window.len() as u32 + unseen
+    }
+
+    /// Half of them go, the idlest.
+    fn forget_idle(&mut self) {
+        let mut last: Vec<Option<Millis>> = self.0.values().map(|window| window.back().copied()).collect();
+        let half = last.len() / 2;
+        let (_, middle, _) = last.select_nth_unstable(half);
+        let middle = *middle;
+        self.0.retain(|_, window| window.back().copied() > middle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn velocity(max_requests: u32, key: &str) -> Velocity {
+        Velocity::new(&document::Velocity { max_requests, window_seconds: 10, key: key.to_owned() }).unwrap()
+    }
+
+    fn job(actor: &str) -> Request {
+        let mut request = Request::plain("j", "job.a");
+        actor.clone_into(&mut request.actor.actor_id);
+        request
+    }
+
+    #[test]
+    fn requests_are_counted_by_key_within_a_window_that_slides() {
+        let (velocity, mut windows) = (velocity(3, "actor_id:labels.x"), Windows::default());
+        let mut ask =
+            |actor: &str, counting, at| windows.count("r", &velocity, &job(actor), counting, Millis(at));
+        assert_eq!(ask("ann", Counting::Counts, 0), 1);
+        assert_eq!(ask("ann", Counting::Counts, 1_000), 2);
+        assert_eq!(ask("ann", Counting::Again, 1_500), 2, "a job counts once");
+        assert_eq!(ask("bob", Counting::Counts, 1_500), 1);
+        assert_eq!(ask("ann", Counting::Looks, 2_000), 3);
+        assert_eq!(ask("ann", Counting::Looks, 2_000), 3, "looking counts nothing");
+        assert_eq!(ask("ann", Counting::Counts, 2_000), 3);
+        assert_eq!(ask("ann", Counting::Counts, 3_000), 4);
+        assert_eq!(ask("ann", Counting::Counts, 4_000), 4, "counted to one more than allowed");
+        assert_eq!(ask("ann", Counting::Counts, 11_500), 4, "those from 2 s on are still there");
+        assert_eq!(ask("ann", Counting::Counts, 40_000), 1);
+    }
+
+    #[test]
+    fn a_flood_of_keys_does_not_use_up_the_memory() {
+        let (velocity, mut windows) = (velocity(1, "actor_id"), Windows::default());
+        for number in 0..WINDOWS_MAX + 10 {
+            let request = job(&number.to_string());
+            windows.count("r", &velocity, &request, Counting::Counts, Millis(number as i64));
+        }
+        assert!(windows.0.len() <= WINDOWS_MAX);
+        let last = job(&(WINDOWS_MAX + 9).to_string());
+        assert_eq!(windows.count("r", &velocity, &last, Counting::Looks, Millis(WINDOWS_MAX as i64 + 10)), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_refused() {
+        let bad = |max_requests, window_seconds, key: &str| {
+            Velocity::new(&document::Velocity { max_requests, window_seconds, key: key.to_owned() }).is_err()
+        };
+        assert!(bad(0, 1, "tenant") && bad(1, 0, "tenant") && bad(1, 1, "") && bad(1, 1, "tenant:x"));
+        assert!(bad(1, 1, "labels."));
+    }
+}

@@ -1,0 +1,74 @@
+//! `reveille policy …`: for the people who write policies, on their machine and in their CI.
+
+mod cases;
+
+use crate::args::{Policy as Command, Server};
+use crate::client::Client;
+use crate::{exit, output};
+use anyhow::{Context, Result, anyhow};
+use reveille_core::policy::Policy;
+use reveille_engine::rules::read_policy;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Check { file, strict, json } => check(&file, strict, json),
+        Command::Test { file, cases, json } => cases::run(&file, cases.as_deref(), json),
+        Command::Simulate { file, since, server } => simulate(&file, &since, &server),
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
+}
+
+fn load(file: &Path) -> Result<Policy> {
+    read_policy(&read(file)?).map_err(|problem| anyhow!("{}: {problem}", file.display()))
+}
+
+fn check(file: &Path, strict: bool, as_json: bool) -> Result<ExitCode> {
+    let policy = load(file)?;
+    let remarks: Vec<String> = policy.remarks().iter().map(ToString::to_string).collect();
+    if as_json {
+        output::json(&json!({ "snapshot": policy.snapshot(), "remarks": remarks }));
+    } else {
+        for remark in &remarks {
+            output::line(&format!("remark: {remark}"));
+        }
+        output::line(&format!("{} can be used; its snapshot is {}", file.display(), policy.snapshot()));
+    }
+    Ok(ExitCode::from(if strict && !remarks.is_empty() { exit::FAILED } else { 0 }))
+}
+
+fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
+    let text = read(file)?;
+    // A mistake in the file is found here, with its name.
+    load(file)?;
+    let body = json!({ "policy": text, "since": since });
+    let reply = Client::new(server)?.post("/api/v1/policy/replay", &body)?;
+    if server.json {
+        output::json(&reply);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |found: &Value| {
+        let text = |field: &str| output::text(&found[field]);
+        let pair = |decision: &str, rule: &str| format!("{} ({})", text(decision), text(rule));
+        vec![
+            text("job_id"),
+            text("tenant"),
+            text("topic"),
+            pair("was", "was_rule"),
+            pair("would_be", "would_be_rule"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = reply["differences"].as_array().into_iter().flatten().map(row).collect();
+    if !rows.is_empty() {
+        output::table(&["JOB", "TENANT", "TOPIC", "WAS", "WOULD BE"], &rows);
+    }
+    let (changed, examined) = (output::text(&reply["changed"]), output::text(&reply["examined"]));
+    let more = if reply["partial"] == true { "; there are more jobs than are looked at" } else { "" };
+    output::line(&format!("{changed} of {examined} decisions would be others{more}"));
+    Ok(ExitCode::SUCCESS)
+}
