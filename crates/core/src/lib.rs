@@ -15,4 +15,5 @@ pub mod policy;
 pub mod presence;
 pub mod reason;
 pub mod request;
+pub mod scan;
 pub mod time;

@@ -1,0 +1,141 @@
+//! A copy of a content without what the scanners find in it.
+//!
+//! Redaction does not go by a report: a report has limits, and what it left out would stay. It looks
+//! again, at all of the content, and again at its own copy until nothing more is found. JSON stays JSON
+//! of the same shape; a number that has to go becomes a string.
+
+use super::mark;
+use super::scanner::Tell;
+use super::text::{Role, Text, texts};
+use super::{Scanners, Severity, overlap};
+use std::collections::BTreeSet;
+use std::ops::{ControlFlow, Range};
+
+/// How often spans are taken out of a text. A pattern that still finds something then, such as
+/// `^.{20}`, takes the whole text.
+const ROUNDS_MAX: usize = 4;
+
+impl Scanners {
+    /// The same content with a mark, `[REDACTED:name]`, in place of everything found. Content that is not
+    /// UTF-8 is read as well as can be, and given back untouched when nothing is found.
+    pub fn redact(&self, content: &[u8]) -> Vec<u8> {
+        let mut copy = String::from_utf8_lossy(content).into_owned();
+        let mut keys = Keys::default();
+        let mut round = 0;
+        while let Some(next) = self.pass(&copy, round < ROUNDS_MAX, &mut keys) {
+            copy = next;
+            round += 1;
+        }
+        if round == 0 { content.to_vec() } else { copy.into_bytes() }
+    }
+
+    /// One look at everything; nothing if there was nothing to take out. It ends, because every pass
+    /// leaves less that is outside a mark.
+    fn pass(&self, content: &str, by_span: bool, keys: &mut Keys) -> Option<String> {
+        let mut copy = String::new();
+        let mut copied = 0;
+        texts(content, &mut |text| {
+            let Some(cuts) = self.cuts(text) else { return };
+            let whole = !by_span || text.role == Role::Number;
+            let cuts = if whole { whole_text(text, &cuts) } else { cuts };
+            let mut clean = fill(text.body, &cuts, None);
+            if text.role == Role::Key && !keys.used.insert(clean.clone()) {
+                clean = fill(text.body, &cuts, Some(keys.number()));
+            }
+            copy.push_str(&content[copied..text.token.start]);
+            match text.role {
+                Role::Plain => copy.push_str(&clean),
+                Role::Key | Role::Value | Role::Number => {
+                    copy.push_str(&serde_json::Value::from(clean).to_string());
+                }
+            }
+            copied = text.token.end;
+        });
+        if copy.is_empty() {
+            return None;
+        }
+        copy.push_str(&content[copied..]);
+        Some(copy)
+    }
+
+    /// What to take out of a text, in order and apart; nothing if it is clean.
+    fn cuts(&self, text: &Text) -> Option<Vec<Cut<'_>>> {
+        let marks = self.0.marks.within(text.body);
+        let mut cuts: Vec<Cut> = Vec::new();
+        for scanner in &self.0.scanners {
+            let gave_up = scanner.each_hit(text, &mut |pattern, span| {
+                if !mark::covers(&marks, &span) {
+                    cuts.push(Cut::new(&scanner.tells()[pattern], mark::with_marks(&marks, span)));
+                }
+                ControlFlow::Continue(())
+            });
+            if let Some(tell) = gave_up {
+                return Some(vec![Cut::new(tell, 0..text.body.len())]);
+            }
+        }
+        (!cuts.is_empty()).then(|| joined(cuts))
+    }
+}
+
+/// The keys that were renamed, so that two of an object stay two.
+#[derive(Default)]
+struct Keys {
+    used: BTreeSet<String>,
+    number: u32,
+}
+
+impl Keys {
+    /// The next one, from 2 on.
+    fn number(&mut self) -> u32 {
+        self.number += 1;
+        self.number + 1
+    }
+}
+
+struct Cut<'s> {
+    span: Range<usize>,
+    name: &'s str,
+    severity: Severity,
+}
+
+impl<'s> Cut<'s> {
+    fn new(tell: &'s Tell, span: Range<usize>) -> Self {
+        Self { span, name: &tell.name, severity: tell.severity }
+    }
+}
+
+/// Cuts that overlap become one, with the name of the worst.
+fn joined(mut cuts: Vec<Cut>) -> Vec<Cut> {
+    cuts.sort_by_key(|cut| (cut.span.start, cut.span.end));
+    let mut apart: Vec<Cut> = Vec::with_capacity(cuts.len());
+    for cut in cuts {
+        match apart.last_mut() {
+            Some(last) if overlap(&last.span, &cut.span) => {
+                last.span.end = last.span.end.max(cut.span.end);
+                if cut.severity > last.severity {
+                    (last.name, last.severity) = (cut.name, cut.severity);
+                }
+            }
+            _ => apart.push(cut),
+        }
+    }
+    apart
+}
+
+fn whole_text<'s>(text: &Text, cuts: &[Cut<'s>]) -> Vec<Cut<'s>> {
+    let worst = cuts.iter().max_by_key(|cut| cut.severity);
+    let whole = |cut: &Cut<'s>| Cut { span: 0..text.body.len(), ..*cut };
+    worst.map(whole).into_iter().collect()
+}
+
+fn fill(text: &str, cuts: &[Cut], number: Option<u32>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut copied = 0;
+    for cut in cuts {
+        filled.push_str(&text[copied..cut.span.start]);
+        mark::write(&mut filled, cut.name, number);
+        copied = cut.span.end;
+    }
+    filled.push_str(&text[copied..]);
+    filled
+}

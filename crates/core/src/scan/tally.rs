@@ -1,0 +1,84 @@
+//! What one scanner has found so far, kept within the limits of a report.
+
+use super::scanner::{Scanner, Tell};
+use super::text::Text;
+use super::{Finding, PATTERN_HITS_MAX, SCANNER_HITS_MAX, Severity, mark, overlap};
+use std::ops::{ControlFlow, Range};
+
+pub(super) struct Tally<'s> {
+    scanner: &'s Scanner,
+    findings: Vec<Finding>,
+    /// By the index of the pattern.
+    hits: Vec<usize>,
+}
+
+impl<'s> Tally<'s> {
+    pub(super) fn new(scanner: &'s Scanner) -> Self {
+        Self { scanner, findings: Vec::new(), hits: vec![0; scanner.tells().len()] }
+    }
+
+    pub(super) fn findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    /// Adds what a text holds outside its marks. Says whether the whole text was looked at.
+    pub(super) fn count(&mut self, text: &Text, marks: &[Range<usize>]) -> bool {
+        let scanner = self.scanner;
+        let mut told: Vec<(Range<usize>, Severity)> = Vec::new();
+        let gave_up = scanner.each_hit(text, &mut |pattern, span| {
+            let tell = &scanner.tells()[pattern];
+            // The more telling patterns of a scanner come first. What they found is not told twice,
+            // unless the second time is worse.
+            let is_told = |(other, severity): &(Range<usize>, Severity)| {
+                overlap(other, &span) && *severity >= tell.severity
+            };
+            if mark::covers(marks, &span) || told.iter().any(is_told) {
+                return ControlFlow::Continue(());
+            }
+            if self.hits[pattern] == PATTERN_HITS_MAX || !self.make_room(tell.severity) {
+                return ControlFlow::Break(());
+            }
+            self.hits[pattern] += 1;
+            told.push((span.clone(), tell.severity));
+            self.findings.push(finding(scanner.name(), tell, text, span));
+            ControlFlow::Continue(())
+        });
+        gave_up.is_none()
+    }
+
+    /// Makes room for one more if it can. A full tally gives up a milder one, so that nobody can hide a
+    /// bad finding behind many harmless ones.
+    fn make_room(&mut self, severity: Severity) -> bool {
+        if self.findings.len() < SCANNER_HITS_MAX {
+            return true;
+        }
+        let mildest = self.findings.iter().enumerate().min_by_key(|(_, finding)| finding.severity);
+        match mildest {
+            Some((index, finding)) if finding.severity < severity => {
+                self.findings.remove(index);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+fn finding(scanner: &str, tell: &Tell, text: &Text, span: Range<usize>) -> Finding {
+    Finding {
+        scanner: scanner.to_owned(),
+        name: tell.name.clone(),
+        severity: tell.severity,
+        confidence: tell.confidence,
+        at: text.pointer(),
+        preview: preview(&text.body[span.clone()]),
+        span,
+    }
+}
+
+/// At most a quarter of it, and no more than four characters.
+fn preview(found: &str) -> String {
+    let length = found.chars().count();
+    let shown = found.chars().take((length / 4).min(4));
+    let shown: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{shown}… ({length} characters)")
+}
