@@ -110,11 +110,14 @@ pub async fn get(
         job = engine.wait_for_end(job.id(), patience).await?.ok_or_else(|| ApiError::not_found("job"))?;
     }
     let context = inline(&engine, &job.request.context_ptr).await?;
+    let is_held = engine.holds_result(&job);
     let result = match job.ending() {
-        Some(ending) if ending.state == job::State::Succeeded => inline(&engine, &ending.result_ptr).await?,
+        Some(ending) if ending.state == job::State::Succeeded && !is_held => {
+            inline(&engine, &ending.result_ptr).await?
+        }
         _ => None,
     };
-    Ok(Json(JobDetail::of(&job, context, result)))
+    Ok(Json(JobDetail::of(&job, context, result, is_held)))
 }
 
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.

@@ -15,6 +15,7 @@ mod openorca;
 mod policy;
 mod pools;
 mod presence;
+mod quarantine;
 mod stream;
 mod types;
 mod voicegateway;
@@ -49,7 +50,11 @@ pub fn router(engine: Engine) -> Router {
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
         .route("/openapi.json", get(openapi::serve));
-    let api = api.merge(policy::routes()).merge(stream::routes()).merge(presence::routes());
+    let api = api
+        .merge(policy::routes())
+        .merge(quarantine::routes())
+        .merge(stream::routes())
+        .merge(presence::routes());
     let hot = voicegateway::hot_route(&engine);
     Router::new()
         .nest("/api/v1", api)

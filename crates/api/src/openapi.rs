@@ -1,6 +1,6 @@
 //! The description of all this, made from the handlers and types themselves.
 
-use crate::{health, jobs, keys, policy, pools, presence, stream, workers};
+use crate::{health, jobs, keys, policy, pools, presence, quarantine, stream, workers};
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa::OpenApi;
@@ -13,6 +13,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, workers::list, workers::get,
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
+        quarantine::list, quarantine::show, quarantine::release, quarantine::discard,
         keys::create, keys::list, keys::revoke, presence::take, stream::events, health::alive, health::ready, health::metrics
     ),
     modifiers(&Keyed),

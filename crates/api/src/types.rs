@@ -8,6 +8,7 @@ pub mod key;
 pub mod molecule;
 pub mod openorca;
 pub mod policy;
+pub mod quarantine;
 pub mod submit;
 pub mod text;
 pub mod worker;

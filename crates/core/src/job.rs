@@ -8,6 +8,7 @@ mod table;
 pub use table::{Event, Refusal, State, next};
 
 use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use crate::output::{OutputCheck, Resolution};
 use crate::policy::Judgement;
 use crate::reason::Reason;
 use crate::request::Request;
@@ -44,6 +45,9 @@ pub struct Job {
     pub marks: Vec<Mark>,
     #[serde(default, skip_serializing_if = "Owed::is_nothing")]
     pub owed: Owed,
+    /// What output policy said of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Box<OutputCheck>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,11 +131,19 @@ pub struct Owed {
     pub cancel: bool,
     /// Tell whoever watches the dead letters (`sys.job.dlq`).
     pub dead_letter: bool,
+    /// Look at the content of the result.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub output_scan: bool,
 }
 
 impl Owed {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether somebody is to be told something.
+    pub fn has_notices(&self) -> bool {
+        self.cancel || self.dead_letter
     }
 }
 
@@ -209,6 +221,13 @@ impl Job {
     /// The latest thing policy said.
     pub fn judgement(&self) -> Option<&Judgement> {
         self.judgements.last()
+    }
+
+    /// Whether its result was let out of quarantine: it is no dead letter any more.
+    pub fn was_released(&self) -> bool {
+        let resolved = self.output.as_ref().and_then(|check| check.resolved.as_ref());
+        self.state() == State::Succeeded
+            && resolved.is_some_and(|resolved| resolved.how == Resolution::Released)
     }
 
     /// The entry this job has among the dead letters, if it ended in a way that somebody must look at.

@@ -10,6 +10,7 @@ pub mod floor;
 pub mod id;
 pub mod job;
 pub mod life;
+pub mod output;
 pub mod place;
 pub mod policy;
 pub mod presence;

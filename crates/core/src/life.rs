@@ -4,9 +4,11 @@
 //! Not here: which worker takes a job (`place`), what policy says (`policy`).
 
 mod clock;
+mod output;
 mod report;
 
 pub use clock::{Due, Limits, due, pass_time, set_back};
+pub use output::{await_scan, check_output, discard, release};
 pub use report::{Report, Status, finish};
 
 use crate::backoff;
@@ -46,6 +48,7 @@ pub fn submit(request: Request, now: Millis) -> Job {
         judgements: Vec::new(),
         marks: Vec::new(),
         owed: Owed::default(),
+        output: None,
     };
     mark(&mut job, Event::Submit, now, String::new());
     job
@@ -184,19 +187,10 @@ pub fn cancel(job: &Job, by: &str, reason: &str, now: Millis) -> Result<Job, Ref
     Ok(after)
 }
 
-/// 12. Output policy holds the result back, before or after it was visible.
-pub fn quarantine(job: &Job, words: &str, now: Millis) -> Result<Job, Refusal> {
-    let mut phase = ended(job, State::OutputQuarantined, Some(Reason::OutputQuarantined), words.to_owned());
-    if let (Phase::Ended(ending), Some(before)) = (&mut phase, job.ending()) {
-        ending.result_ptr.clone_from(&before.result_ptr);
-        ending.execution_ms = before.execution_ms;
-    }
-    step(job, Event::Quarantine, phase, now, words.to_owned())
-}
-
-/// 13. What the ended job owed has been sent.
+/// 16. What the ended job owed to others has been sent.
 pub fn settled(job: &Job) -> Job {
-    Job { owed: Owed::default(), ..job.clone() }
+    let output_scan = job.owed.output_scan;
+    Job { owed: Owed { output_scan, ..Owed::default() }, ..job.clone() }
 }
 
 /// Asks the table, writes the mark, and leaves the rest as it was.

@@ -6,27 +6,33 @@
 //! loaded, because a rule whose conditions are ignored would match too much.
 
 mod condition;
+mod content;
 mod document;
 mod glob;
+mod input;
 mod lint;
 mod mcp;
+mod output;
 mod pattern;
 mod rule;
 mod tenants;
 mod trace;
 mod velocity;
 
+pub use content::Sheet;
 pub use document::{
     Budgets, Constraints, ContentMatcher, ContentRule, Document, FailMode, Matcher, Remediation, TenantRules,
     Tier,
 };
 pub use lint::Remark;
+pub use output::{Outcome, Output};
 pub use trace::{Line, Trace};
 pub use velocity::{Counting, Windows};
 
 use crate::id::TenantId;
 use crate::request::Request;
 use crate::time::Millis;
+use input::Input;
 use rule::{Case, Hit, Rule};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -83,6 +89,15 @@ pub struct Judgement {
     pub checked_at: Millis,
 }
 
+/// What policy is asked.
+pub struct Question<'a> {
+    pub request: &'a Request,
+    /// What the job is to work on; nothing if no rule reads it.
+    pub input: &'a [u8],
+    pub counting: Counting,
+    pub now: Millis,
+}
+
 /// A loaded policy. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Policy(Arc<Loaded>);
@@ -94,6 +109,8 @@ struct Loaded {
     /// In the order in which they are asked.
     rules: Vec<Rule>,
     tenants: Tenants,
+    input: Input,
+    output: Output,
     has_velocity: bool,
 }
 
@@ -150,7 +167,9 @@ impl Policy {
         rules.sort_by_key(|rule| rule.tier);
         let has_velocity = rules.iter().any(Rule::has_velocity);
         let tenants = Tenants::new(document.tenants).map_err(BadPolicy::Head)?;
-        Ok(Self(Arc::new(Loaded { snapshot, default_decision, rules, tenants, has_velocity })))
+        let input = Input::new(&document.input_policy, document.input_rules, &document.require_human)?;
+        let output = Output::new(&document.output_policy, document.output_rules, &snapshot)?;
+        Ok(Self(Arc::new(Loaded { snapshot, default_decision, rules, tenants, input, output, has_velocity })))
     }
 
     pub fn snapshot(&self) -> &str {
@@ -162,26 +181,37 @@ impl Policy {
         self.0.has_velocity
     }
 
-    /// Judges a job as if nothing had been asked before.
+    /// Whether any job's input is looked at.
+    pub fn has_input_rules(&self) -> bool {
+        self.0.input.has_rules()
+    }
+
+    /// Whether a rule might want to read the job's input.
+    pub fn reads_input(&self, request: &Request) -> bool {
+        self.0.input.reads(request)
+    }
+
+    /// How results are looked at.
+    pub fn output(&self) -> &Output {
+        &self.0.output
+    }
+
+    /// Judges a job as if nothing had been asked before and it had no input.
     pub fn evaluate(&self, request: &Request) -> Verdict {
-        self.judge(request, &mut Windows::default(), Counting::Looks, Millis::ZERO)
+        let question = Question { request, input: &[], counting: Counting::Looks, now: Millis::ZERO };
+        self.judge(&question, &mut Windows::default())
     }
 
     /// Judges a job.
-    pub fn judge(
-        &self,
-        request: &Request,
-        windows: &mut Windows,
-        counting: Counting,
-        now: Millis,
-    ) -> Verdict {
-        self.walk(&Case::new(request, counting, now), windows, |_, _| {})
+    pub fn judge(&self, question: &Question<'_>, windows: &mut Windows) -> Verdict {
+        self.walk(&Case::new(question), windows, |_, _| {})
     }
 
     /// Judges a job and says of each rule why it matched or did not. Counts nothing.
     pub fn explain(&self, request: &Request, windows: &mut Windows, now: Millis) -> (Verdict, Trace) {
         let mut trace = Trace::default();
-        let case = Case::new(request, Counting::Looks, now);
+        let question = Question { request, input: &[], counting: Counting::Looks, now };
+        let case = Case::new(&question);
         let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
         trace.finish(&self.0.rules, &verdict);
         (verdict, trace)
@@ -215,8 +245,11 @@ impl Policy {
         if verdict.decision == Decision::Deny {
             return verdict;
         }
-        match self.0.tenants.refuse_call(request) {
-            Some((rule_id, reason)) => self.verdict(Decision::Deny, rule_id, reason),
+        if let Some((rule_id, reason)) = self.0.tenants.refuse_call(request) {
+            return self.verdict(Decision::Deny, rule_id, reason);
+        }
+        match self.0.input.stop(request, case.input, verdict.decision) {
+            Some((decision, rule_id, reason)) => self.verdict(decision, rule_id, reason),
             None => verdict,
         }
     }

@@ -50,6 +50,8 @@ reasons! {
     Timeout = "timeout";
     /// Output policy holds the result back.
     OutputQuarantined = "output_quarantined";
+    /// It does so after a look at the content.
+    OutputQuarantinedAsync = "output_quarantined_async";
 }
 
 #[cfg(test)]

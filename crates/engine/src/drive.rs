@@ -94,8 +94,11 @@ impl Engine {
             Phase::Dispatched(_) => self.spawn(self.clone().send(job.clone())),
             Phase::Ended(_) => {
                 self.waiters.wake(job.id());
-                if !job.owed.is_nothing() {
+                if job.owed.has_notices() {
                     self.spawn(self.clone().send_notices(job.clone()));
+                }
+                if job.owed.output_scan {
+                    self.spawn(self.clone().second_look(job.clone()));
                 }
             }
             _ => {}
@@ -161,9 +164,10 @@ impl Engine {
 
     pub async fn approve(&self, id: &JobId, by: &str) -> Result<Arc<Job>, DriveError> {
         let (engine, by) = (self.clone(), by.to_owned());
+        let input = self.stored_input(id).await;
         self.decided(id, move |job, now| {
             let approved = life::approve(job, &by, now)?;
-            life::judge(&approved, engine.judgement(&approved, now), now)
+            life::judge(&approved, engine.judgement(&approved, &input, now), now)
         })
         .await
     }
@@ -178,13 +182,8 @@ impl Engine {
         self.decided(id, move |job, now| life::cancel(job, &by, &reason, now)).await
     }
 
-    pub async fn quarantine(&self, id: &JobId, words: &str) -> Result<Arc<Job>, DriveError> {
-        let words = words.to_owned();
-        self.decided(id, move |job, now| life::quarantine(job, &words, now)).await
-    }
-
     /// Like [`Engine::drive`], for callers that may go away before the answer.
-    async fn decided(
+    pub(crate) async fn decided(
         &self,
         id: &JobId,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync + 'static,

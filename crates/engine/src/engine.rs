@@ -17,7 +17,7 @@ use crate::workspaces::Workspaces;
 use reveille_bus::{Bus, BusError};
 use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::policy::Windows;
+use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
 use reveille_courier::Courier;
@@ -55,6 +55,15 @@ pub struct Settings {
     pub open_tenant: Option<TenantId>,
     /// What this server calls itself among replicas.
     pub replica: String,
+    pub output: OutputSettings,
+}
+
+/// What is said here counts more than what the policy file says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OutputSettings {
+    pub enabled: Option<bool>,
+    pub fail_mode: Option<FailMode>,
+    pub hold: Option<bool>,
 }
 
 impl Default for Settings {
@@ -70,6 +79,7 @@ impl Default for Settings {
             keep_offline_ms: 7 * 24 * 3600 * 1000,
             open_tenant: None,
             replica: "reveille".to_owned(),
+            output: OutputSettings::default(),
         }
     }
 }

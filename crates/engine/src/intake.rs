@@ -134,11 +134,7 @@ impl Engine {
 
     async fn result_packet(&self, result: JobResult) -> Result<Option<String>, String> {
         let (id, report) = convert::report(result).map_err(|error| error.to_string())?;
-        let dice = self.dice.roll();
-        let done = self
-            .drive_on(&id, |job, now| life::finish(job, &report, &self.rules().limits(job), now, dice))
-            .await;
-        told(&id.to_string(), done)
+        told(&id.to_string(), self.finish(&id, &report).await)
     }
 
     async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {

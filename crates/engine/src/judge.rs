@@ -1,19 +1,22 @@
 //! Asking policy: about a job that is to run, and what it would say of others.
 
 use crate::Engine;
+use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
-use reveille_core::policy::{Counting, Judgement, Policy, Trace, Verdict, Windows};
+use reveille_core::policy::{Counting, Judgement, Policy, Question, Trace, Verdict, Windows};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_store::{JobQuery, StoreError};
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Jobs looked at in one replay.
 pub const REPLAY_MAX: usize = 10_000;
 /// Differences that a replay tells one by one.
 const DIFFERENCES_MAX: usize = 500;
 const PAGE: usize = 500;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What another policy would have said of the jobs of the past.
 #[derive(Debug, Clone, Default)]
@@ -36,23 +39,67 @@ pub struct Difference {
 }
 
 impl Engine {
-    /// Asks policy about a job.
-    pub(crate) fn judgement(&self, job: &Job, now: Millis) -> Judgement {
+    /// Asks policy about a job, whose input is what [`Engine::input_of`] says.
+    pub(crate) fn judgement(&self, job: &Job, input: &[u8], now: Millis) -> Judgement {
         let counting = if job.judgements.is_empty() { Counting::Counts } else { Counting::Again };
-        Judgement { verdict: self.verdict(&job.request, counting, now), checked_at: now }
+        Judgement { verdict: self.verdict(&job.request, input, counting, now), checked_at: now }
     }
 
-    fn verdict(&self, request: &Request, counting: Counting, now: Millis) -> Verdict {
-        let policy = &self.rules().policy;
-        if policy.has_velocity() {
-            return policy.judge(request, &mut self.windows(), counting, now);
+    /// What a job is to work on, if a rule wants to read it; otherwise nothing. A request never changes,
+    /// and neither does its input.
+    pub(crate) async fn input_of(
+        &self,
+        request: &Request,
+        given: Option<&Bytes>,
+    ) -> Result<Bytes, StoreError> {
+        if !self.rules().policy.reads_input(request) {
+            return Ok(Bytes::new());
         }
-        policy.judge(request, &mut Windows::default(), counting, now)
+        match given {
+            Some(given) => Ok(given.clone()),
+            None => Ok(self.content(&request.context_ptr).await?.unwrap_or_default()),
+        }
+    }
+
+    /// The same, for a job that is stored: a store that fails is asked again until it answers.
+    pub(crate) async fn stored_input(&self, id: &JobId) -> Bytes {
+        if !self.rules().policy.has_input_rules() {
+            return Bytes::new();
+        }
+        loop {
+            let read = match self.store.job(id).await {
+                Ok(Some(job)) => self.input_of(&job.request, None).await,
+                Ok(None) => return Bytes::new(),
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok(input) => return input,
+                Err(error) if !error.may_pass() => return Bytes::new(),
+                Err(error) => {
+                    self.trouble.store.tell(
+                        self.now(),
+                        "an input could not be read; trying again",
+                        id,
+                        &error,
+                    );
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn verdict(&self, request: &Request, input: &[u8], counting: Counting, now: Millis) -> Verdict {
+        let policy = &self.rules().policy;
+        let question = Question { request, input, counting, now };
+        if policy.has_velocity() {
+            return policy.judge(&question, &mut self.windows());
+        }
+        policy.judge(&question, &mut Windows::default())
     }
 
     /// What policy would say of a request now. Nothing is counted or kept.
     pub fn would_say(&self, request: &Request) -> Verdict {
-        self.verdict(request, Counting::Looks, self.now())
+        self.verdict(request, &[], Counting::Looks, self.now())
     }
 
     /// The same, rule by rule.

@@ -1,8 +1,10 @@
 //! What can be scraped, under the names that dashboards of the reference know: `cordum_scheduler_…`.
 
 mod fleet;
+mod output;
 
 use fleet::FleetMetrics;
+use output::OutputMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -52,6 +54,7 @@ pub struct Metrics {
     workers: Gauge,
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
+    pub(crate) output: OutputMetrics,
 }
 
 /// What is counted only when somebody asks.
@@ -86,6 +89,7 @@ impl Default for Metrics {
             workers: Gauge::default(),
             live_jobs: Gauge::default(),
             fleet: FleetMetrics::register(&mut registry),
+            output: OutputMetrics::register(&mut registry),
             registry: Registry::default(),
         };
         registry.register("jobs_received", "Jobs that were asked for", metrics.jobs_received.clone());

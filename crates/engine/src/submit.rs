@@ -69,7 +69,8 @@ impl Engine {
         let now = self.now();
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
-        let judgement = self.judgement(&job, now);
+        let input = self.input_of(&job.request, context.as_ref()).await?;
+        let judgement = self.judgement(&job, &input, now);
         if judgement.verdict.decision == Decision::Throttle && submitter == Submitter::Listens {
             return Ok(Submitted::Throttled(judgement.verdict));
         }

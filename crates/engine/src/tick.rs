@@ -111,9 +111,10 @@ impl Engine {
     /// Asks the core what this moment means for the job.
     async fn time_has_come(self, id: JobId) {
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
+        let input = self.stored_input(&id).await;
         let decide = |job: &Job, now| match life::pass_time(job, &self.rules().limits(job), waits_for, now)? {
             Due::Change(after) => Ok(*after),
-            Due::Judge => life::judge(job, self.judgement(job, now), now),
+            Due::Judge => life::judge(job, self.judgement(job, &input, now), now),
             Due::Place | Due::Nothing => Err(Refusal::TooEarly),
         };
         let done = self.drive_on(&id, decide).await;

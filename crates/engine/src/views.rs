@@ -43,7 +43,10 @@ impl Engine {
             // From here on a wake is noticed, even one that comes before the first poll.
             woken.as_mut().enable();
             let job = self.store.job(id).await?;
-            if self.is_draining() || job.as_ref().is_none_or(|job| job.state().is_terminal()) {
+            let is_over = |job: &Arc<Job>| {
+                job.state().is_terminal() && !(job.owed.output_scan && self.holds_result(job))
+            };
+            if self.is_draining() || job.as_ref().is_none_or(is_over) {
                 return Ok(job);
             }
             if tokio::time::timeout_at(end, woken).await.is_err() {

@@ -4,6 +4,7 @@
 
 use crate::args::Serve;
 use anyhow::{Context, Result, bail};
+use reveille_core::policy::FailMode;
 use reveille_courier::AddressRules;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ pub struct Config {
     pub fleet: Fleet,
     pub auth: Auth,
     pub a2a: A2a,
+    pub output: Output,
     pub log: Log,
 }
 
@@ -54,6 +56,18 @@ pub struct A2a {
     /// Addresses that messages may go to beside public ones: CIDRs, addresses, `loopback`, `private`.
     #[serde(deserialize_with = "one_or_many")]
     pub allow: Vec<String>,
+}
+
+/// What is left out here is as the policy file says under `output_policy`.
+#[derive(Debug, Clone, PartialEq, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Output {
+    /// Whether results are looked at.
+    pub enabled: Option<bool>,
+    /// What happens to a result that cannot be looked at: `open` lets it pass, `closed` holds it back.
+    pub fail_mode: Option<FailMode>,
+    /// Whether nobody reads a result before its content was looked at.
+    pub hold: Option<bool>,
 }
 
 /// A list, or one string with commas, as variables have it.
@@ -198,17 +212,9 @@ impl Config {
     fn parse(text: &str, name: &str, vars: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let mut table: toml::Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
         for (variable, value) in vars {
-            // The seeds' variable for the same thing.
-            if variable == "WORKER_SNAPSHOT_INTERVAL" {
-                let fleet = table.entry("fleet").or_insert_with(|| toml::Table::new().into());
-                if let toml::Value::Table(fleet) = fleet {
-                    fleet.insert("snapshot_interval".to_owned(), value.into());
-                }
-                continue;
-            }
-            let Some((section, key)) =
-                variable.strip_prefix("REVEILLE_").and_then(|rest| rest.split_once('_'))
-            else {
+            let ours = || variable.strip_prefix("REVEILLE_").and_then(|rest| rest.split_once('_'));
+            let known = SEEDS.iter().find(|(name, ..)| *name == variable);
+            let Some((section, key)) = known.map(|(_, section, key)| (*section, *key)).or_else(ours) else {
                 continue;
             };
             let section = section.to_lowercase();
@@ -217,7 +223,9 @@ impl Config {
                 let toml::Value::Table(section_table) = section_table else {
                     bail!("{name}: {variable} names a section that is not a table")
                 };
-                section_table.insert(key.to_lowercase(), typed(value));
+                // A time such as 5 is text there.
+                let value = if key == "snapshot_interval" { value.into() } else { typed(value) };
+                section_table.insert(key.to_lowercase(), value);
             }
         }
         let config = Self::deserialize(table)
@@ -299,7 +307,15 @@ fn duration(text: &str) -> Result<Duration> {
     })
 }
 
-const SECTIONS: [&str; 9] = ["http", "doors", "data", "files", "jobs", "fleet", "auth", "a2a", "log"];
+const SECTIONS: [&str; 10] =
+    ["http", "doors", "data", "files", "jobs", "fleet", "auth", "a2a", "output", "log"];
+
+/// The seeds' variables, each with the setting that it is here.
+const SEEDS: [(&str, &str, &str); 3] = [
+    ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
+    ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
+    ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
+];
 
 /// A number or a truth value if it looks like one, else text.
 fn typed(value: String) -> toml::Value {

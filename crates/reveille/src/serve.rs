@@ -18,7 +18,7 @@ use reveille_core::presence::Ttls;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
-use reveille_engine::{Clock, Engine, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice};
 use reveille_roster::SqliteRoster;
 use reveille_store::SqliteStore;
 use std::io::IsTerminal;
@@ -118,7 +118,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             resp::RespLimits { blob_ttl_ms: engine.settings().blob_ttl_ms, ..resp::RespLimits::default() };
         let now = clock.clone();
         let now = Arc::new(move || now.now());
-        tokio::spawn(resp::serve(door, tls, store, gate, now, limits, stopped.clone()));
+        tokio::spawn(resp::serve(door, tls, engine.readable_blobs(), gate, now, limits, stopped.clone()));
     }
     tokio::spawn(reload::watch(engine.clone(), files));
     if with_demo {
@@ -169,6 +169,11 @@ fn settings(config: &Config) -> Result<Settings> {
             None
         },
         replica: format!("reveille-{}", std::process::id()),
+        output: OutputSettings {
+            enabled: config.output.enabled,
+            fail_mode: config.output.fail_mode,
+            hold: config.output.hold,
+        },
     })
 }
 

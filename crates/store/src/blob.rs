@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use bytes::Bytes;
+use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 
 /// The largest value a blob may have. Contexts and results stop at 2 MiB, artifacts at 10 MiB.
@@ -10,6 +11,7 @@ pub const BLOB_LEN_MAX: usize = 10 * 1024 * 1024;
 /// The largest value that the platform itself may store: its snapshot of a large fleet.
 pub const SNAPSHOT_LEN_MAX: usize = 64 * 1024 * 1024;
 
+const REDACTED: &str = ":redacted:";
 const WORKERS_SNAPSHOT: &str = "sys:workers:snapshot";
 
 /// A key in the three families that jobs may point at (`ctx:`, `res:` and `art:`), or the platform's own
@@ -46,12 +48,24 @@ impl BlobKey {
         Self::parse(pointer.strip_prefix("redis://").ok_or(NotABlobKey)?)
     }
 
-    pub fn context_of(job: &reveille_core::id::JobId) -> Self {
+    pub fn context_of(job: &JobId) -> Self {
         Self(format!("ctx:{job}"))
     }
 
-    pub fn result_of(job: &reveille_core::id::JobId) -> Self {
+    pub fn result_of(job: &JobId) -> Self {
         Self(format!("res:{job}"))
+    }
+
+    /// The job whose result this is, or a redacted copy of it.
+    pub fn job_of_result(&self) -> Option<JobId> {
+        let name = self.0.strip_prefix("res:")?;
+        let id = name.split_once(REDACTED).map_or(name, |(id, _)| id);
+        JobId::parse(id).ok()
+    }
+
+    /// Where a copy of the result goes that lacks what nobody may read.
+    pub fn redacted_result_of(job: &JobId, hash: &str) -> Self {
+        Self(format!("res:{job}{REDACTED}{hash}"))
     }
 
     pub fn pointer(&self) -> String {

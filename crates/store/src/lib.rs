@@ -97,7 +97,8 @@ pub enum Commit {
 pub trait Store: Blobs {
     /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
     /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
-    /// that leaves the ending as it is does not bring back an entry that was taken off.
+    /// that leaves the ending as it is does not bring back an entry that was taken off, and one that
+    /// releases the result takes it off.
     async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;

@@ -1,6 +1,7 @@
 //! Jobs over HTTP, in the reference's shapes.
 
 pub use super::submit::{SubmitReply, SubmitRequest};
+pub use crate::types::quarantine::OutputSafety;
 
 use super::text::rfc3339;
 use reveille_core::job::{Job, Mark};
@@ -123,6 +124,10 @@ pub struct JobDetail {
     /// The output, up to 256 KiB.
     #[schema(value_type = Option<Object>)]
     pub result: Option<Box<RawValue>>,
+    /// Nobody may read the result: it is in quarantine, or its content is still to be looked at.
+    pub result_held: bool,
+    /// What output policy said of the result.
+    pub output_safety: Option<OutputSafety>,
     pub labels: BTreeMap<String, String>,
     pub workflow_id: String,
     pub step_index: i32,
@@ -161,15 +166,25 @@ pub struct Decision {
 }
 
 impl JobDetail {
-    pub fn of(job: &Job, context: Option<Box<RawValue>>, result: Option<Box<RawValue>>) -> Self {
+    pub fn of(
+        job: &Job,
+        context: Option<Box<RawValue>>,
+        result: Option<Box<RawValue>>,
+        result_held: bool,
+    ) -> Self {
         let ending = job.ending();
         let told = job.attempt().and_then(|attempt| attempt.progress.as_ref());
         let failed = ending.filter(|ending| ending.reason.is_some() || !ending.error_code.is_empty());
         Self {
             context_ptr: job.request.context_ptr.clone(),
             context,
-            result_ptr: ending.map(|ending| ending.result_ptr.clone()).unwrap_or_default(),
+            result_ptr: ending
+                .filter(|_| !result_held)
+                .map(|ending| ending.result_ptr.clone())
+                .unwrap_or_default(),
             result,
+            result_held,
+            output_safety: job.output.as_deref().map(OutputSafety::of),
             labels: job.request.labels.clone(),
             workflow_id: job.request.place.workflow_id.clone(),
             step_index: job.request.place.step_index,

@@ -6,6 +6,7 @@ mod events;
 mod jobs;
 mod molecule;
 mod openorca;
+mod output;
 mod policy;
 mod support;
 mod voicegateway;

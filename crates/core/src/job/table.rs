@@ -73,6 +73,9 @@ words! {
         Expire = "expire",
         GiveUp = "give_up",
         Quarantine = "quarantine",
+        Redact = "redact",
+        Release = "release",
+        Discard = "discard",
     }
 }
 
@@ -135,7 +138,10 @@ pub fn next(state: State, event: Event) -> Result<State, Refusal> {
             S::Timeout
         }
 
-        (S::Scheduled | S::Dispatched | S::Running | S::Succeeded, E::Quarantine) => S::OutputQuarantined,
+        (S::Succeeded, E::Quarantine) => S::OutputQuarantined,
+        (S::Succeeded, E::Redact) => S::Succeeded,
+        (S::OutputQuarantined, E::Release) => S::Succeeded,
+        (S::OutputQuarantined, E::Discard) => S::OutputQuarantined,
 
         (state, event) => return Err(Refusal::NotNow { state, event }),
     })
@@ -176,10 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_job_stays_ended_except_for_quarantine() {
+    fn an_ended_job_stays_ended_except_for_what_becomes_of_its_output() {
         for state in State::ALL.iter().filter(|state| state.is_terminal()) {
             for event in Event::ALL {
-                let allowed = (*state, *event) == (State::Succeeded, Event::Quarantine);
+                let allowed = matches!(
+                    (state, event),
+                    (State::Succeeded, Event::Quarantine | Event::Redact)
+                        | (State::OutputQuarantined, Event::Release | Event::Discard)
+                );
                 assert_eq!(next(*state, *event).is_ok(), allowed, "{state} {event}");
             }
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::policy::{Policy, Verdict};
 
 const NOW: Millis = Millis(1_000_000);
@@ -223,15 +224,63 @@ fn progress_is_told_without_filling_the_past() {
     assert!(progress(&job, &WorkerId::known("x"), None, told, NOW).is_err());
 }
 
+fn said(decision: OutputDecision) -> OutputVerdict {
+    OutputVerdict {
+        decision,
+        stage: Stage::Async,
+        rule_id: "r".into(),
+        reason: "a secret".into(),
+        snapshot: "s".into(),
+        findings: Vec::new(),
+    }
+}
+
+fn done() -> Job {
+    await_scan(&finish(&running("w"), &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).unwrap())
+}
+
 #[test]
-fn a_quarantined_result_is_kept_but_not_shown() {
-    let done = finish(&running("w"), &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).unwrap();
-    let held = quarantine(&done, "a secret", NOW).unwrap();
+fn a_result_in_quarantine_is_kept_and_shown_to_nobody_until_it_is_released() {
+    assert!(done().is_live() && done().state() == State::Succeeded);
+    for decision in [OutputDecision::Quarantine, OutputDecision::Deny, OutputDecision::Redact] {
+        let held = check_output(&done(), said(decision), None, NOW).unwrap();
+        let ending = held.ending().unwrap();
+        assert_eq!((held.state(), ending.result_ptr.as_str()), (State::OutputQuarantined, ""));
+        assert_eq!(ending.reason, Some(Reason::OutputQuarantinedAsync));
+        assert!(held.dead_letter().is_some() && held.owed.dead_letter && !held.owed.output_scan);
+        assert!(check_output(&held, said(decision), None, NOW).is_err(), "once is enough");
+        let out = release(&held, "ann", "it is fine", NOW).unwrap();
+        assert_eq!(
+            (out.state(), out.ending().unwrap().result_ptr.as_str()),
+            (State::Succeeded, "redis://res:j")
+        );
+        assert!(out.dead_letter().is_none() && !out.is_live());
+        let gone = discard(&held, "ann", "", NOW).unwrap();
+        assert_eq!(
+            (gone.state(), gone.output.as_ref().unwrap().original_ptr.as_str()),
+            (State::OutputQuarantined, "")
+        );
+        for resolved in [out, gone] {
+            assert!(
+                release(&resolved, "bob", "", NOW).is_err() && discard(&resolved, "bob", "", NOW).is_err()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_redacted_copy_takes_the_results_place() {
+    let after =
+        check_output(&done(), said(OutputDecision::Redact), Some("redis://res:j:r".into()), NOW).unwrap();
     assert_eq!(
-        (held.state(), held.ending().unwrap().result_ptr.as_str()),
-        (State::OutputQuarantined, "redis://res:j")
+        (after.state(), after.ending().unwrap().result_ptr.as_str()),
+        (State::Succeeded, "redis://res:j:r")
     );
-    assert!(held.dead_letter().is_some() && quarantine(&held, "again", NOW).is_err());
+    assert_eq!(after.output.as_ref().unwrap().original_ptr, "redis://res:j");
+    assert!(!after.is_live());
+    let fine = check_output(&done(), said(OutputDecision::Allow), None, NOW).unwrap();
+    assert_eq!((fine.marks.len(), fine.is_live()), (done().marks.len(), false), "no news is no mark");
+    assert!(check_output(&running("w"), said(OutputDecision::Allow), None, NOW).is_err());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::condition::{Condition, Facts};
 use super::document::{self, Constraints, Remediation, Selector, Tier, decision};
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
-use super::{Decision, mcp};
+use super::{Decision, Question, mcp};
 use crate::request::Request;
 use crate::time::Millis;
 use std::cell::OnceCell;
@@ -51,14 +51,16 @@ struct Asks {
 /// The circumstances of one judgement.
 pub struct Case<'a> {
     pub request: &'a Request,
-    pub now: Millis,
-    pub counting: Counting,
+    pub input: &'a [u8],
+    now: Millis,
+    counting: Counting,
     facts: OnceCell<Facts<'a>>,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(request: &'a Request, counting: Counting, now: Millis) -> Self {
-        Self { request, now, counting, facts: OnceCell::new() }
+    pub fn new(question: &Question<'a>) -> Self {
+        let Question { request, input, counting, now } = *question;
+        Self { request, input, now, counting, facts: OnceCell::new() }
     }
 }
 

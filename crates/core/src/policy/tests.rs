@@ -213,8 +213,12 @@ fn too_often_is_a_matter_of_the_window() {
         ],
     }));
     let mut windows = Windows::default();
-    let mut ask =
-        |counting, at| policy.judge(&job("job.a", |_| ()), &mut windows, counting, Millis(at)).rule_id;
+    let mut ask = |counting, at| {
+        let request = job("job.a", |_| ());
+        policy
+            .judge(&Question { request: &request, input: &[], counting, now: Millis(at) }, &mut windows)
+            .rule_id
+    };
     assert_eq!((ask(Counting::Counts, 0), ask(Counting::Counts, 1)), ("ok".into(), "ok".into()));
     assert_eq!((ask(Counting::Looks, 2), ask(Counting::Counts, 3)), ("flood".into(), "flood".into()));
     assert_eq!(ask(Counting::Again, 5), "flood");

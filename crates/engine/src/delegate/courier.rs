@@ -161,14 +161,11 @@ impl Engine {
             error_message: words.to_owned(),
             execution_ms: self.now().since(attempt.dispatched_at),
         };
-        let dice = self.dice.roll();
         let done = self
-            .drive_on(job.id(), |job, now| {
+            .finish_as(job.id(), &report, |job| {
                 let broke_down = job.marks.iter().filter(|mark| mark.event == Event::Retry).count() + 1;
                 let is_enough = report.status == Status::Retryable && broke_down >= BREAKDOWNS_MAX;
-                let status = if is_enough { Status::Failed } else { report.status };
-                let report = Report { status, ..report.clone() };
-                life::finish(job, &report, &self.rules().limits(job), now, dice)
+                if is_enough { Status::Failed } else { report.status }
             })
             .await;
         if let Err(error) = done {

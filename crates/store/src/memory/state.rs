@@ -56,6 +56,9 @@ impl State {
             self.dead.insert(job.id().clone(), sequence);
             self.dead_letters.insert(sequence, letter);
         }
+        if job.was_released() {
+            self.remove_dead_letter(job.id());
+        }
         for (key, value, expires_at) in step.blobs {
             self.put_blob(key, value, expires_at);
         }

@@ -162,6 +162,9 @@ impl<'c> Tables<'c> {
             let tenant = letter.tenant.as_str();
             self.put_dead_letter.execute(params![self.sequence_last, job.id().as_str(), tenant, text])?;
         }
+        if job.was_released() {
+            self.delete_dead_letter.execute([job.id().as_str()])?;
+        }
         for (key, value, expires_at) in blobs {
             self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]])?;
         }

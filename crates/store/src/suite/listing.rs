@@ -5,6 +5,7 @@ use crate::{JobQuery, PAGE_LEN_MAX, Page, Store};
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{Job, State};
 use reveille_core::life;
+use reveille_core::output::{OutputCheck, OutputDecision, OutputVerdict, Resolution, Resolved, Stage};
 use reveille_core::time::Millis;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub async fn run(store: &dyn Store, clock: &ManualClock) {
     a_page_is_never_longer_than_the_limit(store, clock).await;
     live_jobs_are_found_in_order_until_they_owe_nothing(store, clock).await;
     a_bad_ending_is_listed_once_until_it_is_taken_off(store, clock).await;
+    a_released_result_is_no_dead_letter(store, clock).await;
     dead_letters_are_paged_within_a_tenant(store, clock).await;
 }
 
@@ -172,6 +174,29 @@ pub async fn a_bad_ending_is_listed_once_until_it_is_taken_off(store: &dyn Store
     change(store, &failed, life::settled(&failed)).await;
     let page = store.dead_letters(Some(&tenant), None, 10).await.unwrap();
     assert!(page.items.is_empty(), "settling what is owed brought back {:?}", page.items);
+}
+
+pub async fn a_released_result_is_no_dead_letter(store: &dyn Store, clock: &ManualClock) {
+    let now = clock.now();
+    let job = insert(store, new_job("released", "a", now)).await;
+    let held = change(store, &job, ended(&job, State::OutputQuarantined, now)).await;
+    let tenant = TenantId::known("released");
+    assert_eq!(store.dead_letters(Some(&tenant), None, 10).await.unwrap().items.len(), 1);
+    let mut out = ended(&held, State::Succeeded, now);
+    let verdict = OutputVerdict {
+        decision: OutputDecision::Quarantine,
+        stage: Stage::Async,
+        rule_id: String::new(),
+        reason: String::new(),
+        snapshot: String::new(),
+        findings: Vec::new(),
+    };
+    let resolved = Resolved { by: "ann".to_owned(), how: Resolution::Released, at: now, note: String::new() };
+    let check =
+        OutputCheck { verdict, checked_at: now, original_ptr: String::new(), resolved: Some(resolved) };
+    out.output = Some(Box::new(check));
+    change(store, &held, out).await;
+    assert!(store.dead_letters(Some(&tenant), None, 10).await.unwrap().items.is_empty());
 }
 
 pub async fn dead_letters_are_paged_within_a_tenant(store: &dyn Store, clock: &ManualClock) {

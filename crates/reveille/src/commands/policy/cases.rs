@@ -73,9 +73,9 @@ pub fn run(file: &Path, cases: Option<&Path>, as_json: bool) -> Result<ExitCode>
         if !as_json {
             let mark = if problem.is_none() { "ok  " } else { "FAIL" };
             output::line(&format!("{mark}  {}", case.name));
-            problem
-                .iter()
-                .for_each(|words| output::line(&format!("      {}", words.replace('\n', "\n      "))));
+            if let Some(words) = &problem {
+                output::line(&format!("      {}", words.replace('\n', "\n      ")));
+            }
         }
         told.push(json!({ "name": case.name, "ok": problem.is_none(), "problem": problem }));
     }

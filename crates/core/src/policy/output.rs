@@ -1,0 +1,105 @@
+//! Looking at what a job has made: at what is known of it before anybody can read it, and then at the
+//! content.
+
+use super::BadPolicy;
+use super::content::{ContentRule, Match, Sheet};
+use super::document::{self, FailMode, OutputPolicy};
+use crate::output::{OutputDecision, OutputVerdict, Stage};
+use crate::request::Request;
+use crate::scan::Library;
+
+#[derive(Debug)]
+pub struct Output {
+    /// What the file says; the environment may say otherwise.
+    pub enabled: Option<bool>,
+    pub fail_mode: Option<FailMode>,
+    /// Nobody reads a result before its content was looked at.
+    pub hold: bool,
+    snapshot: String,
+    rules: Vec<ContentRule<OutputDecision>>,
+}
+
+/// What came of a look at the content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub verdict: OutputVerdict,
+    /// The copy that takes the result's place.
+    pub redacted: Option<Vec<u8>>,
+}
+
+impl Output {
+    pub fn new(
+        policy: &OutputPolicy,
+        written: Vec<document::ContentRule>,
+        snapshot: &str,
+    ) -> Result<Self, BadPolicy> {
+        let mut rules = Vec::new();
+        for (index, written) in written.into_iter().enumerate() {
+            let rule = format!("{} of output_rules ({:?})", index + 1, written.id);
+            let made = ContentRule::new(written, OutputDecision::parse, &Library::default());
+            rules.push(made.map_err(|problem| BadPolicy::Rule { rule, problem })?);
+        }
+        let OutputPolicy { enabled, fail_mode, hold } = *policy;
+        Ok(Self { enabled, fail_mode, hold, snapshot: snapshot.to_owned(), rules })
+    }
+
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// What can be said without reading: nothing if the content has to be looked at first.
+    pub fn check_sheet(&self, request: &Request, sheet: Sheet) -> Option<OutputVerdict> {
+        match self.rules.iter().find(|rule| rule.fits(request, sheet)) {
+            None => Some(self.allowed(Stage::Sync)),
+            Some(rule) if rule.reads() => None,
+            Some(rule) => Some(self.said(rule, &Match::default(), Stage::Sync)),
+        }
+    }
+
+    /// What can be said of the whole.
+    pub fn check_content(
+        &self,
+        request: &Request,
+        sheet: Sheet,
+        content: &[u8],
+        fail_mode: FailMode,
+    ) -> Outcome {
+        for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
+            let Some(found) = rule.look(content, fail_mode) else { continue };
+            let verdict = self.said(rule, &found, Stage::Async);
+            let can_redact = rule.decision == OutputDecision::Redact && rule.reads() && !found.truncated;
+            let redacted = can_redact.then(|| rule.redact(content));
+            return Outcome { verdict, redacted };
+        }
+        Outcome { verdict: self.allowed(Stage::Async), redacted: None }
+    }
+
+    /// Nobody could look, and the fail mode says what that means.
+    pub fn unchecked(&self, fail_mode: FailMode, problem: &str) -> OutputVerdict {
+        let decision = match fail_mode {
+            FailMode::Open => OutputDecision::Allow,
+            FailMode::Closed => OutputDecision::Quarantine,
+        };
+        self.verdict(decision, Stage::Async, "unchecked", format!("it could not be looked at: {problem}"))
+    }
+
+    fn said(&self, rule: &ContentRule<OutputDecision>, found: &Match, stage: Stage) -> OutputVerdict {
+        let verdict = self.verdict(rule.decision, stage, &rule.id, rule.words(found));
+        OutputVerdict { findings: found.findings.clone(), ..verdict }
+    }
+
+    fn allowed(&self, stage: Stage) -> OutputVerdict {
+        self.verdict(OutputDecision::Allow, stage, "default", "no rule holds it back".to_owned())
+    }
+
+    fn verdict(
+        &self,
+        decision: OutputDecision,
+        stage: Stage,
+        rule_id: &str,
+        reason: String,
+    ) -> OutputVerdict {
+        let (rule_id, snapshot) = (rule_id.to_owned(), self.snapshot.clone());
+        OutputVerdict { decision, stage, rule_id, reason, snapshot, findings: Vec::new() }
+    }
+}
