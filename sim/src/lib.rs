@@ -28,6 +28,7 @@ pub mod people;
 pub mod plan;
 pub mod port;
 pub mod readers;
+pub mod results;
 pub mod roster;
 pub mod server;
 pub mod sights;

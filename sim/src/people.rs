@@ -1,4 +1,4 @@
-//! People who approve, reject, cancel and quarantine, whenever they feel like it.
+//! People who approve, reject, cancel, quarantine, release and discard, whenever they feel like it.
 
 use crate::faults::Fault;
 use crate::workers::client_packet;
@@ -20,6 +20,9 @@ pub async fn decide(world: Arc<World>) {
         for job in jobs {
             match job.state() {
                 State::ApprovalRequired if world.dice.percent(40) => about_approval(&world, job.id()).await,
+                State::OutputQuarantined if meddling && world.dice.percent(10) => {
+                    about_output(&world, job.id()).await;
+                }
                 State::Succeeded if meddling && world.dice.chance(15) => quarantine(&world, job.id()).await,
                 state if !state.is_terminal() && meddling && world.dice.percent(2) => {
                     cancel(&world, &job).await;
@@ -49,6 +52,17 @@ async fn quarantine(world: &Arc<World>, id: &JobId) {
     let Some((engine, life)) = world.server.engine() else { return };
     let done = patiently(world, life.answer(engine.quarantine(id, "it says too much"))).await;
     world.trace.say(format_args!("eve quarantines {id}: {}", answered(done.as_ref())));
+}
+
+async fn about_output(world: &Arc<World>, id: &JobId) {
+    let Some((engine, life)) = world.server.engine() else { return };
+    if world.dice.percent(50) {
+        let done = patiently(world, life.answer(engine.release(id, "ann", ""))).await;
+        world.trace.say(format_args!("ann releases {id}: {}", answered(done.as_ref())));
+    } else {
+        let done = patiently(world, life.answer(engine.discard(id, "bob", ""))).await;
+        world.trace.say(format_args!("bob discards {id}: {}", answered(done.as_ref())));
+    }
 }
 
 async fn cancel(world: &Arc<World>, job: &Job) {

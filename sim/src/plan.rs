@@ -21,7 +21,9 @@ pub const SLOWED: &str = "job.slowed";
 /// Nobody ever serves it.
 pub const GHOST: &str = "job.ghost";
 /// Comes with less time to run and fewer tries.
-const BOUNDED: &str = "job.bounded";
+pub const BOUNDED: &str = "job.bounded";
+/// Its results are looked at.
+pub const LEAKY: &str = "job.echo";
 
 pub const TENANTS: [&str; 3] = ["default", "acme", "zeta"];
 const REGIONS: [&str; 2] = ["eu", "us"];
@@ -144,6 +146,11 @@ impl Plan {
                 { "id": "rest", "match": { "topics": ["job.*"] }, "decision": "allow" },
             ],
             "tenants": limits.into_iter().collect::<BTreeMap<_, _>>(),
+            "output_policy": { "enabled": true, "fail_mode": "closed" },
+            "output_rules": [
+                { "id": "leak", "match": { "topics": [LEAKY], "scanners": ["secret"] }, "decision": "quarantine" },
+                { "id": "hide", "match": { "topics": [BOUNDED], "scanners": ["secret"] }, "decision": "redact" },
+            ],
         });
         let source = document.to_string();
         let document: Document = serde_json::from_value(document).map_err(|error| error.to_string())?;

@@ -3,6 +3,7 @@
 //! connection.
 
 use crate::plan::{Kind, WorkerPlan};
+use crate::results;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
 use reveille_bus::Message;
@@ -266,6 +267,9 @@ impl Worker {
         world.trace.say(format_args!("{} reports {} {}", self.plan.name, job.job_id, status.as_str_name()));
         while world.server.engine().is_none() && world.dice.percent(95) {
             sleep_ms(1_000).await;
+        }
+        if status == JobStatus::Succeeded {
+            results::write(world, &job.job_id).await;
         }
         let result = JobResult {
             job_id: job.job_id.clone(),

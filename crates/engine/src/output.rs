@@ -245,6 +245,14 @@ impl Blobs for Readable {
         expires_at: Millis,
         mode: PutMode,
     ) -> Result<bool, StoreError> {
+        let Some(id) = key.job_of_result() else {
+            return self.0.store.put_blob(key, value, expires_at, mode).await;
+        };
+        // Nobody changes a result behind the back of those who have looked at it.
+        let _turn = self.0.turn(&id).await;
+        if self.0.store.job(&id).await?.is_some_and(|job| job.state().is_terminal()) {
+            return Ok(false);
+        }
         self.0.store.put_blob(key, value, expires_at, mode).await
     }
 

@@ -1,0 +1,58 @@
+//! What workers make: a result for every job that went well, and a secret in some of them.
+
+use crate::invariants::Verdict;
+use crate::plan;
+use crate::world::World;
+use reveille_core::id::JobId;
+use reveille_core::job::{Job, State};
+use reveille_core::output::OutputDecision;
+use reveille_store::{BlobKey, PutMode};
+use std::collections::BTreeSet;
+
+const SECRET: &str = "AKIAIOSFODNN7EXAMPLE";
+const KEEP_MS: i64 = 24 * 3600 * 1000;
+
+/// The same every time, so that it does not matter which attempt wrote it.
+fn says_too_much(id: &str) -> bool {
+    id.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte))) % 4 == 0
+}
+
+/// Writes the result through the server's door, if the server is there.
+pub async fn write(world: &World, id: &str) {
+    let Some((engine, life)) = world.server.engine() else { return };
+    let Ok(key) = BlobKey::parse(&format!("res:{id}")) else { return };
+    let text = if says_too_much(id) { format!("{{\"key\":\"{SECRET}\"}}") } else { "{}".to_owned() };
+    let until = world.server_clock.now() + KEEP_MS;
+    let blobs = engine.readable_blobs();
+    let put = life.answer(blobs.put_blob(key, text.into(), until, PutMode::Always)).await;
+    if matches!(put, Some(Ok(true))) && says_too_much(id) {
+        world.check(|ledger| {
+            ledger.leaks.insert(JobId::known(id));
+            Ok(())
+        });
+    }
+}
+
+/// A result that says too much can be read by nobody, unless somebody released it.
+pub fn committed(leaks: &BTreeSet<JobId>, job: &Job) -> Verdict {
+    if job.state() != State::Succeeded
+        || job.owed.output_scan
+        || !leaks.contains(job.id())
+        || job.was_released()
+    {
+        return Ok(());
+    }
+    let decision = job.output.as_ref().map(|check| check.verdict.decision);
+    let topic = job.request.topic.as_str();
+    let wanted = if topic == plan::LEAKY {
+        OutputDecision::Quarantine
+    } else if topic == plan::BOUNDED {
+        OutputDecision::Redact
+    } else {
+        return Ok(());
+    };
+    if decision == Some(wanted) {
+        return Ok(());
+    }
+    Err(format!("{} says too much, and output policy said {decision:?}", job.id()))
+}
