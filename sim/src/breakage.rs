@@ -37,10 +37,12 @@ pub enum Breakage {
     ForgetDrains,
     /// A member's row never goes back in time, however far ahead it is.
     KeepTheFuture,
+    /// The store records some decisions a second time.
+    RecordTwice,
 }
 
 impl Breakage {
-    pub const ALL: [(&str, Self); 17] = [
+    pub const ALL: [(&str, Self); 18] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -58,6 +60,7 @@ impl Breakage {
         ("rename-letter", Self::RenameLetter),
         ("forget-drains", Self::ForgetDrains),
         ("keep-the-future", Self::KeepTheFuture),
+        ("record-twice", Self::RecordTwice),
     ];
 
     pub fn parse(word: &str) -> Option<Self> {

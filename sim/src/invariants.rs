@@ -35,6 +35,7 @@ pub struct Ledger {
     pub states: BTreeMap<State, u64>,
     pub events: BTreeMap<Event, u64>,
     pub commits: u64,
+    decisions: BTreeMap<TenantId, u64>,
 }
 
 pub struct Entry {
@@ -52,6 +53,11 @@ impl Ledger {
         self.entries.values().map(|entry| &entry.job)
     }
 
+    /// How often policy or a person decided about a job of each tenant.
+    pub fn decisions(&self) -> BTreeMap<TenantId, u64> {
+        self.decisions.clone()
+    }
+
     /// A commit became durable.
     pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> Verdict {
         self.commits += 1;
@@ -62,6 +68,9 @@ impl Ledger {
         for mark in new_marks(before.as_deref(), job) {
             *self.events.entry(mark.event).or_default() += 1;
             *self.states.entry(mark.state).or_default() += 1;
+            if is_decision(mark.event) {
+                *self.decisions.entry(job.request.tenant.clone()).or_default() += 1;
+            }
         }
         if before.is_none() {
             self.claims_its_key(job)?;
@@ -297,6 +306,11 @@ fn succession(before: Option<&Job>, job: &Job) -> Verdict {
         state = followed;
     }
     if state == to { Ok(()) } else { Err(format!("{id} is {to}, but its past ends with {state}")) }
+}
+
+fn is_decision(event: Event) -> bool {
+    use Event::{Allow, Approve, Deny, Quarantine, Reject, RequireApproval, Throttle};
+    matches!(event, Allow | Approve | Deny | Quarantine | Reject | RequireApproval | Throttle)
 }
 
 /// The cancel came from outside while a worker had the job, so the worker must be told.

@@ -9,11 +9,15 @@ use crate::server::Life;
 use crate::watch::drains;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
+use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job, Phase};
 use reveille_core::life;
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Blobs, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
+use reveille_store::{
+    AuditQuery, BlobKey, Blobs, ChainPage, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError,
+    Trail,
+};
 use reveille_wire::convert;
 use std::sync::Arc;
 
@@ -71,7 +75,7 @@ impl SimStore {
     /// Commits for good, under the eyes of the ledger.
     async fn apply(&self, step: Step) -> Result<Commit, StoreError> {
         let world = &self.world;
-        let job = step.job.clone();
+        let (job, audit) = (step.job.clone(), step.audit().to_vec());
         let mut done = world.store.commit(self.tampered(step).await).await?;
         if world.breakage == Some(Breakage::ForgetKeys) && matches!(done, Commit::Duplicate(_)) {
             done = world.store.commit(Step::insert(without_key(&job))).await?;
@@ -79,6 +83,9 @@ impl SimStore {
         let words = format!("{} r{} {} {}", job.id(), job.revision, job.state(), last_event(&job));
         world.trace.say(format_args!("commit {words}: {done:?}"));
         if done == Commit::Done {
+            if world.breakage == Some(Breakage::RecordTwice) && world.dice.percent(5) {
+                world.store.record(audit).await?;
+            }
             world.check(|ledger| {
                 drains::committed(world, ledger.job(job.id()), &job)?;
                 ledger.committed(&job, world.now())
@@ -176,6 +183,25 @@ impl Store for SimStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         self.port.write("unlock", self.world.store.unlock(lock)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Trail for SimStore {
+    async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
+        self.port.write("record", self.world.store.record(drafts)).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
+        self.port.read("audit", self.world.store.audit(query)).await
+    }
+
+    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
+        self.port.read("chain", self.world.store.chain(tenant, after, limit)).await
+    }
+
+    async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
+        self.port.write("prune audit", self.world.store.prune_audit(before, limit)).await
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Job {
     pub judgements: Vec<Judgement>,
     #[serde(default)]
     pub marks: Vec<Mark>,
+    /// Marks ever made, also of those that are not kept any more.
+    #[serde(default)]
+    pub marks_made: u64,
     #[serde(default, skip_serializing_if = "Owed::is_nothing")]
     pub owed: Owed,
     /// What output policy said of the result.
@@ -203,6 +206,14 @@ impl Job {
             Phase::Ended(ending) => ending.worker.as_ref(),
             _ => None,
         }
+    }
+
+    /// The marks that were made after `before`, as far as they are kept. They are counted: at
+    /// [`MARKS_MAX`] the list does not grow any more, and a mark may look like the one before it.
+    pub fn marks_since(&self, before: Option<&Self>) -> &[Mark] {
+        let made = self.marks_made.saturating_sub(before.map_or(0, |before| before.marks_made));
+        let known = self.marks.len().saturating_sub(usize::try_from(made).unwrap_or(usize::MAX));
+        &self.marks[known..]
     }
 
     /// When the state it is in began.

@@ -4,6 +4,7 @@
 //! decision is a function from values to a value; the shell (`reveille-engine`) commits what was
 //! decided and then sends what is owed.
 
+pub mod audit;
 pub mod backoff;
 pub mod fleet;
 pub mod floor;
@@ -18,3 +19,4 @@ pub mod reason;
 pub mod request;
 pub mod scan;
 pub mod time;
+mod words;

@@ -27,6 +27,9 @@ pub const THROTTLE_MS: i64 = 5_000;
 /// Workers that may die with a job before the job itself is suspected.
 pub const WORKERS_LOST_MAX: u32 = 3;
 
+/// What stands before the name of whoever rejected a job.
+pub(crate) const REJECTED_BY: &str = "rejected by ";
+
 /// Where a job goes: to one worker, or to whoever of the topic's queue group takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
@@ -47,6 +50,7 @@ pub fn submit(request: Request, now: Millis) -> Job {
         approved_by: None,
         judgements: Vec::new(),
         marks: Vec::new(),
+        marks_made: 0,
         owed: Owed::default(),
         output: None,
     };
@@ -83,7 +87,7 @@ pub fn approve(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
 
 /// 4. Or does not.
 pub fn reject(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
-    let words = format!("rejected by {by}");
+    let words = format!("{REJECTED_BY}{by}");
     let phase = ended(job, State::Denied, Some(Reason::ApprovalRejected), words.clone());
     step(job, Event::Reject, phase, now, words)
 }
@@ -145,6 +149,7 @@ pub fn progress(
         && last.event == Event::Progress
     {
         job.marks.remove(job.marks.len() - 2);
+        job.marks_made -= 1;
     }
     Ok(job)
 }
@@ -240,6 +245,7 @@ fn mark(job: &mut Job, event: Event, at: Millis, note: String) {
         job.marks.remove(1);
     }
     let worker = job.worker().cloned();
+    job.marks_made += 1;
     job.marks.push(Mark { at, event, state: job.state(), worker, note });
 }
 

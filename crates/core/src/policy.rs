@@ -52,6 +52,13 @@ pub enum Decision {
 }
 
 impl Decision {
+    pub const ALL: &'static [Self] =
+        &[Self::Allow, Self::Deny, Self::RequireApproval, Self::Throttle, Self::AllowWithConstraints];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|decision| decision.as_str() == word)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "ALLOW",

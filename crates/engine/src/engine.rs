@@ -41,6 +41,8 @@ pub struct Settings {
     pub blob_ttl_ms: i64,
     /// How long ended jobs are kept.
     pub keep_ended_ms: i64,
+    /// How long the audit trail is kept.
+    pub keep_audit_ms: i64,
     /// Live jobs at which new ones are turned away.
     pub live_jobs_max: usize,
     /// How long each contract's members may be silent.
@@ -72,6 +74,7 @@ impl Default for Settings {
             default_tenant: TenantId::known("default"),
             blob_ttl_ms: 24 * 3600 * 1000,
             keep_ended_ms: 7 * 24 * 3600 * 1000,
+            keep_audit_ms: 90 * 24 * 3600 * 1000,
             live_jobs_max: 1_000_000,
             ttls: Ttls::default(),
             warm_start: true,

@@ -1,4 +1,5 @@
-//! Takes out what nobody may read any more: ended jobs past their time, expired blobs.
+//! Takes out what nobody may read any more: ended jobs past their time, expired blobs, and the end of the
+//! audit trail that is old enough.
 
 use crate::Engine;
 use crate::events::{What, WorkerChange};
@@ -17,6 +18,7 @@ impl Engine {
             let now = self.now();
             self.note_key_use().await;
             self.forget_the_long_gone().await;
+            self.cut_the_trail().await;
             loop {
                 match self.store.prune(now - self.settings.keep_ended_ms, now, ROWS).await {
                     Ok(0) => break,
@@ -25,6 +27,21 @@ impl Engine {
                         tracing::warn!(%error, "pruning failed");
                         break;
                     }
+                }
+            }
+        }
+    }
+
+    /// The chains go on from where they are cut.
+    async fn cut_the_trail(&self) {
+        let before = self.now() - self.settings.keep_audit_ms;
+        loop {
+            match self.store.prune_audit(before, ROWS).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "pruned from the audit trail"),
+                Err(error) => {
+                    tracing::warn!(%error, "pruning the audit trail failed");
+                    break;
                 }
             }
         }

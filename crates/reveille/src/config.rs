@@ -130,6 +130,8 @@ pub struct Jobs {
     pub keep_days: u32,
     /// Hours that contexts and results are kept.
     pub blob_hours: u32,
+    /// Days that the audit trail is kept.
+    pub audit_days: u32,
     /// Live jobs at which new ones are turned away.
     pub live_max: usize,
 }
@@ -165,7 +167,7 @@ impl Default for Data {
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { keep_days: 7, blob_hours: 24, live_max: 1_000_000 }
+        Self { keep_days: 7, blob_hours: 24, audit_days: 90, live_max: 1_000_000 }
     }
 }
 
@@ -239,6 +241,7 @@ impl Config {
             ("http.connections_max", self.http.connections_max),
             ("jobs.keep_days", self.jobs.keep_days as usize),
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
+            ("jobs.audit_days", self.jobs.audit_days as usize),
             ("jobs.live_max", self.jobs.live_max),
             ("fleet.cap_ttl_seconds", self.fleet.cap_ttl_seconds as usize),
             ("fleet.voicegateway_ttl_seconds", self.fleet.voicegateway_ttl_seconds as usize),

@@ -154,6 +154,7 @@ fn settings(config: &Config) -> Result<Settings> {
         default_tenant: TenantId::parse(&config.doors.tenant).context("doors.tenant")?,
         blob_ttl_ms: i64::from(config.jobs.blob_hours) * hour_ms,
         keep_ended_ms: i64::from(config.jobs.keep_days) * 24 * hour_ms,
+        keep_audit_ms: i64::from(config.jobs.audit_days) * 24 * hour_ms,
         live_jobs_max: config.jobs.live_max,
         ttls: Ttls {
             cap_ms: i64::from(config.fleet.cap_ttl_seconds) * 1000,

@@ -1,5 +1,6 @@
 //! The Store port: everything durable that a job's life needs, and its adapters.
 
+mod audit;
 mod blob;
 mod lock;
 mod memory;
@@ -8,6 +9,7 @@ mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
+pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
 pub use lock::Lock;
 pub use memory::MemoryStore;
@@ -15,6 +17,7 @@ pub use query::{JobQuery, PAGE_LEN_MAX, Page};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 
 use bytes::Bytes;
+use reveille_core::audit::{Draft, of_step};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -54,16 +57,24 @@ pub struct Step {
     pub expects: Option<u64>,
     /// Blobs that become visible with the change, each with its expiry.
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
+    /// What the change adds to the audit trail. Nobody outside can put a step together without it.
+    audit: Vec<Draft>,
 }
 
 impl Step {
     pub fn insert(job: Job) -> Self {
-        Self { job: Arc::new(Job { revision: 1, ..job }), expects: None, blobs: Vec::new() }
+        let audit = of_step(None, &job);
+        Self { job: Arc::new(Job { revision: 1, ..job }), expects: None, blobs: Vec::new(), audit }
     }
 
     pub fn change(before: &Job, after: Job) -> Self {
+        let audit = of_step(Some(before), &after);
         let job = Arc::new(Job { revision: before.revision + 1, ..after });
-        Self { job, expects: Some(before.revision), blobs: Vec::new() }
+        Self { job, expects: Some(before.revision), blobs: Vec::new(), audit }
+    }
+
+    pub fn audit(&self) -> &[Draft] {
+        &self.audit
     }
 
     /// The revision that this step would leave behind.
@@ -94,11 +105,12 @@ pub enum Commit {
 /// Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
-pub trait Store: Blobs {
+pub trait Store: Blobs + Trail {
     /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
     /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
     /// that leaves the ending as it is does not bring back an entry that was taken off, and one that
-    /// releases the result takes it off.
+    /// releases the result takes it off. What the step adds to the audit trail is appended in the same
+    /// commit, to the chain of the job's tenant.
     async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;

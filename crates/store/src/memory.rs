@@ -7,10 +7,15 @@
 
 mod locks;
 mod state;
+mod trail;
 
 use crate::query::page_len;
-use crate::{BlobKey, Blobs, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
+use crate::{
+    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store,
+    StoreError, Trail,
+};
 use bytes::Bytes;
+use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -99,6 +104,26 @@ impl Store for MemoryStore {
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         let now = self.now();
         Ok(self.state().locks.give_back(lock, now))
+    }
+}
+
+#[async_trait::async_trait]
+impl Trail for MemoryStore {
+    async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
+        self.state().trail.append(drafts);
+        Ok(())
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
+        Ok(self.state().trail.list(query))
+    }
+
+    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
+        Ok(self.state().trail.chain(tenant, after, page_len(limit)))
+    }
+
+    async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
+        Ok(self.state().trail.prune(before, limit))
     }
 }
 

@@ -17,6 +17,7 @@
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
 mod cache;
+mod chains;
 mod change;
 mod file;
 mod listing;
@@ -31,18 +32,23 @@ mod stats;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod writer;
 
 pub use file::SqliteFile;
 pub use open::OpenError;
 pub use stats::SqliteStats;
 
-use crate::{BlobKey, Blobs, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError};
+use crate::{
+    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store,
+    StoreError, Trail,
+};
 use bytes::Bytes;
 use cache::{Caches, Found};
 use change::Change;
 use open::DataFile;
 use reader::Readers;
+use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -163,6 +169,30 @@ impl Store for SqliteStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         locks::give_back(&self.file(), lock, self.now()).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Trail for SqliteStore {
+    async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        self.write(Change::Record(drafts)).await.map(drop)
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
+        let query = query.clone();
+        self.shared.readers.read(move |connection| trail::list(connection, &query)).await
+    }
+
+    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
+        let tenant = tenant.clone();
+        self.shared.readers.read(move |connection| trail::chain(connection, &tenant, after, limit)).await
+    }
+
+    async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
+        self.write(Change::PruneAudit { before, limit }).await
     }
 }
 

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
+pub mod audit;
 pub mod blobs;
 pub mod commits;
 pub mod listing;
@@ -28,6 +29,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     blobs::run(store, clock).await;
     locks::run(store, clock).await;
     pruning::run(&**store, clock).await;
+    audit::run(store, clock).await;
 }
 
 /// A clock that stands still until it is told otherwise.

@@ -2,9 +2,10 @@
 
 use super::{World, sleep_ms};
 use crate::invariants::Verdict;
+use reveille_core::audit::Status;
 use reveille_core::job::Job;
 use reveille_engine::Engine;
-use reveille_store::{JobQuery, PAGE_LEN_MAX, Store, StoreError};
+use reveille_store::{JobQuery, PAGE_LEN_MAX, Store, StoreError, verify_chain};
 use std::sync::Arc;
 
 /// How long the last messages may still be on their way when everything seems over.
@@ -23,6 +24,7 @@ impl World {
     pub(super) async fn judge(&self) -> Verdict {
         let stored = self.stored().await.map_err(|error| error.to_string())?;
         self.ledger().settled(&stored)?;
+        self.trail_is_whole().await?;
         self.look_up(|archive| archive.settled(|id| self.ledger().job(id).map(|job| job.state())))?;
         for id in self.post(|post| post.acknowledged()) {
             if self.look_up(|archive| archive.row_of(&id).is_none()) {
@@ -31,6 +33,23 @@ impl World {
         }
         let (engine, _) = self.server.engine().ok_or("the server did not come back")?;
         floor_is_empty(&engine)
+    }
+
+    /// Every decision that was committed is in the trail of its tenant, once.
+    async fn trail_is_whole(&self) -> Verdict {
+        let decided = self.ledger().decisions();
+        for (tenant, decisions) in decided {
+            let found =
+                verify_chain(&self.store, &tenant, u64::MAX).await.map_err(|error| error.to_string())?;
+            if found.status == Status::Broken {
+                return Err(format!("the audit trail of {tenant} is broken: {:?}", found.gaps));
+            }
+            let recorded = found.retention_boundary_seq - 1 + found.total_events;
+            if recorded != decisions {
+                return Err(format!("{tenant} saw {decisions} decisions and {recorded} are recorded"));
+            }
+        }
+        Ok(())
     }
 
     async fn stored(&self) -> Result<Vec<Arc<Job>>, StoreError> {

@@ -1,37 +1,6 @@
 //! The table: which state follows which event. A test prints it to `docs/life.md`.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
-macro_rules! words {
-    ($(#[$doc:meta])* $kind:ident { $($(#[$item:meta])* $name:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $kind {
-            $($(#[$item])* #[serde(rename = $word)] $name,)*
-        }
-
-        impl $kind {
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => $word,)*
-                }
-            }
-
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|item| item.as_str().eq_ignore_ascii_case(word))
-            }
-        }
-
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// Where a job stands, spelled as on the wire.

@@ -1,6 +1,7 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
 use super::locks::Locks;
+use super::trail::Entries;
 use crate::{BlobKey, Commit, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
@@ -22,6 +23,7 @@ pub(super) struct State {
     blobs: BTreeMap<BlobKey, (Bytes, Millis)>,
     blob_ends: BTreeSet<(Millis, BlobKey)>,
     pub locks: Locks,
+    pub trail: Entries,
     /// Numbers are given out once, to jobs and dead letters alike.
     sequence_last: u64,
 }
@@ -62,6 +64,7 @@ impl State {
         for (key, value, expires_at) in step.blobs {
             self.put_blob(key, value, expires_at);
         }
+        self.trail.append(step.audit);
         self.write(job);
         Commit::Done
     }

@@ -2,6 +2,7 @@
 
 use crate::{BlobKey, Commit, PutMode, Step, StoreError};
 use bytes::Bytes;
+use reveille_core::audit::Draft;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
@@ -17,6 +18,7 @@ pub(super) enum Change {
         expects: Option<u64>,
         record: String,
         blobs: Vec<(BlobKey, Bytes, Millis)>,
+        audit: Vec<Draft>,
     },
     PutBlob {
         key: BlobKey,
@@ -33,6 +35,11 @@ pub(super) enum Change {
     Prune {
         ended_before: Millis,
         now: Millis,
+        limit: usize,
+    },
+    Record(Vec<Draft>),
+    PruneAudit {
+        before: Millis,
         limit: usize,
     },
     /// Somebody else's, in tables that are not the store's.
@@ -52,7 +59,7 @@ impl Change {
     pub fn step(step: Step) -> Result<Self, StoreError> {
         let job = step.job_to_write();
         let record = super::rows::to_text(&*job)?;
-        Ok(Self::Step { job, expects: step.expects, record, blobs: step.blobs })
+        Ok(Self::Step { job, expects: step.expects, record, blobs: step.blobs, audit: step.audit })
     }
 }
 

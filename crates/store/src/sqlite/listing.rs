@@ -44,14 +44,15 @@ pub(super) fn before(cursor: Option<u64>) -> Value {
     Value::from(cursor.and_then(|cursor| i64::try_from(cursor).ok()).unwrap_or(i64::MAX))
 }
 
+/// A condition that grows.
 #[derive(Default)]
-struct Listing {
-    terms: Vec<String>,
-    values: Vec<Value>,
+pub(super) struct Listing {
+    pub terms: Vec<String>,
+    pub values: Vec<Value>,
 }
 
 impl Listing {
-    fn filter(&mut self, comparison: &str, value: impl Into<Value>) {
+    pub fn filter(&mut self, comparison: &str, value: impl Into<Value>) {
         self.values.push(value.into());
         self.terms.push(format!("{comparison} ?{}", self.values.len()));
     }

@@ -139,7 +139,11 @@ impl DataFile {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, "PRAGMA synchronous = FULL;")?;
         let upgrade = || {
             let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            if version < schema::VERSION { connection.execute_batch(&schema::upgrade()) } else { Ok(()) }
+            if version < schema::VERSION {
+                connection.execute_batch(&schema::upgrade(version))
+            } else {
+                Ok(())
+            }
         };
         upgrade().map_err(|error| unreadable(&self.path, &error))
     }

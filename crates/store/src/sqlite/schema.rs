@@ -8,7 +8,7 @@
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Endings that are rare enough to have an index of their own.
 pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
@@ -58,7 +58,8 @@ pub(super) fn create() -> String {
          );
          CREATE INDEX blobs_by_expiry ON blobs (expires_at);
 
-         {LOCKS}"
+         {LOCKS}
+         {AUDIT}"
     )
 }
 
@@ -69,13 +70,56 @@ const LOCKS: &str = "CREATE TABLE locks (
     until INTEGER NOT NULL
 );";
 
+/// What the partial index over the trail covers: all but what every job adds.
+pub(super) const RARE_EVENTS: &str = "event_type <> 'safety.decision'";
+
+/// The trail is appended to with every new job, so it has the two indexes that no query of it can do
+/// without (a tenant's chain, a job's entries) and a third that an ordinary entry is not in. Entries are
+/// wider than a table without rowids likes, and `id`, the order of recording, only ever grows.
+const AUDIT: &str = "CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    event_type TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    action TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    job_id TEXT,
+    decision TEXT,
+    matched_rule TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    policy_version TEXT NOT NULL,
+    extra TEXT NOT NULL,
+    prev_hash BLOB NOT NULL,
+    event_hash BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX audit_of_tenant ON audit (tenant, seq);
+CREATE INDEX audit_of_job ON audit (job_id) WHERE job_id IS NOT NULL;
+CREATE INDEX audit_rare ON audit (event_type) WHERE event_type <> 'safety.decision';
+
+-- Where each chain ends, and where it begins since older entries were pruned.
+CREATE TABLE audit_chains (
+    tenant TEXT NOT NULL PRIMARY KEY,
+    head_seq INTEGER NOT NULL,
+    head_hash BLOB NOT NULL,
+    boundary_seq INTEGER NOT NULL,
+    boundary_hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;";
+
 /// The tables of the store in a file of this version.
 pub(super) fn tables(version: u32) -> &'static [&'static str] {
-    if version < 2 { &["jobs", "dead_letters", "blobs"] } else { &["jobs", "dead_letters", "blobs", "locks"] }
+    let all = &["jobs", "dead_letters", "blobs", "locks", "audit", "audit_chains"];
+    match version {
+        ..2 => &all[..3],
+        2 => &all[..4],
+        _ => all,
+    }
 }
 
-/// The statements that bring a file of version 1 up to this one. Its table of keys stays where it is; the
-/// roster, whose it is now, finds it there.
-pub(super) fn upgrade() -> String {
-    format!("BEGIN IMMEDIATE; {LOCKS} PRAGMA user_version = {VERSION}; COMMIT;")
+/// The statements that bring a file of an older version up to this one. The table of keys that version 1
+/// had stays where it is; the roster, whose it is now, finds it there.
+pub(super) fn upgrade(version: u32) -> String {
+    let locks = if version < 2 { LOCKS } else { "" };
+    format!("BEGIN IMMEDIATE; {locks} {AUDIT} PRAGMA user_version = {VERSION}; COMMIT;")
 }

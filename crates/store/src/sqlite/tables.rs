@@ -4,6 +4,7 @@
 //! changed nothing; so changes share a transaction without savepoints. Any error of SQLite's own ends
 //! the whole transaction, which is the writer's business.
 
+use super::chains::Chains;
 use super::change::{Applied, Change, Outcome};
 use crate::{BlobKey, PutMode};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Statement, named_params, p
 
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
+    pub chains: Chains<'c>,
     /// Numbers are given out once, to jobs and dead letters alike; a number may be skipped.
     sequence_last: i64,
     insert_job: Statement<'c>,
@@ -39,6 +41,7 @@ impl<'c> Tables<'c> {
                                         coalesce((SELECT max(seq) FROM dead_letters), 0))";
         Ok(Self {
             connection,
+            chains: Chains::prepare(connection)?,
             sequence_last: connection.query_row(sequence_last, [], |row| row.get(0))?,
             insert_job: connection.prepare(
                 "INSERT INTO jobs (seq, id, revision, live, state, updated_at, tenant, topic, team,
@@ -96,8 +99,12 @@ impl<'c> Tables<'c> {
     /// Makes one change inside the transaction under way.
     pub fn apply(&mut self, change: &Change) -> Result<Applied> {
         match change {
-            Change::Step { job, expects, record, blobs } => {
-                self.step(job, *expects, record, blobs).map(Applied::from)
+            Change::Step { job, expects, record, blobs, audit } => {
+                let outcome = self.step(job, *expects, record, blobs)?;
+                if let Outcome::Rows(_) = outcome {
+                    self.chains.append(audit)?;
+                }
+                Ok(outcome.into())
             }
             Change::PutBlob { key, value, expires_at, mode, now } => {
                 let rows = match mode {
@@ -122,6 +129,13 @@ impl<'c> Tables<'c> {
                 Ok(Outcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
             }
             Change::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
+            Change::Record(drafts) => {
+                self.chains.append(drafts)?;
+                Ok(Outcome::Rows(drafts.len() as u64).into())
+            }
+            Change::PruneAudit { before, limit } => {
+                Ok(Outcome::Rows(self.chains.prune(*before, *limit)?).into())
+            }
             Change::Other(change) => Ok(Outcome::Rows(change(self.connection)?).into()),
             #[cfg(test)]
             Change::LimitPages(pages) => self.limit_pages(*pages),
@@ -258,6 +272,6 @@ impl<'c> Tables<'c> {
     }
 }
 
-fn json<T: serde::Serialize>(record: &T) -> Result<String> {
+pub(super) fn json<T: serde::Serialize>(record: &T) -> Result<String> {
     serde_json::to_string(record).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

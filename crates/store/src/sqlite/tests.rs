@@ -1,5 +1,6 @@
 //! What the file promises beyond the port.
 
+mod audit;
 mod files;
 mod groups;
 mod kills;

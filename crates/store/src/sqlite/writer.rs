@@ -149,6 +149,7 @@ impl Group<'_> {
         let outcome = self.try_commit(works);
         if outcome.is_err() {
             self.roll_back();
+            self.tables.chains.rolled_back();
         }
         outcome
     }
@@ -162,7 +163,9 @@ impl Group<'_> {
         for work in works {
             applied.push(self.tables.apply(&work.change)?);
         }
+        self.tables.chains.seal()?;
         self.commit.execute([])?;
+        self.tables.chains.committed();
         Ok(applied)
     }
 

@@ -123,10 +123,10 @@ pub async fn blobs_become_visible_with_their_step(store: &dyn Store, clock: &Man
 
 pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Store, clock: &ManualClock) {
     let job = Arc::new(Job { revision: 41, ..new_job("by-hand", "a", clock.now()) });
-    let step = Step { job: Arc::clone(&job), expects: None, blobs: Vec::new() };
+    let step = Step { job: Arc::clone(&job), expects: None, blobs: Vec::new(), audit: Vec::new() };
     assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
     assert_eq!(load(store, job.id()).await.unwrap().revision, 1);
-    let step = Step { job: Arc::clone(&job), expects: Some(1), blobs: Vec::new() };
+    let step = Step { job: Arc::clone(&job), expects: Some(1), blobs: Vec::new(), audit: Vec::new() };
     assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
     assert_eq!(load(store, job.id()).await.unwrap().revision, 2);
 }

@@ -1,8 +1,11 @@
 //! Files that must be left alone, and the one server that may have a file.
 
-use super::{Place, insert, new_job};
+use super::{Place, change, insert, load, new_job};
 use crate::Store;
 use crate::sqlite::{OpenError, SqliteStore, schema};
+use crate::suite::audit::{judged, whole};
+use reveille_core::id::JobId;
+use reveille_core::policy::Decision;
 use rusqlite::Connection;
 use std::fs;
 
@@ -70,14 +73,14 @@ async fn a_newer_file_is_refused_and_says_so() {
     connection.execute_batch(&format!("PRAGMA user_version = {}", schema::VERSION + 1)).unwrap();
     drop(connection);
     let error = refused(&place);
-    assert!(matches!(error, OpenError::Newer { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 4, known: 3, .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_file_of_the_first_version_is_brought_up_and_loses_nothing() {
     let place = filled().await;
     let connection = Connection::open(&place.path).unwrap();
-    let back = "DROP TABLE locks; PRAGMA user_version = 1;
+    let back = "DROP TABLE locks; DROP TABLE audit; DROP TABLE audit_chains; PRAGMA user_version = 1;
                 CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);
                 INSERT INTO keys VALUES ('key', x'07', '{}');";
     connection.execute_batch(back).unwrap();
@@ -90,6 +93,20 @@ async fn a_file_of_the_first_version_is_brought_up_and_loses_nothing() {
     let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
     assert_eq!(ask("PRAGMA user_version"), schema::VERSION);
     assert_eq!(ask("SELECT count(*) FROM keys"), 1, "they are the roster's now");
+}
+
+#[tokio::test]
+async fn a_file_of_the_second_version_gets_its_audit_trail() {
+    let place = filled().await;
+    let connection = Connection::open(&place.path).unwrap();
+    let back = "DROP TABLE audit; DROP TABLE audit_chains; PRAGMA user_version = 2;";
+    connection.execute_batch(back).unwrap();
+    drop(connection);
+    let store = place.open();
+    let before = load(&store, &JobId::known("files-7")).await.unwrap();
+    change(&store, &before, judged(&before, Decision::Allow, place.now())).await;
+    whole(&store, "files", 1).await;
+    assert_eq!(store.live(None, 500).await.unwrap().items.len(), 200);
 }
 
 #[tokio::test]

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// More than the file may grow by.
-const TOO_LARGE: usize = 1024 * 1024;
+pub const TOO_LARGE: usize = 1024 * 1024;
 /// Pages that the file may grow by in a small disk.
-const PAGES_LEFT: u32 = 20;
-const PLENTY_OF_PAGES: u32 = 1_000_000;
+pub const PAGES_LEFT: u32 = 20;
+pub const PLENTY_OF_PAGES: u32 = 1_000_000;
 
-async fn limit_pages(store: &SqliteStore, pages: u32) {
+pub async fn limit_pages(store: &SqliteStore, pages: u32) {
     store.shared.writer.write(Change::LimitPages(pages)).await.unwrap();
 }
 

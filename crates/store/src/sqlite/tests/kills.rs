@@ -1,11 +1,14 @@
-//! kill -9 at any moment: what was acknowledged is there, and the file is sound.
+//! kill -9 at any moment: what was acknowledged is there, so is its entry in the audit trail, and the file
+//! is sound.
 //!
 //! The test runs its own binary again as a child that commits as fast as it can and says what was
 //! acknowledged, and kills it in the middle. What a power cut does to the disk is not tested here.
 
 use super::*;
+use crate::suite::audit::{judged, trail, whole};
+use reveille_core::policy::Decision;
 use rusqlite::Connection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -32,12 +35,23 @@ async fn what_was_acknowledged_survives_kill_9() {
             let context = store.blob(&BlobKey::context_of(&id)).await.unwrap();
             assert_eq!(context.as_deref(), Some(id.as_str().as_bytes()));
         }
+        every_job_is_recorded_once(&store).await;
         drop(store);
         let connection = Connection::open(&place.path).unwrap();
         let finding: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(finding, "ok");
     }
     assert!(!acknowledged.is_empty());
+}
+
+/// Also those that were committed and not acknowledged any more.
+async fn every_job_is_recorded_once(store: &SqliteStore) {
+    let (file, count) = (store.file(), "SELECT count(*) FROM jobs");
+    let jobs = file.read(|connection| Ok(connection.query_row(count, [], |row| row.get::<_, u32>(0))?));
+    let jobs = u64::from(jobs.await.unwrap());
+    whole(store, "kill", jobs).await;
+    let recorded = trail(store, "kill").await.into_iter().filter_map(|entry| entry.draft.job_id);
+    assert_eq!(recorded.collect::<BTreeSet<_>>().len() as u64, jobs);
 }
 
 /// Adds what the child said to have committed: job by job, the revision.
@@ -85,7 +99,8 @@ async fn the_child_that_is_killed() {
         let prefix = format!("{}-{task}", std::process::id());
         tasks.spawn(async move {
             for number in 0.. {
-                let mut step = Step::insert(new_job("kill", &format!("{prefix}-{number}"), now));
+                let job = new_job("kill", &format!("{prefix}-{number}"), now);
+                let mut step = Step::insert(judged(&job, Decision::Allow, now));
                 let job = Arc::clone(&step.job);
                 let context = Bytes::copy_from_slice(job.id().as_str().as_bytes());
                 step.blobs.push((BlobKey::context_of(job.id()), context, now + 1_000_000));
