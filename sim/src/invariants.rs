@@ -309,8 +309,22 @@ fn succession(before: Option<&Job>, job: &Job) -> Verdict {
 }
 
 fn is_decision(event: Event) -> bool {
-    use Event::{Allow, Approve, Deny, Quarantine, Reject, RequireApproval, Throttle};
-    matches!(event, Allow | Approve | Deny | Quarantine | Reject | RequireApproval | Throttle)
+    use Event::{
+        Allow, Approve, Deny, Discard, Quarantine, Redact, Reject, Release, RequireApproval, Throttle,
+    };
+    matches!(
+        event,
+        Allow
+            | Approve
+            | Deny
+            | Discard
+            | Quarantine
+            | Redact
+            | Reject
+            | Release
+            | RequireApproval
+            | Throttle
+    )
 }
 
 /// The cancel came from outside while a worker had the job, so the worker must be told.

@@ -115,9 +115,9 @@ impl Engine {
     /// A crash may have come between the job and its row, and whoever asks again may be faster than the
     /// recovery.
     async fn make_up_row(&self, id: &JobId) -> Result<(), DelegateError> {
-        // What is on its way to the disk is there after this.
-        self.write_down(Note::default()).await?;
         let _turn = self.turn(id).await;
+        // What was told of it is on the disk after this, and nothing more is told while it is our turn.
+        self.write_down(Note::default()).await?;
         let Some(job) = self.store.job(id).await.map_err(SubmitError::from)? else { return Ok(()) };
         if !self.ladder.has(id) {
             match self.roster.delegation(id).await? {
