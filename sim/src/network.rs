@@ -3,7 +3,7 @@
 
 use crate::faults::Fault;
 use crate::world::{World, sleep_ms};
-use reveille_bus::{Heard, HeardBy, Listener, Message, Origin};
+use reveille_bus::{Heard, HeardBy, Listener, Message, Origin, Sender};
 use reveille_core::id::TenantId;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,7 @@ impl Network {
 
     /// A message to the server from a client of a tenant.
     pub fn send(&self, world: &Arc<World>, tenant: &str, subject: &str, payload: bytes::Bytes) {
-        let origin = Origin::Client(TenantId::known(tenant));
+        let origin = Origin::Client(Sender { tenant: TenantId::known(tenant), key: None });
         let message = Message { origin, ..Message::new(subject, payload) };
         self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
     }
@@ -149,7 +149,7 @@ impl Network {
             state.replies.insert(inbox.clone(), reply);
             inbox
         };
-        let origin = Origin::Client(tenant.clone());
+        let origin = Origin::Client(Sender { tenant: tenant.clone(), key: None });
         let message = Message { origin, reply: Some(inbox), ..Message::new(subject, payload) };
         self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
         answer

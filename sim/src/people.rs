@@ -3,6 +3,7 @@
 use crate::faults::Fault;
 use crate::workers::client_packet;
 use crate::world::{World, sleep_ms};
+use reveille_core::approval::Answer;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
 use reveille_wire::cap::JobCancel;
@@ -40,10 +41,10 @@ async fn about_approval(world: &Arc<World>, id: &JobId) {
             ledger.approval_asked(id);
             Ok(())
         });
-        let done = patiently(world, life.answer(engine.approve(id, "ann"))).await;
+        let done = patiently(world, life.answer(engine.approve(id, Answer::by("ann")))).await;
         world.trace.say(format_args!("ann approves {id}: {}", answered(done.as_ref())));
     } else {
-        let done = patiently(world, life.answer(engine.reject(id, "bob"))).await;
+        let done = patiently(world, life.answer(engine.reject(id, Answer::by("bob")))).await;
         world.trace.say(format_args!("bob rejects {id}: {}", answered(done.as_ref())));
     }
 }

@@ -15,8 +15,8 @@ use reveille_core::job::{DeadLetter, Job, Phase};
 use reveille_core::life;
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Commit, JobQuery, Lock, Page, PutMode, Step, Store, StoreError,
-    Trail,
+    AuditQuery, BlobKey, Blobs, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Page,
+    PutMode, Step, Store, StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -156,13 +156,12 @@ impl Store for SimStore {
         Ok(page)
     }
 
-    async fn dead_letters(
-        &self,
-        tenant: Option<&TenantId>,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Page<DeadLetter>, StoreError> {
-        self.port.read("dead letters", self.world.store.dead_letters(tenant, cursor, limit)).await
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
+        self.port.read("dead letters", self.world.store.dead_letters(query)).await
+    }
+
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
+        self.port.read("count dead letters", self.world.store.count_dead_letters(tenant)).await
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {

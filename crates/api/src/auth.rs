@@ -72,6 +72,10 @@ impl Auth {
         self.caller.may(Scope::Admin)
     }
 
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     pub fn name(&self) -> &str {
         &self.caller.name
     }

@@ -2,9 +2,11 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reveille_core::approval::Conflict;
 use reveille_core::id::BadId;
+use reveille_core::job::Refusal;
 use reveille_core::request::BadRequest;
-use reveille_engine::{DriveError, KeyError, SubmitError};
+use reveille_engine::{DriveError, KeyError, RetryError, SubmitError};
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use serde_json::{Map, Value};
@@ -122,8 +124,37 @@ impl From<DriveError> for ApiError {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Unknown => Self::not_found("job"),
+            DriveError::Refused(Refusal::Approval(conflict)) => {
+                Self::new(approval_status(conflict), conflict.code(), conflict.to_string())
+            }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
             DriveError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// What an answer that does not count is told: a conflict is a 409, whatever else went on.
+pub fn approval_status(conflict: Conflict) -> StatusCode {
+    match conflict {
+        Conflict::OwnJob => StatusCode::FORBIDDEN,
+        Conflict::AlreadyResolved
+        | Conflict::StaleSnapshot
+        | Conflict::StaleRequest
+        | Conflict::NotActionable => StatusCode::CONFLICT,
+    }
+}
+
+impl From<RetryError> for ApiError {
+    fn from(error: RetryError) -> Self {
+        let message = error.to_string();
+        match error {
+            RetryError::JobGone => Self::not_found("job"),
+            RetryError::InputGone => Self::new(StatusCode::GONE, "input_expired", message),
+            RetryError::KeyTaken(_) => Self::new(StatusCode::CONFLICT, "conflict", message),
+            RetryError::Throttled(verdict) => Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message)
+                .with("rule_id", verdict.rule_id),
+            RetryError::Submit(error) => error.into(),
+            RetryError::Store(error) => error.into(),
         }
     }
 }

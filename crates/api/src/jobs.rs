@@ -20,7 +20,7 @@ use reveille_store::{BlobKey, JobQuery};
 use std::sync::Arc;
 
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
-const INLINE_LEN_MAX: usize = 256 * 1024;
+pub const INLINE_LEN_MAX: usize = 256 * 1024;
 
 #[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, responses(
     (status = 200, body = SubmitReply), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
@@ -32,7 +32,8 @@ pub async fn submit(
     Body(body): Body<SubmitRequest>,
 ) -> Result<Response, ApiError> {
     auth.needs(Scope::Write)?;
-    let (request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
+    let (mut request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
+    request.submitted_by = Some(auth.caller().key.clone());
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
     match engine.submit(submission).await? {
         Submitted::New(job) | Submitted::Existing(job) => answer(&job),
@@ -90,6 +91,7 @@ fn understood(query: ListQuery, auth: &Auth) -> Result<JobQuery, ApiError> {
         trace_id: query.trace_id,
         updated_after: micros(query.updated_after),
         updated_before: micros(query.updated_before),
+        asked: false,
         cursor: cursor(query.cursor.as_deref())?,
         limit: limit(query.limit.as_deref())?,
     })
@@ -129,10 +131,14 @@ async fn inline(
     let Some(bytes) = engine.store().blob(&key).await?.filter(|bytes| bytes.len() <= INLINE_LEN_MAX) else {
         return Ok(None);
     };
-    let Ok(text) = String::from_utf8(bytes.to_vec()) else { return Ok(None) };
+    Ok(as_json(&bytes))
+}
+
+pub fn as_json(bytes: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
+    let text = String::from_utf8(bytes.to_vec()).ok()?;
     let raw = serde_json::value::RawValue::from_string(text.clone())
         .or_else(|_| serde_json::value::to_raw_value(&text));
-    Ok(raw.ok())
+    raw.ok()
 }
 
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Cancelled), (status = 404, description = "No such job")))]

@@ -3,8 +3,10 @@
 //! Paths, bodies and the error envelope are the reference's (`/api/v1/…`, `X-API-Key`), so that
 //! scripts written for it work.
 
+mod approvals;
 mod auth;
 mod body;
+mod dead_letters;
 mod error;
 mod health;
 mod jobs;
@@ -40,6 +42,16 @@ pub fn router(engine: Engine) -> Router {
         .route("/jobs/{id}", get(jobs::get))
         .route("/jobs/{id}/cancel", post(jobs::cancel))
         .route("/jobs/{id}/explain", get(jobs::explain))
+        .route("/approvals", get(approvals::list))
+        .route("/approvals/{job_id}/context", get(approvals::context))
+        .route("/approvals/{job_id}/approve", post(approvals::approve))
+        .route("/approvals/{job_id}/reject", post(approvals::reject))
+        .route("/dlq", get(dead_letters::list))
+        .route("/dlq/page", get(dead_letters::page))
+        .route("/dlq/stats", get(dead_letters::stats))
+        .route("/dlq/retry", post(dead_letters::retry_many))
+        .route("/dlq/{job_id}", get(dead_letters::get).delete(dead_letters::delete))
+        .route("/dlq/{job_id}/retry", post(dead_letters::retry))
         .route("/workers", get(workers::list))
         .route("/workers/{id}", get(workers::get))
         .route("/workers/{id}/drain", post(workers::drain))

@@ -1,6 +1,8 @@
 //! The description of all this, made from the handlers and types themselves.
 
-use crate::{health, jobs, keys, policy, pools, presence, quarantine, stream, workers};
+use crate::{
+    approvals, dead_letters, health, jobs, keys, policy, pools, presence, quarantine, stream, workers,
+};
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa::OpenApi;
@@ -10,7 +12,9 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 #[openapi(
     info(title = "Reveille", description = "Keeps a fleet of AI-agent workers awake, known and at work."),
     paths(
-        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, workers::list, workers::get,
+        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, approvals::list,
+        approvals::context, approvals::approve, approvals::reject, dead_letters::list, dead_letters::page, dead_letters::get,
+        dead_letters::delete, dead_letters::retry, dead_letters::retry_many, dead_letters::stats, workers::list, workers::get,
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,

@@ -1,6 +1,7 @@
 //! Results that output policy holds back: look at what was found, let them out, or throw them away.
 
 use crate::ApiError;
+use crate::approvals::answer;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
 use crate::jobs::visible;
@@ -65,7 +66,7 @@ pub async fn show(
 }
 
 /// The held result becomes readable. The job is not run again.
-#[utoipa::path(post, path = "/api/v1/quarantine/{id}/release", tag = "quarantine", params(("id" = String, Path)), request_body = Decided, responses((status = 200, body = ResolvedReply), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
+#[utoipa::path(post, path = "/api/v1/quarantine/{id}/release", tag = "quarantine", params(("id" = String, Path)), request_body = Decided, responses((status = 200, body = ResolvedReply), (status = 403, description = "It is the caller's own job"), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
 pub async fn release(
     State(engine): State<Engine>,
     auth: Auth,
@@ -74,6 +75,10 @@ pub async fn release(
 ) -> Result<Json<ResolvedReply>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = held(&engine, &auth, &id).await?;
+    if engine.is_from_submitter(&job.request, &answer(&auth)) {
+        let words = "nobody releases the result of their own job; somebody else has to";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "self_release_denied", words));
+    }
     let done = engine.release(job.id(), auth.name(), &note(body)?).await;
     resolved(done, "released")
 }

@@ -1,6 +1,8 @@
 //! What goes over HTTP, and its conversion from and to the core, one file a noun.
 
 pub mod agent;
+pub mod approval;
+pub mod dead_letter;
 pub mod drain;
 pub mod event;
 pub mod job;

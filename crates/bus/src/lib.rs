@@ -11,7 +11,7 @@ pub mod suite;
 pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
 
 use bytes::Bytes;
-use reveille_core::id::TenantId;
+use reveille_core::id::{KeyId, TenantId};
 
 /// One message. `reply` is where an answer is wanted, if anywhere.
 #[derive(Debug, Clone)]
@@ -30,10 +30,18 @@ pub enum Origin {
     /// This process.
     #[default]
     Ourselves,
-    /// A client whose credential belongs to this tenant.
-    Client(TenantId),
+    /// A client, known by its credential.
+    Client(Sender),
     /// The same, and the client is trusted to be a worker: it may see what jobs of any tenant carry.
-    Worker(TenantId),
+    Worker(Sender),
+}
+
+/// Whose credential a client came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    pub tenant: TenantId,
+    /// Nothing where a client was let in without one.
+    pub key: Option<KeyId>,
 }
 
 impl Message {

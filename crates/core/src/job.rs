@@ -7,6 +7,7 @@ mod table;
 
 pub use table::{Event, Refusal, State, next};
 
+use crate::approval::{Choice, Decided};
 use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use crate::output::{OutputCheck, Resolution};
 use crate::policy::Judgement;
@@ -36,9 +37,9 @@ pub struct Job {
     /// How many of them ended because the worker died.
     #[serde(default)]
     pub workers_lost: u32,
-    /// The person who allowed it, once one has. A later judgement does not ask again.
+    /// What a person decided about it, once one has. After an approval no judgement asks again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved_by: Option<String>,
+    pub decided: Option<Decided>,
     #[serde(default)]
     pub judgements: Vec<Judgement>,
     #[serde(default)]
@@ -227,6 +228,12 @@ impl Job {
     pub fn deadline(&self) -> Option<Millis> {
         let asked = self.request.budget.deadline_ms;
         (asked > 0).then(|| self.created_at + asked)
+    }
+
+    /// The person who allowed it, once one has.
+    pub fn approved_by(&self) -> Option<&str> {
+        let approval = self.decided.as_ref().filter(|decided| decided.choice == Choice::Approve);
+        approval.map(|decided| decided.by.as_str())
     }
 
     /// The latest thing policy said.

@@ -4,8 +4,11 @@
 //! decision is a function from values to a value; the shell (`reveille-engine`) commits what was
 //! decided and then sends what is owed.
 
+pub mod again;
+pub mod approval;
 pub mod audit;
 pub mod backoff;
+pub mod digest;
 pub mod fleet;
 pub mod floor;
 pub mod id;

@@ -11,6 +11,7 @@ pub use clock::{Due, Limits, due, pass_time, set_back};
 pub use output::{await_scan, check_output, discard, release};
 pub use report::{Report, Status, finish};
 
+use crate::approval::{Answer, Choice, Conflict};
 use crate::backoff;
 use crate::id::{PoolId, WorkerId};
 use crate::job::{
@@ -26,9 +27,6 @@ use std::sync::Arc;
 pub const THROTTLE_MS: i64 = 5_000;
 /// Workers that may die with a job before the job itself is suspected.
 pub const WORKERS_LOST_MAX: u32 = 3;
-
-/// What stands before the name of whoever rejected a job.
-pub(crate) const REJECTED_BY: &str = "rejected by ";
 
 /// Where a job goes: to one worker, or to whoever of the topic's queue group takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +45,7 @@ pub fn submit(request: Request, now: Millis) -> Job {
         updated_at: now,
         attempts: Vec::new(),
         workers_lost: 0,
-        approved_by: None,
+        decided: None,
         judgements: Vec::new(),
         marks: Vec::new(),
         marks_made: 0,
@@ -59,12 +57,14 @@ pub fn submit(request: Request, now: Millis) -> Job {
 }
 
 /// 2. Policy speaks. No job leaves PENDING any other way, and the judgement stays with it.
+///
+/// It may speak again while a person is asked: policy has changed, and so may the question.
 pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
     let verdict = &judgement.verdict;
     let note = format!("{}: {}", verdict.rule_id, verdict.reason);
     let (event, phase) = match verdict.decision {
         Decision::Allow | Decision::AllowWithConstraints => (Event::Allow, waiting(now, now)),
-        Decision::RequireApproval if job.approved_by.is_some() => (Event::Allow, waiting(now, now)),
+        Decision::RequireApproval if job.approved_by().is_some() => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval => (Event::RequireApproval, Phase::ApprovalRequired),
         Decision::Throttle => (Event::Throttle, Phase::Pending { judge_at: now + THROTTLE_MS }),
         Decision::Deny => {
@@ -72,6 +72,12 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
         }
     };
     let mut judged = step(job, event, phase, now, note)?;
+    // A question that is asked anew overwrites its last mark: the first says since when it is asked.
+    if let [.., first, middle, last] = judged.marks.as_slice()
+        && [first, middle, last].iter().all(|mark| mark.event == Event::RequireApproval)
+    {
+        judged.marks.remove(judged.marks.len() - 2);
+    }
     if judged.judgements.len() == JUDGEMENTS_MAX {
         judged.judgements.remove(0);
     }
@@ -79,17 +85,28 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
     Ok(judged)
 }
 
-/// 3. A person allows it. Policy is asked again, so that a rule that now denies still denies.
-pub fn approve(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
-    let approved = step(job, Event::Approve, Phase::Pending { judge_at: now }, now, format!("by {by}"))?;
-    Ok(Job { approved_by: Some(by.to_owned()), ..approved })
+/// 3. A person allows it. Policy is asked again in the same step, so that a rule that now denies still
+///    denies; then nobody has approved anything.
+pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
+    if answer.is_from_submitter(&job.request) {
+        return Err(Conflict::OwnJob.into());
+    }
+    answer.meets(job)?;
+    if judgement.verdict.decision == Decision::Deny {
+        return judge(job, judgement, now);
+    }
+    let approved = step(job, Event::Approve, Phase::Pending { judge_at: now }, now, answer.words())?;
+    let decided = Some(answer.decided(Choice::Approve, now));
+    judge(&Job { decided, ..approved }, judgement, now)
 }
 
 /// 4. Or does not.
-pub fn reject(job: &Job, by: &str, now: Millis) -> Result<Job, Refusal> {
-    let words = format!("{REJECTED_BY}{by}");
+pub fn reject(job: &Job, answer: &Answer, now: Millis) -> Result<Job, Refusal> {
+    answer.meets(job)?;
+    let words = format!("rejected {}", answer.words());
     let phase = ended(job, State::Denied, Some(Reason::ApprovalRejected), words.clone());
-    step(job, Event::Reject, phase, now, words)
+    let rejected = step(job, Event::Reject, phase, now, words)?;
+    Ok(Job { decided: Some(answer.decided(Choice::Reject, now)), ..rejected })
 }
 
 /// 5. A worker is found. From here the dispatch packet is owed.

@@ -19,6 +19,10 @@ macro_rules! reasons {
                     $(Self::$name => $code,)*
                 }
             }
+
+            pub fn parse(code: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.code() == code)
+            }
         }
     };
 }
@@ -38,6 +42,8 @@ reasons! {
     SafetyDenied = "safety_denied";
     /// A person said no.
     ApprovalRejected = "approval_rejected";
+    /// No person said anything in time.
+    ApprovalExpired = "approval_expired";
     /// Fifty scheduling tries were not enough.
     MaxSchedulingRetries = "max_scheduling_retries";
     /// The job's own retries are used up.

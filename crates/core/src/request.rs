@@ -1,6 +1,6 @@
 //! What somebody asked for. A request never changes once it was accepted.
 
-use crate::id::{JobId, TenantId, Topic, WorkspaceId};
+use crate::id::{JobId, KeyId, TenantId, Topic, WorkspaceId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,6 +71,9 @@ pub struct Request {
     /// One workspace gave this job to another; it goes there and nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Delegated>,
+    /// The credential it came with: a key, or a workspace. It is never taken from what was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<KeyId>,
 }
 
 /// Who gave a job to whom.
@@ -233,6 +236,7 @@ impl Request {
             idempotency_key: None,
             compensation: Bytes::new(),
             delegated: None,
+            submitted_by: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The gate: who a client is, by the secret it brought.
 
-use reveille_core::id::TenantId;
+use reveille_core::id::{KeyId, TenantId};
 
 /// Asked once for every client, or again when it brings another secret.
 ///
@@ -17,6 +17,8 @@ pub trait Gate: Send + Sync + 'static {
 pub struct Guest {
     pub tenant: TenantId,
     pub role: Role,
+    /// The key that it showed, if it had to show one.
+    pub key: Option<KeyId>,
 }
 
 /// What a guest may do. Workers take jobs of every tenant, so being one is a matter of trust.
@@ -52,7 +54,7 @@ pub struct OpenGate(pub TenantId);
 impl Gate for OpenGate {
     async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
         match secret {
-            None => Ok(Guest { tenant: self.0.clone(), role: Role::Worker }),
+            None => Ok(Guest { tenant: self.0.clone(), role: Role::Worker, key: None }),
             Some(_) => Err(Denied),
         }
     }

@@ -14,7 +14,7 @@ use crate::scribe::Note;
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::workspaces::WorkspaceError;
 use bytes::Bytes;
-use reveille_core::id::{JobId, Topic, WorkspaceId};
+use reveille_core::id::{JobId, KeyId, Topic, WorkspaceId};
 use reveille_core::job::Job;
 use reveille_core::presence::delegation::{Delegation, Rung};
 use reveille_core::presence::workspace::Workspace;
@@ -95,6 +95,7 @@ impl Engine {
         request.labels.insert("molecule.target".to_owned(), found.id.to_string());
         request.labels.insert(SUMMARY.to_owned(), shortened(task, SUMMARY_LEN_MAX));
         request.idempotency_key = idempotency_key.map(|key| format!("delegate:{}:{key}", source.id));
+        request.submitted_by = Some(KeyId::known(source.id.as_str()));
         request.delegated = Some(Delegated { from: source.id.clone(), to: found.id.clone() });
         let context = Bytes::from(json!({ "task": task }).to_string());
         let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };

@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::events::What;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
-use reveille_core::life::{self, Placement};
+use reveille_core::life::{self, Limits, Placement};
 use reveille_core::time::Millis;
 use reveille_store::{Commit, Step, StoreError};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Engine {
     /// Its timer and its place on the floor. What that frees or fills may let other jobs go.
     fn seat(&self, job: &Job) {
         let now = self.now();
-        let due = life::due(job, &self.rules().limits(job), now).unwrap_or(NEVER);
+        let due = life::due(job, &self.limits(job), now).unwrap_or(NEVER);
         if job.state().is_terminal() {
             self.timers.clear(job.id());
         } else {
@@ -160,22 +160,12 @@ impl Engine {
         self.assign_all(matches);
     }
 
-    // What people decide.
-
-    pub async fn approve(&self, id: &JobId, by: &str) -> Result<Arc<Job>, DriveError> {
-        let (engine, by) = (self.clone(), by.to_owned());
-        let input = self.stored_input(id).await;
-        self.decided(id, move |job, now| {
-            let approved = life::approve(job, &by, now)?;
-            life::judge(&approved, engine.judgement(&approved, &input, now), now)
-        })
-        .await
+    /// How long a job may stay where it is, and how often it may be tried.
+    pub(crate) fn limits(&self, job: &Job) -> Limits {
+        Limits { approval_ms: self.settings.approval_ms, ..self.rules().limits(job) }
     }
 
-    pub async fn reject(&self, id: &JobId, by: &str) -> Result<Arc<Job>, DriveError> {
-        let by = by.to_owned();
-        self.decided(id, move |job, now| life::reject(job, &by, now)).await
-    }
+    // What people decide; `approvals.rs` has the rest.
 
     pub async fn cancel(&self, id: &JobId, by: &str, reason: &str) -> Result<Arc<Job>, DriveError> {
         let (by, reason) = (by.to_owned(), reason.to_owned());

@@ -43,6 +43,8 @@ pub struct Settings {
     pub keep_ended_ms: i64,
     /// How long the audit trail is kept.
     pub keep_audit_ms: i64,
+    /// How long a person may take to decide about a job; for ever unless told.
+    pub approval_ms: Option<i64>,
     /// Live jobs at which new ones are turned away.
     pub live_jobs_max: usize,
     /// How long each contract's members may be silent.
@@ -75,6 +77,7 @@ impl Default for Settings {
             blob_ttl_ms: 24 * 3600 * 1000,
             keep_ended_ms: 7 * 24 * 3600 * 1000,
             keep_audit_ms: 90 * 24 * 3600 * 1000,
+            approval_ms: None,
             live_jobs_max: 1_000_000,
             ttls: Ttls::default(),
             warm_start: true,
@@ -270,8 +273,8 @@ impl Engine {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on these rules hold. Jobs that wait for a worker are routed anew; what policy has already
-    /// allowed stays allowed.
+    /// From now on these rules hold. Jobs that wait for a worker are routed anew, and those that wait for a
+    /// person are judged anew; what policy has already allowed stays allowed.
     pub fn use_rules(&self, rules: Rules) {
         let rules = Arc::new(rules);
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules.clone();
@@ -281,6 +284,10 @@ impl Engine {
         let matches = floor.matches(self.now());
         drop(floor);
         self.assign_all(matches);
+        // Until everything is picked up, the recovery looks after it.
+        if self.is_recovered() {
+            self.spawn(self.clone().review_approvals());
+        }
     }
 
     /// The floor, for a few lines at a time and never over an await.

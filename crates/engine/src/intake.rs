@@ -4,7 +4,7 @@ use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{DriveError, Engine};
 use reveille_bus::{BusError, Message, Origin, Subscription};
 use reveille_core::fleet::Who;
-use reveille_core::id::TenantId;
+use reveille_core::id::{KeyId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::life;
 use reveille_wire::cap::bus_packet::Payload;
@@ -89,8 +89,7 @@ impl Engine {
             }
             (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
                 own_input(&job, &message.origin)?;
-                let tenant = self.tenant_of(&message.origin);
-                self.submit_packet(job, trace_id, &tenant).await
+                self.submit_packet(job, trace_id, &message.origin).await
             }
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => self.result_packet(result).await,
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
@@ -112,9 +111,11 @@ impl Engine {
         &self,
         job: JobRequest,
         trace_id: String,
-        tenant: &TenantId,
+        origin: &Origin,
     ) -> Result<Option<String>, String> {
-        let request = convert::request(job, trace_id, tenant).map_err(|error| error.to_string())?;
+        let tenant = self.tenant_of(origin);
+        let mut request = convert::request(job, trace_id, &tenant).map_err(|error| error.to_string())?;
+        request.submitted_by = key_of(origin);
         loop {
             let submission =
                 Submission { request: request.clone(), context: None, submitter: Submitter::IsGone };
@@ -158,9 +159,16 @@ impl Engine {
 
     fn tenant_of(&self, origin: &Origin) -> TenantId {
         match origin {
-            Origin::Client(tenant) | Origin::Worker(tenant) => tenant.clone(),
+            Origin::Client(sender) | Origin::Worker(sender) => sender.tenant.clone(),
             Origin::Ourselves => self.settings.default_tenant.clone(),
         }
+    }
+}
+
+fn key_of(origin: &Origin) -> Option<KeyId> {
+    match origin {
+        Origin::Client(sender) | Origin::Worker(sender) => sender.key.clone(),
+        Origin::Ourselves => None,
     }
 }
 

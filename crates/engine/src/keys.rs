@@ -16,12 +16,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub const KEY_PREFIX: &str = "vk_";
 pub const KEYS_MAX: usize = 100_000;
+/// Whoever shows no key, where that is allowed.
+const ANONYMOUS: &str = "anonymous";
 /// The longest secret that is looked at.
 pub const SECRET_LEN_MAX: usize = 512;
 
 /// Whoever made a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
+    /// Of the key it showed; `anonymous` for those who were let in without one.
+    pub key: KeyId,
     pub name: String,
     pub tenant: TenantId,
     scopes: Vec<Scope>,
@@ -56,7 +60,11 @@ pub enum KeyError {
 }
 
 #[derive(Default)]
-pub struct Keys(RwLock<FxHashMap<KeyHash, Known>>);
+pub struct Keys {
+    by_hash: RwLock<FxHashMap<KeyHash, Known>>,
+    /// What each key is called, also when it is revoked.
+    names: RwLock<FxHashMap<KeyId, String>>,
+}
 
 struct Known {
     key: KeyRecord,
@@ -67,8 +75,12 @@ struct Known {
 
 impl Known {
     fn new(key: KeyRecord) -> Self {
-        let caller =
-            Caller { name: key.name.clone(), tenant: key.tenant.clone(), scopes: key.scopes.clone() };
+        let caller = Caller {
+            key: key.id.clone(),
+            name: key.name.clone(),
+            tenant: key.tenant.clone(),
+            scopes: key.scopes.clone(),
+        };
         let used_at = AtomicI64::new(key.last_used_at.map_or(0, |at| at.0));
         Self { key, caller: Arc::new(caller), used_at }
     }
@@ -76,16 +88,22 @@ impl Known {
 
 impl Keys {
     pub async fn load(roster: &dyn Roster) -> Result<Self, RosterError> {
-        let keys = roster.keys().await?.into_iter();
-        Ok(Self(RwLock::new(keys.map(|key| (key.hash, Known::new(key))).collect())))
+        let keys = Self::default();
+        for key in roster.keys().await? {
+            keys.insert(key);
+        }
+        Ok(keys)
     }
 
     fn insert(&self, key: KeyRecord) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key.hash, Known::new(key));
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.insert(key.id.clone(), key.name.clone());
+        drop(names);
+        self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(key.hash, Known::new(key));
     }
 
     fn find(&self, secret: &str, now: Millis) -> Option<Arc<Caller>> {
-        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
         known.used_at.store(now.0, Ordering::Relaxed);
         Some(known.caller.clone())
@@ -93,7 +111,7 @@ impl Keys {
 
     /// Keys that were used since it was last written down, and when.
     fn take_used(&self) -> Vec<(KeyId, Millis)> {
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         let mut used = Vec::new();
         for known in keys.values_mut() {
             let at = Millis(known.used_at.load(Ordering::Relaxed));
@@ -139,7 +157,7 @@ impl Engine {
     pub fn anonymous(&self) -> Option<Arc<Caller>> {
         let tenant = self.settings.open_tenant.clone()?;
         let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
-        Some(Arc::new(Caller { name: "anonymous".to_owned(), tenant, scopes }))
+        Some(Arc::new(Caller { key: KeyId::known(ANONYMOUS), name: ANONYMOUS.to_owned(), tenant, scopes }))
     }
 
     /// Makes a key. The secret is returned here and nowhere else.
@@ -155,7 +173,7 @@ impl Engine {
 
     /// Keeps a key whose secret somebody else chose: the operator's, from the environment.
     pub async fn keep_key(&self, secret: &str, new: NewKey) -> Result<KeyRecord, KeyError> {
-        if self.keys.0.read().unwrap_or_else(PoisonError::into_inner).len() >= KEYS_MAX {
+        if self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner).len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
         let hash = hash(secret);
@@ -183,9 +201,14 @@ impl Engine {
         Ok(key)
     }
 
+    /// What a key is called, also when it is revoked.
+    pub(crate) fn name_of_key(&self, id: &KeyId) -> Option<String> {
+        self.keys.names.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
     /// Every key, by id.
     pub fn list_keys(&self) -> Vec<KeyRecord> {
-        let keys = self.keys.0.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         let mut list: Vec<KeyRecord> = keys
             .values()
             .map(|known| {
@@ -205,7 +228,7 @@ impl Engine {
         }
         let change = Change::RevokeKey { id: id.clone(), at: now };
         self.write_down(Note { changes: vec![change], told: Vec::new() }).await?;
-        let mut keys = self.keys.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         for known in keys.values_mut().filter(|known| known.key.id == *id) {
             known.key.revoked_at.get_or_insert(now);
         }

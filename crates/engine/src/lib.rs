@@ -5,7 +5,9 @@
 //! floor, the timers and the waiters here can be lost at any moment and are built again from the store.
 
 mod agents;
+mod approvals;
 mod clock;
+mod dead_letters;
 mod delegate;
 mod dispatch;
 mod drains;
@@ -22,6 +24,7 @@ mod metrics;
 mod notices;
 mod output;
 mod presence;
+mod reach;
 mod recover;
 pub mod rules;
 mod scribe;
@@ -38,7 +41,9 @@ mod warm;
 mod workspaces;
 
 pub use agents::BeatError;
+pub use approvals::Answered;
 pub use clock::{Clock, Dice, SeededDice, SystemClock, SystemDice};
+pub use dead_letters::{Retried, RetryError};
 pub use delegate::{DelegateError, Taken};
 pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
 pub use drive::DriveError;
@@ -48,6 +53,7 @@ pub use explain::Explanation;
 pub use judge::{Difference, REPLAY_MAX, Replay};
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use metrics::Metrics;
+pub use reach::Reach;
 pub use rules::{RuleFiles, Rules};
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};

@@ -36,6 +36,8 @@ impl Engine {
         }
         self.set_recovered();
         tracing::info!(jobs = found, "live jobs picked up");
+        // Policy may have changed while we were down.
+        self.review_approvals().await;
     }
 
     async fn adopt(&self, id: &JobId) {

@@ -99,7 +99,7 @@ impl Rules {
             retries_max: topic
                 .and_then(|topic| topic.max_retries)
                 .map_or(defaults.retries_max, |retries| retries + 1),
-            workers_lost_max: defaults.workers_lost_max,
+            ..defaults
         }
     }
 }

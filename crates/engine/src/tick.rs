@@ -101,7 +101,7 @@ impl Engine {
     fn lost(&self, job: &Job, worker: Option<&WorkerId>, now: Millis) -> Result<Job, Refusal> {
         let attempt = job.attempt().filter(|attempt| attempt.worker.as_ref() == worker);
         let attempt = attempt.ok_or_else(|| Refusal::ForeignWorker(format!("{worker:?}")))?;
-        let mut limits = self.rules().limits(job);
+        let mut limits = self.limits(job);
         if self.rules().routing.on_worker_lost(attempt.pool.as_ref()) == OnWorkerLost::Fail {
             limits.workers_lost_max = 1;
         }
@@ -112,7 +112,7 @@ impl Engine {
     async fn time_has_come(self, id: JobId) {
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
         let input = self.stored_input(&id).await;
-        let decide = |job: &Job, now| match life::pass_time(job, &self.rules().limits(job), waits_for, now)? {
+        let decide = |job: &Job, now| match life::pass_time(job, &self.limits(job), waits_for, now)? {
             Due::Change(after) => Ok(*after),
             Due::Judge => life::judge(job, self.judgement(job, &input, now), now),
             Due::Place | Due::Nothing => Err(Refusal::TooEarly),

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use bytes::Bytes;
-use reveille_bus::{Bus, LocalBus, Message};
+use reveille_bus::{Bus, LocalBus, Message, Origin, Sender};
 use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::id::{JobId, KeyId, TenantId, Topic, WorkerId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -160,4 +160,20 @@ async fn a_job_on_the_bus_cannot_choose_its_tenant_or_take_a_taken_id() {
         "a repeated packet is the same job"
     );
     assert_eq!(bench.engine.job(&JobId::known("a")).await.unwrap().unwrap().attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
+    let bench = Bench::start().await;
+    let job = JobRequest { job_id: "a".into(), topic: "job.echo".into(), ..JobRequest::default() };
+    let packet = packet::encode(&sent_by("client", Payload::JobRequest(job)));
+    let key = Some(KeyId::known("key_1"));
+    let origin = Origin::Client(Sender { tenant: TenantId::known("acme"), key: key.clone() });
+    let mut inbox = bench.bus.subscribe("_INBOX.key", None).await.unwrap();
+    let reply = Some("_INBOX.key".to_owned());
+    let message = Message { reply, origin, ..Message::new(subject::JOB_SUBMIT, packet) };
+    bench.bus.publish(message).await.unwrap();
+    inbox.messages.recv().await.unwrap();
+    let job = bench.engine.job(&JobId::known("a")).await.unwrap().unwrap();
+    assert_eq!((&job.request.submitted_by, job.request.tenant.as_str()), (&key, "acme"));
 }

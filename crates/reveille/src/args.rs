@@ -17,6 +17,12 @@ pub enum Command {
     /// Submit, look at and cancel jobs
     #[command(subcommand)]
     Job(Job),
+    /// Decide about jobs that wait for a person
+    #[command(subcommand)]
+    Approval(Approval),
+    /// Look at jobs that ended badly, and try them again
+    #[command(subcommand)]
+    Dlq(Dlq),
     /// Look at workers
     #[command(subcommand)]
     Worker(Worker),
@@ -194,6 +200,103 @@ pub struct List {
     pub limit: usize,
     #[command(flatten)]
     pub server: Server,
+}
+
+#[derive(Subcommand)]
+pub enum Approval {
+    /// List what waits for a person, newest first
+    List {
+        /// Also what has been decided, or went away
+        #[arg(long)]
+        all: bool,
+        /// At most this many
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Show what a job would do and who could get it
+    Show {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Let a job go on; whoever submitted it cannot
+    Approve(Resolve),
+    /// Do not let a job go on
+    Reject(Resolve),
+}
+
+#[derive(ClapArgs)]
+pub struct Resolve {
+    pub id: String,
+    /// Why
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Decide only if this is still the request, as `approval show` names it
+    #[arg(long, value_name = "HASH")]
+    pub job_hash: Option<String>,
+    /// Decide only if this is still the policy that asks
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub policy_snapshot: Option<String>,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Subcommand)]
+pub enum Dlq {
+    /// List dead letters, newest first, or count them by reason
+    List {
+        #[command(flatten)]
+        filter: LetterFilter,
+        /// At most this many
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// Only how many there are of each reason
+        #[arg(long)]
+        count: bool,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Show a dead letter
+    Show {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Try a job again, or with --all those that the filters leave
+    Retry {
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        id: Option<String>,
+        /// Many at once; results that are held back are left alone
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        filter: LetterFilter,
+        /// Only jobs that died before this time, such as 2026-11-15T12:00:00Z
+        #[arg(long, value_name = "TIME", requires = "all")]
+        before: Option<String>,
+        /// At most this many, and never more than 500
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Take a job off the dead letters
+    Delete {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+#[derive(ClapArgs)]
+pub struct LetterFilter {
+    /// Only this reason code, such as `no_workers`
+    #[arg(long, value_name = "CODE")]
+    pub reason_code: Option<String>,
+    #[arg(long)]
+    pub topic: Option<String>,
 }
 
 #[derive(Subcommand)]

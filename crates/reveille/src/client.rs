@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 use std::time::Duration;
 
+const PAGE_LEN_MAX: usize = 500;
 const ANSWER_WITHIN: Duration = Duration::from_secs(330);
 
 pub struct Client {
@@ -31,6 +32,22 @@ impl Client {
         let request = self.agent.get(format!("{}{path}", self.url)).header("X-API-Key", &self.key);
         let request = query.iter().fold(request, |request, (name, value)| request.query(name, value));
         self.answer(request.call())
+    }
+
+    /// Items of a list, page by page, as many as are wanted.
+    pub fn list(&self, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Vec<Value>> {
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page_len = (limit - items.len()).min(PAGE_LEN_MAX).to_string();
+            let mut asked = vec![("limit", page_len.as_str()), ("cursor", cursor.as_str())];
+            asked.extend_from_slice(query);
+            let page = self.get(path, &asked)?;
+            items.extend(page["items"].as_array().into_iter().flatten().cloned());
+            match page["next_cursor"].as_str() {
+                Some(next) if items.len() < limit => next.clone_into(&mut cursor),
+                _ => return Ok(items),
+            }
+        }
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {

@@ -10,6 +10,9 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Whoever waits longer than this for a decision means `never`.
+const APPROVAL_MAX: Duration = Duration::from_hours(365 * 24);
+
 /// Every setting, with its default.
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
@@ -19,6 +22,7 @@ pub struct Config {
     pub data: Data,
     pub files: Files,
     pub jobs: Jobs,
+    pub approvals: Approvals,
     pub fleet: Fleet,
     pub auth: Auth,
     pub a2a: A2a,
@@ -138,6 +142,28 @@ pub struct Jobs {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+pub struct Approvals {
+    /// How long a person may take to decide, such as `30m` or `24h`, or `never`.
+    #[serde(deserialize_with = "number_or_text")]
+    pub expire_after: String,
+}
+
+/// A time in seconds may be written as a number, as variables have it.
+fn number_or_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        Number(u64),
+        Text(String),
+    }
+    Ok(match Told::deserialize(from)? {
+        Told::Number(number) => number.to_string(),
+        Told::Text(text) => text,
+    })
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Log {
     /// What to log, such as `info` or `reveille_engine=debug`.
     pub level: String,
@@ -168,6 +194,12 @@ impl Default for Data {
 impl Default for Jobs {
     fn default() -> Self {
         Self { keep_days: 7, blob_hours: 24, audit_days: 90, live_max: 1_000_000 }
+    }
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { expire_after: "never".to_owned() }
     }
 }
 
@@ -252,6 +284,7 @@ impl Config {
             anyhow::ensure!(value > 0, "{key} = 0: it must be at least 1");
         }
         self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
+        self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
         match (&self.doors.tls_cert, &self.doors.tls_key) {
             (Some(_), None) => bail!("doors.tls_key is missing: doors.tls_cert needs it"),
@@ -287,6 +320,23 @@ impl Config {
     }
 }
 
+impl Approvals {
+    /// Nothing means never.
+    pub fn expire_after(&self) -> Result<Option<Duration>> {
+        if self.expire_after == "never" {
+            return Ok(None);
+        }
+        let after = duration(&self.expire_after)?;
+        let in_range = !after.is_zero() && after <= APPROVAL_MAX;
+        anyhow::ensure!(
+            in_range,
+            "{:?} must be more than nothing and at most a year, or never",
+            self.expire_after
+        );
+        Ok(Some(after))
+    }
+}
+
 impl Fleet {
     pub fn snapshot_every(&self) -> Result<Duration> {
         let every = duration(&self.snapshot_interval)?;
@@ -310,8 +360,8 @@ fn duration(text: &str) -> Result<Duration> {
     })
 }
 
-const SECTIONS: [&str; 10] =
-    ["http", "doors", "data", "files", "jobs", "fleet", "auth", "a2a", "output", "log"];
+const SECTIONS: [&str; 11] =
+    ["http", "doors", "data", "files", "jobs", "approvals", "fleet", "auth", "a2a", "output", "log"];
 
 /// The seeds' variables, each with the setting that it is here.
 const SEEDS: [(&str, &str, &str); 3] = [
@@ -366,6 +416,11 @@ mod tests {
         let config = config.unwrap();
         assert_eq!(config.fleet.snapshot_every().unwrap(), Duration::from_millis(500));
         assert_eq!(config.a2a.allow, ["loopback", "10.0.0.0/8"]);
+        assert_eq!(config.approvals.expire_after().unwrap(), None);
+        for (text, seconds) in [("\"24h\"", 86_400), ("90", 90), ("\"90\"", 90)] {
+            let config = parse(&format!("[approvals]\nexpire_after = {text}"), &[]).unwrap();
+            assert_eq!(config.approvals.expire_after().unwrap(), Some(Duration::from_secs(seconds)));
+        }
         assert_eq!(parse("", &[]).unwrap(), Config::default());
     }
 
@@ -379,6 +434,8 @@ mod tests {
             ("[http]\nconnections_max = 0", &[][..], "http.connections_max"),
             ("[doors]\ntls_cert = \"c.pem\"", &[][..], "doors.tls_key is missing"),
             ("[fleet]\nsnapshot_interval = \"soon\"", &[][..], "fleet.snapshot_interval"),
+            ("[approvals]\nexpire_after = \"soon\"", &[][..], "approvals.expire_after"),
+            ("[approvals]\nexpire_after = 0", &[][..], "approvals.expire_after"),
             ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
             ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),

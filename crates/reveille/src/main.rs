@@ -24,6 +24,8 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Serve(serve) => serve::run(&serve),
         Command::Job(job) => commands::job::run(job),
+        Command::Approval(approval) => commands::approval::run(approval),
+        Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),
         Command::Policy(policy) => commands::policy::run(policy),

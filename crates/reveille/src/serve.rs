@@ -155,6 +155,7 @@ fn settings(config: &Config) -> Result<Settings> {
         blob_ttl_ms: i64::from(config.jobs.blob_hours) * hour_ms,
         keep_ended_ms: i64::from(config.jobs.keep_days) * 24 * hour_ms,
         keep_audit_ms: i64::from(config.jobs.audit_days) * 24 * hour_ms,
+        approval_ms: config.approvals.expire_after()?.map(|after| after.as_millis() as i64),
         live_jobs_max: config.jobs.live_max,
         ttls: Ttls {
             cap_ms: i64::from(config.fleet.cap_ttl_seconds) * 1000,

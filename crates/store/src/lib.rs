@@ -13,14 +13,16 @@ pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
 pub use lock::Lock;
 pub use memory::MemoryStore;
-pub use query::{JobQuery, PAGE_LEN_MAX, Page};
+pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 
 use bytes::Bytes;
 use reveille_core::audit::{Draft, of_step};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a store could not do. `Full` and `Unavailable` are worth trying again later.
@@ -101,6 +103,9 @@ pub enum Commit {
     Duplicate(JobId),
 }
 
+/// Dead letters by reason; a job may have died of none that has a code.
+pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
+
 /// The port. What `commit` answered `Done` survives kill -9, whole; anything else left no trace.
 /// Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
@@ -121,13 +126,11 @@ pub trait Store: Blobs + Trail {
     /// Live jobs in the order they were created, after `cursor` (from the page before).
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError>;
 
-    /// One page of a tenant's dead letters (of all tenants if none is named), newest first.
-    async fn dead_letters(
-        &self,
-        tenant: Option<&TenantId>,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Page<DeadLetter>, StoreError>;
+    /// One page of dead letters, newest first.
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError>;
+
+    /// How many dead letters a tenant has (all of them, if none is named) of each reason.
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError>;
 
     /// Takes a job off the dead letters; says whether it was there.
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError>;

@@ -11,8 +11,8 @@ mod trail;
 
 use crate::query::page_len;
 use crate::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store,
-    StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock,
+    Page, PutMode, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -56,9 +56,15 @@ impl Store for MemoryStore {
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let state = self.state();
-        let older = state.jobs.range(..query.cursor.unwrap_or(u64::MAX)).rev();
-        let matching = older.filter(|(_, job)| query.matches(job));
-        Ok(Page::take(page_len(query.limit), matching.map(|(sequence, job)| (*sequence, job.clone()))))
+        let older = ..query.cursor.unwrap_or(u64::MAX);
+        let sequences: Box<dyn Iterator<Item = &u64>> = match query.state {
+            Some(reveille_core::job::State::ApprovalRequired) => Box::new(state.asking.range(older).rev()),
+            _ if query.asked => Box::new(state.asked.range(older).rev()),
+            _ => Box::new(state.jobs.range(older).rev().map(|(sequence, _)| sequence)),
+        };
+        let matching = sequences.map(|sequence| (*sequence, &state.jobs[sequence]));
+        let matching = matching.filter(|(_, job)| query.matches(job));
+        Ok(Page::take(page_len(query.limit), matching.map(|(sequence, job)| (sequence, job.clone()))))
     }
 
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
@@ -68,16 +74,21 @@ impl Store for MemoryStore {
         Ok(Page::take(page_len(limit), live.map(|sequence| (*sequence, state.jobs[sequence].clone()))))
     }
 
-    async fn dead_letters(
-        &self,
-        tenant: Option<&TenantId>,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Page<DeadLetter>, StoreError> {
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
         let state = self.state();
-        let older = state.dead_letters.range(..cursor.unwrap_or(u64::MAX)).rev();
-        let matching = older.filter(|(_, letter)| tenant.is_none_or(|tenant| *tenant == letter.tenant));
-        Ok(Page::take(page_len(limit), matching.map(|(sequence, letter)| (*sequence, letter.clone()))))
+        let older = state.dead_letters.range(..query.cursor.unwrap_or(u64::MAX)).rev();
+        let matching = older.filter(|(_, letter)| query.matches(letter));
+        Ok(Page::take(page_len(query.limit), matching.map(|(sequence, letter)| (*sequence, letter.clone()))))
+    }
+
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
+        let state = self.state();
+        let mut counts = DeadLetterCounts::new();
+        let query = DeadLetterQuery { tenant: tenant.cloned(), ..DeadLetterQuery::default() };
+        for letter in state.dead_letters.values().filter(|letter| query.matches(letter)) {
+            *counts.entry(letter.reason_code).or_default() += 1;
+        }
+        Ok(counts)
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {

@@ -20,6 +20,7 @@ mod cache;
 mod chains;
 mod change;
 mod file;
+mod letters;
 mod listing;
 mod locks;
 mod open;
@@ -40,8 +41,8 @@ pub use open::OpenError;
 pub use stats::SqliteStats;
 
 use crate::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, JobQuery, Lock, Page, PutMode, Step, Store,
-    StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock,
+    Page, PutMode, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -140,15 +141,14 @@ impl Store for SqliteStore {
         self.shared.readers.read(move |connection| queries::live(connection, cursor, limit)).await
     }
 
-    async fn dead_letters(
-        &self,
-        tenant: Option<&TenantId>,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Page<DeadLetter>, StoreError> {
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
+        let query = query.clone();
+        self.shared.readers.read(move |connection| letters::list(connection, &query)).await
+    }
+
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
         let tenant = tenant.cloned();
-        let query = move |connection: &_| queries::dead_letters(connection, tenant.as_ref(), cursor, limit);
-        self.shared.readers.read(query).await
+        self.shared.readers.read(move |connection| letters::count(connection, tenant.as_ref())).await
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {

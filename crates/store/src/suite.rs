@@ -13,7 +13,7 @@ pub mod listing;
 pub mod locks;
 pub mod pruning;
 
-use crate::{Clock, Commit, Step, Store};
+use crate::{Clock, Commit, DeadLetterQuery, Step, Store};
 use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::job::{Attempt, Ending, Job, Phase, State};
 use reveille_core::life;
@@ -90,6 +90,11 @@ pub fn ended(job: &Job, state: State, now: Millis) -> Job {
     let mut after = Job { phase: Phase::Ended(ending), updated_at: now, ..job.clone() };
     after.owed.dead_letter = state.is_dead_letter();
     after
+}
+
+/// A tenant's dead letters, newest first.
+pub fn letters_of(tenant: &TenantId, limit: usize) -> DeadLetterQuery {
+    DeadLetterQuery { tenant: Some(tenant.clone()), limit, ..DeadLetterQuery::default() }
 }
 
 /// Commits what must go through, and returns the job as the store has it.

@@ -163,7 +163,10 @@ impl Feed {
             return;
         }
         let was_waiting = waiting.remove(job.id());
-        if let Some(resolution) = resolution(job, span).or(was_waiting.then_some("deny")) {
+        // Policy may have let it go, or not, before a person did.
+        let ended_there = job.ending().is_some_and(|ending| ending.from == job::State::ApprovalRequired);
+        let by_policy = if ended_there { "deny" } else { "approve" };
+        if let Some(resolution) = resolution(job, span).or(was_waiting.then_some(by_policy)) {
             Frame::InterventionResolved { intervention_id: job.id().as_str(), resolution }.write(out);
         }
     }

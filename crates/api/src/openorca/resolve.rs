@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use bytes::Bytes;
+use reveille_core::approval::Answer;
 use reveille_core::id::JobId;
 use reveille_core::job::State as JobState;
 use reveille_engine::Engine;
@@ -30,14 +31,13 @@ pub async fn resolve(
     let id = JobId::parse(id).map_err(|_| unknown())?;
     let job = engine.job(&id).await?.filter(|job| principal.caller.sees(&job.request.tenant));
     let job = job.ok_or_else(unknown)?;
-    if job.state() != JobState::ApprovalRequired {
-        return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already"));
-    }
-    let by = &principal.caller.name;
+    let caller = &principal.caller;
+    let answer = Answer { by: caller.name.clone(), key: Some(caller.key.clone()), ..Answer::default() };
     match action {
-        "approve" => drop(engine.approve(&id, by).await?),
-        "deny" => drop(engine.reject(&id, by).await?),
-        _ => return Ok(Json(json!({"status": "later"}))),
+        "approve" => drop(engine.approve(&id, answer).await?),
+        "deny" => drop(engine.reject(&id, answer).await?),
+        _ if job.state() == JobState::ApprovalRequired => return Ok(Json(json!({"status": "later"}))),
+        _ => return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already")),
     }
     Ok(Json(json!({"status": "resolved"})))
 }

@@ -131,6 +131,8 @@ pub struct JobDetail {
     pub labels: BTreeMap<String, String>,
     pub workflow_id: String,
     pub step_index: i32,
+    /// The job it came of: the one that was retried, if it is a retry.
+    pub parent_job_id: String,
     pub error_code: String,
     pub error_message: String,
     /// Why it failed, in one word.
@@ -188,6 +190,7 @@ impl JobDetail {
             labels: job.request.labels.clone(),
             workflow_id: job.request.place.workflow_id.clone(),
             step_index: job.request.place.step_index,
+            parent_job_id: job.request.place.parent_job_id.clone(),
             error_code: ending.map(|ending| ending.error_code.clone()).unwrap_or_default(),
             error_message: failed.map(|ending| ending.words.clone()).unwrap_or_default(),
             reason_code: ending

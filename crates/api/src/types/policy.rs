@@ -2,6 +2,7 @@
 
 use crate::ApiError;
 use crate::types::text::rfc3339;
+use reveille_core::approval::job_hash;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
 use reveille_core::policy::{Constraints, Decision, Judgement, Line, Remediation, Trace, Verdict};
@@ -186,6 +187,8 @@ pub struct DecisionRecord {
     pub checked_at_text: String,
     /// Who allowed it, if a person did.
     pub approved_by: Option<String>,
+    /// Names what was asked for.
+    pub job_hash: String,
     pub facts: Facts,
 }
 
@@ -224,7 +227,8 @@ impl DecisionRecord {
             remediations: verdict.remediations.clone(),
             checked_at: judgement.checked_at.micros(),
             checked_at_text: rfc3339(judgement.checked_at),
-            approved_by: job.approved_by.clone(),
+            approved_by: job.approved_by().map(str::to_owned),
+            job_hash: job_hash(&job.request),
             facts: Facts::of(&job.request),
         }
     }

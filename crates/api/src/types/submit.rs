@@ -121,6 +121,7 @@ impl SubmitRequest {
             idempotency_key: self.idempotency_key.filter(|key| !key.is_empty()),
             compensation: Bytes::new(),
             delegated: None,
+            submitted_by: None,
             id,
         };
         Ok((request, context))

@@ -1,8 +1,10 @@
 //! What VoiceGateway's clients are told when something is wrong: `{"detail": …}`, with the field if there
 //! is one to name.
 
+use crate::error::approval_status;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reveille_core::job::Refusal;
 use reveille_core::presence::agent::BadBeat;
 use reveille_engine::{BeatError, DriveError, KeyError};
 use reveille_roster::RosterError;
@@ -95,6 +97,9 @@ impl From<DriveError> for Detail {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Unknown => Self::not_found("intervention"),
+            DriveError::Refused(Refusal::Approval(conflict)) => {
+                Self::new(approval_status(conflict), conflict.to_string())
+            }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, refusal.to_string()),
             DriveError::Store(error) => error.into(),
         }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod approvals;
+mod dead_letters;
 mod events;
 mod jobs;
 mod molecule;

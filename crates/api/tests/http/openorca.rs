@@ -147,6 +147,7 @@ async fn interventions_appear_and_are_decided() {
     let api = Watched::start().await;
     route(&api, &["job.ask"]);
     let (acme, zeta) = (api.key("acme", ALL).await, api.key("zeta", ALL).await);
+    let boss = api.named_key("boss", "acme", ALL).await;
     let (reader, operator) = (api.key("acme", &[Scope::Read]).await, api.key("ops", &[Scope::Admin]).await);
     let mut stream = api.open(&acme, EVENTS, &[]).await;
     let mut foreign = api.open(&zeta, EVENTS, &[]).await;
@@ -186,7 +187,10 @@ async fn interventions_appear_and_are_decided() {
     assert_eq!(resolve(&acme, &first, "later").await.0, 200);
     assert_eq!(stream.raw_within(Duration::from_secs(3)).await, None, "later changes nothing");
 
-    assert_eq!(resolve(&acme, &first, "approve").await, (200, json!({"status": "resolved"})));
+    assert_eq!(resolve(&acme, &first, "approve").await.0, 403, "it is its own");
+    for _ in 0..2 {
+        assert_eq!(resolve(&boss, &first, "approve").await, (200, json!({"status": "resolved"})));
+    }
     let told = stream.until("intervention.resolved").await;
     assert_eq!((&told["interventionId"], &told["resolution"]), (&json!(first), &json!("approve")));
     assert_eq!(stream.until("fleet.updated").await["fleetHealth"]["interventionsRequired"], 1);
@@ -195,10 +199,28 @@ async fn interventions_appear_and_are_decided() {
     let told = stream.until("intervention.resolved").await;
     assert_eq!((&told["interventionId"], &told["resolution"]), (&json!(second), &json!("deny")));
     let job = async |id: &str| api.engine.job(&JobId::known(id)).await.unwrap().unwrap();
-    assert_eq!(job(&first).await.approved_by.as_deref(), Some("acme"));
+    assert_eq!(job(&first).await.approved_by(), Some("boss"));
     assert_eq!(job(&second).await.state().as_str(), "DENIED");
     assert_eq!(snapshot(&api, &acme, "").await["interventions"], json!([]));
     assert_eq!(foreign.raw_within(Duration::from_secs(3)).await, None, "no event of another tenant");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intervention_that_policy_takes_back_is_told_as_what_became_of_the_job() {
+    let api = Watched::start().await;
+    route(&api, &["job.ask"]);
+    let acme = api.key("acme", ALL).await;
+    for (decision, resolution) in [("allow", "approve"), ("deny", "deny")] {
+        let mut stream = api.open(&acme, EVENTS, &[]).await;
+        stream.data().await;
+        let asks = json!({"version": decision, "rules": [{"id": "ask", "decision": "require_approval"}]});
+        api.reload(asks).await;
+        let id = submit(&api, &acme, "job.ask").await;
+        stream.until("intervention.created").await;
+        api.reload(json!({"rules": [{"id": "now", "decision": decision}]})).await;
+        let told = stream.until("intervention.resolved").await;
+        assert_eq!((&told["interventionId"], &told["resolution"]), (&json!(id), &json!(resolution)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use reveille_core::id::{PoolId, TenantId, WorkerId};
 use reveille_core::place::routing::Routing;
 use reveille_engine::rules::read_policy;
 use reveille_engine::{OutputSettings, Rules, Settings};
-use reveille_store::{BlobKey, PutMode};
+use reveille_store::{BlobKey, DeadLetterQuery, PutMode};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};
 use reveille_wire::{packet, subject};
@@ -174,7 +174,11 @@ async fn a_release_shows_the_held_result_and_runs_nothing_again() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(job(&api, &key, &id).await["state"], "OUTPUT_QUARANTINED");
     let path = format!("/api/v1/quarantine/{id}/release");
-    let (status, reply) = api.call(&key, "POST", &path, &json!({"note": "an example key"}).to_string()).await;
+    let (status, reply) = api.call(&key, "POST", &path, "").await;
+    assert_eq!((status, &reply["code"]), (403, &json!("self_release_denied")), "not by whoever asked for it");
+    let other = api.named_key("ann", "acme", USER).await;
+    let (status, reply) =
+        api.call(&other, "POST", &path, &json!({"note": "an example key"}).to_string()).await;
     assert_eq!(
         (status, &reply["resolution"], &reply["state"]),
         (200, &json!("released"), &json!("SUCCEEDED"))
@@ -185,9 +189,10 @@ async fn a_release_shows_the_held_result_and_runs_nothing_again() {
         (&out["output_safety"]["resolution"], &out["output_safety"]["resolved_note"]),
         (&json!("released"), &json!("an example key"))
     );
-    let (status, reply) = api.call(&key, "POST", &path, "").await;
+    let (status, reply) = api.call(&other, "POST", &path, "").await;
     assert_eq!((status, &reply["code"]), (409, &json!("not_quarantined")));
-    let letters = api.engine.store().dead_letters(None, None, 10).await.unwrap();
+    let letters =
+        api.engine.store().dead_letters(&DeadLetterQuery { limit: 10, ..Default::default() }).await.unwrap();
     assert!(letters.items.is_empty(), "it is no dead letter any more");
 }
 
@@ -205,7 +210,8 @@ async fn a_discarded_result_is_gone() {
     );
     let blob = BlobKey::parse(&format!("res:{id}")).unwrap();
     assert_eq!(api.engine.store().blob(&blob).await.unwrap(), None);
-    let (status, _) = api.call(&key, "POST", &format!("/api/v1/quarantine/{id}/release"), "").await;
+    let other = api.named_key("ann", "acme", USER).await;
+    let (status, _) = api.call(&other, "POST", &format!("/api/v1/quarantine/{id}/release"), "").await;
     assert_eq!(status, 409);
     let plain = made(&api, &key, "job.other", "{}").await;
     tokio::time::sleep(Duration::from_secs(1)).await;

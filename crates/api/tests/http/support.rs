@@ -10,7 +10,7 @@ use reveille_core::policy::{Document, Policy};
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings, SystemClock};
 use reveille_roster::{MemoryRoster, Scope};
-use reveille_store::MemoryStore;
+use reveille_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -26,18 +26,26 @@ impl Api {
     }
 
     pub async fn start_with(policy: Value, settings: Settings) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-        let now = clock.clone();
-        let document: Document = serde_json::from_value(policy).unwrap();
-        let policy = Policy::new(document, b"test").unwrap();
+        let clock = SystemClock::start();
+        let store = Arc::new(MemoryStore::new(Arc::new(move || clock.now())));
+        Self::on(store, policy, settings, 1).await
+    }
+
+    /// Another server on the same data, after this one was killed; nobody has a key yet.
+    pub async fn restarted(&self, policy: Value) -> Self {
+        self.engine.kill();
+        Self::on(self.engine.store().clone(), policy, self.engine.settings().clone(), 2).await
+    }
+
+    async fn on(store: Arc<dyn Store>, policy: Value, settings: Settings, seed: u64) -> Self {
         let engine = Engine::start(Parts {
-            store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
+            store,
             roster: Arc::new(MemoryRoster::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
-            clock,
-            dice: Arc::new(SeededDice::new(1)),
-            rules: Rules { policy, ..Rules::default() },
+            clock: Arc::new(SystemClock::start()),
+            dice: Arc::new(SeededDice::new(seed)),
+            rules: Rules { policy: policy_of(policy), ..Rules::default() },
             settings,
         })
         .await
@@ -49,9 +57,20 @@ impl Api {
         Self::start(json!({"rules": [{"id": "all", "decision": "allow"}]})).await
     }
 
+    /// From now on this policy holds, once everything is picked up.
+    pub async fn reload(&self, policy: Value) {
+        eventually(async || self.engine.is_recovered()).await;
+        let rules = (*self.engine.rules()).clone();
+        self.engine.use_rules(Rules { policy: policy_of(policy), ..rules });
+    }
+
     pub async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
+        self.named_key(tenant, tenant, scopes).await
+    }
+
+    pub async fn named_key(&self, name: &str, tenant: &str, scopes: &[Scope]) -> String {
         let new = NewKey {
-            name: tenant.to_owned(),
+            name: name.to_owned(),
             tenant: TenantId::known(tenant),
             scopes: scopes.to_vec(),
             expires_at: None,
@@ -73,6 +92,24 @@ impl Api {
     pub async fn submit(&self, key: &str, body: Value) -> (u16, Value) {
         self.call(key, "POST", "/api/v1/jobs", &body.to_string()).await
     }
+}
+
+/// A policy whose snapshot is its content.
+fn policy_of(document: Value) -> Policy {
+    let source = document.to_string();
+    let document: Document = serde_json::from_value(document).unwrap();
+    Policy::new(document, source.as_bytes()).unwrap()
+}
+
+/// Lets everything else go on until it is so.
+pub async fn eventually(is_so: impl AsyncFn() -> bool) {
+    for _ in 0..10_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it did not come to that");
 }
 
 pub const USER: &[Scope] = &[Scope::Read, Scope::Write];

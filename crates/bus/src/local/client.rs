@@ -2,8 +2,7 @@
 
 use super::LocalBus;
 use super::subscriber::{Audience, Peer, Subscriber, Taker};
-use crate::{BusError, Heard, Message, Origin, subject};
-use reveille_core::id::TenantId;
+use crate::{BusError, Heard, Message, Origin, Sender, subject};
 use std::sync::Arc;
 
 /// Where a remote client's messages go.
@@ -18,7 +17,7 @@ pub trait Sink: Send + Sync + 'static {
 pub struct ClientInfo {
     pub name: Option<String>,
     /// From its credential. Everything that the client publishes carries it.
-    pub tenant: TenantId,
+    pub sender: Sender,
     /// Whether it is trusted to be a worker.
     pub is_worker: bool,
 }
@@ -27,14 +26,14 @@ pub struct ClientInfo {
 pub struct Client {
     bus: LocalBus,
     peer: Arc<Peer>,
-    tenant: TenantId,
+    sender: Sender,
     is_worker: bool,
     echo: bool,
 }
 
 impl Client {
     pub(super) fn new(bus: LocalBus, peer: Arc<Peer>, info: ClientInfo) -> Self {
-        Self { bus, peer, tenant: info.tenant, is_worker: info.is_worker, echo: true }
+        Self { bus, peer, sender: info.sender, is_worker: info.is_worker, echo: true }
     }
 
     /// Unique within the bus, and never used again; [`crate::Listener`] reports it.
@@ -42,8 +41,8 @@ impl Client {
         self.peer.connection
     }
 
-    pub fn tenant(&self) -> &TenantId {
-        &self.tenant
+    pub fn sender(&self) -> &Sender {
+        &self.sender
     }
 
     pub fn rename(&self, name: Option<String>) {
@@ -104,8 +103,8 @@ impl Client {
     }
 
     async fn send(&self, mut message: Message, audience: Audience) -> Result<Heard, BusError> {
-        let tenant = self.tenant.clone();
-        message.origin = if self.is_worker { Origin::Worker(tenant) } else { Origin::Client(tenant) };
+        let sender = self.sender.clone();
+        message.origin = if self.is_worker { Origin::Worker(sender) } else { Origin::Client(sender) };
         self.bus.deliver(&message, audience).await
     }
 }

@@ -1,7 +1,7 @@
 //! What the local bus promises beyond the port: who heard, who listens, and remote clients.
 
 use super::*;
-use crate::{Origin, suite};
+use crate::{Origin, Sender, suite};
 use reveille_core::id::TenantId;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -29,9 +29,13 @@ impl Notebook {
     }
 }
 
+fn acme() -> Sender {
+    Sender { tenant: TenantId::known("acme"), key: None }
+}
+
 fn attach(bus: &LocalBus, name: &str) -> (Client, Arc<Notebook>) {
     let notebook = Arc::new(Notebook::default());
-    let info = ClientInfo { name: Some(name.into()), tenant: TenantId::known("acme"), is_worker: false };
+    let info = ClientInfo { name: Some(name.into()), sender: acme(), is_worker: false };
     (bus.attach(info, notebook.clone()), notebook)
 }
 
@@ -116,7 +120,7 @@ async fn a_client_speaks_for_its_tenant_whatever_it_claims() {
     let (client, _) = attach(&bus, "one");
     let mut ours = bus.subscribe("sys.>", None).await.unwrap();
     client.publish(Message::new("sys.heartbeat", "beat")).await.unwrap();
-    assert_eq!(ours.messages.recv().await.unwrap().origin, Origin::Client(TenantId::known("acme")));
+    assert_eq!(ours.messages.recv().await.unwrap().origin, Origin::Client(acme()));
 }
 
 #[tokio::test]

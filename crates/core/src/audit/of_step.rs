@@ -6,7 +6,6 @@
 
 use super::{Draft, EventType, Severity};
 use crate::job::{Event, Job, Mark};
-use crate::life::REJECTED_BY;
 use crate::policy::Judgement;
 use std::collections::BTreeMap;
 
@@ -32,14 +31,8 @@ fn of_mark(job: &Job, mark: &Mark, judgement: Option<&Judgement>) -> Option<Draf
         Event::Throttle => judged(job, mark, judgement, Severity::Low),
         Event::RequireApproval => judged(job, mark, judgement, Severity::Medium),
         Event::Deny => judged(job, mark, judgement, Severity::High),
-        Event::Approve => {
-            let by = job.approved_by.as_deref().unwrap_or_default();
-            answered(job, mark, judgement, by, Severity::Medium)
-        }
-        Event::Reject => {
-            let by = mark.note.strip_prefix(REJECTED_BY).unwrap_or(&mark.note);
-            answered(job, mark, judgement, by, Severity::Low)
-        }
+        Event::Approve => answered(job, mark, judgement, Severity::Medium),
+        Event::Reject => answered(job, mark, judgement, Severity::Low),
         Event::Quarantine => of_output(job, mark, EventType::Violation, Severity::High),
         Event::Redact => of_output(job, mark, EventType::Violation, Severity::Medium),
         Event::Release => of_output(job, mark, EventType::Approval, Severity::High),
@@ -78,8 +71,12 @@ fn judged(job: &Job, mark: &Mark, judgement: Option<&Judgement>, severity: Sever
 }
 
 /// A person answered the rule that asked.
-fn answered(job: &Job, mark: &Mark, asked: Option<&Judgement>, by: &str, severity: Severity) -> Draft {
-    let mut draft = Draft { severity, identity: by.to_owned(), ..draft(job, mark, EventType::Approval) };
+fn answered(job: &Job, mark: &Mark, asked: Option<&Judgement>, severity: Severity) -> Draft {
+    let mut draft = Draft { severity, ..draft(job, mark, EventType::Approval) };
+    if let Some(decided) = &job.decided {
+        draft.identity.clone_from(&decided.by);
+        draft.reason.clone_from(&decided.comment);
+    }
     if let Some(Judgement { verdict, .. }) = asked {
         draft.matched_rule.clone_from(&verdict.rule_id);
         draft.policy_version.clone_from(&verdict.snapshot);
@@ -117,6 +114,7 @@ fn draft(job: &Job, mark: &Mark, event_type: EventType) -> Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approval::Answer;
     use crate::id::WorkerId;
     use crate::job::{JUDGEMENTS_MAX, MARKS_MAX, Progress};
     use crate::life::{self, Placement, Report, Status};
@@ -134,6 +132,10 @@ mod tests {
 
     fn judge(job: &Job, decision: Decision, rule: &str) -> Job {
         life::judge(job, judgement(decision, rule), NOW).unwrap()
+    }
+
+    fn approve(job: &Job, decision: Decision, rule: &str) -> Job {
+        life::approve(job, &Answer::by("ann"), judgement(decision, rule), NOW).unwrap()
     }
 
     /// It went well, and output policy holds the result back, in one step.
@@ -208,22 +210,26 @@ mod tests {
     fn an_approval_and_the_judgement_after_it_are_two_entries_of_one_step() {
         let asked = judge(&submitted(), Decision::RequireApproval, "ask");
         check(None, &asked, &["safety.decision require_approval ask"]);
-        let approved = life::approve(&asked, "ann", NOW).unwrap();
-        let after = judge(&approved, Decision::Deny, "frozen");
-        check(Some(&asked), &after, &["safety.approval approve ask ann", "safety.decision deny frozen"]);
+        let after = approve(&asked, Decision::Allow, "thawed");
+        check(Some(&asked), &after, &["safety.approval approve ask ann", "safety.decision allow thawed"]);
         // And if the whole past is one step.
         let all = [
             "safety.decision require_approval ask",
             "safety.approval approve ask ann",
-            "safety.decision deny frozen",
+            "safety.decision allow thawed",
         ];
         check(None, &after, &all);
+        check(Some(&asked), &approve(&asked, Decision::Deny, "frozen"), &["safety.decision deny frozen"]);
+        let again =
+            judge(&judge(&asked, Decision::RequireApproval, "ask"), Decision::RequireApproval, "ask2");
+        let once_more = judge(&again, Decision::RequireApproval, "ask3");
+        check(Some(&again), &once_more, &["safety.decision require_approval ask3"]);
     }
 
     #[test]
     fn rejections_and_quarantines_are_recorded_and_cancels_are_not() {
         let asked = judge(&submitted(), Decision::RequireApproval, "ask");
-        let rejected = life::reject(&asked, "bob", NOW).unwrap();
+        let rejected = life::reject(&asked, &Answer::by("bob"), NOW).unwrap();
         check(Some(&asked), &rejected, &["safety.approval reject ask bob"]);
         let held = quarantined(&running());
         check(Some(&running()), &held, &["safety.violation quarantine leak"]);
@@ -274,7 +280,7 @@ mod tests {
         }
         assert_eq!((job.marks.len(), job.judgements.len()), (MARKS_MAX, JUDGEMENTS_MAX));
         let asked = judge(&job, Decision::RequireApproval, "ask");
-        let approved = judge(&life::approve(&asked, "ann", NOW).unwrap(), Decision::RequireApproval, "ask");
+        let approved = approve(&asked, Decision::RequireApproval, "ask");
         check(Some(&asked), &approved, &["safety.approval approve ask ann", "safety.decision allow ask"]);
     }
 

@@ -1,5 +1,6 @@
 //! The table: which state follows which event. A test prints it to `docs/life.md`.
 
+use crate::approval::Conflict;
 use crate::words::words;
 
 words! {
@@ -71,6 +72,8 @@ pub enum Refusal {
     StaleAttempt { got: u64, now: u32 },
     #[error("the job waits out its delay")]
     TooEarly,
+    #[error(transparent)]
+    Approval(#[from] Conflict),
 }
 
 /// The state that follows, or a refusal.
@@ -86,6 +89,11 @@ pub fn next(state: State, event: Event) -> Result<State, Refusal> {
 
         (S::ApprovalRequired, E::Approve) => S::Pending,
         (S::ApprovalRequired, E::Reject) => S::Denied,
+        // Policy has changed while nobody decided, or nobody decided in time.
+        (S::ApprovalRequired, E::Allow) => S::Scheduled,
+        (S::ApprovalRequired, E::RequireApproval) => S::ApprovalRequired,
+        (S::ApprovalRequired, E::Throttle) => S::Pending,
+        (S::ApprovalRequired, E::Deny) => S::Denied,
 
         (S::Scheduled, E::Assign) => S::Dispatched,
         (S::Scheduled, E::GiveUp) => S::Failed,

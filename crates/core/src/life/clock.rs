@@ -12,6 +12,8 @@ use crate::time::Millis;
 pub struct Limits {
     pub dispatched_ms: i64,
     pub running_ms: i64,
+    /// How long a person may take to decide; for ever unless told.
+    pub approval_ms: Option<i64>,
     /// Dispatches of one job that may end in `FAILED_RETRYABLE`.
     pub retries_max: u32,
     pub workers_lost_max: u32,
@@ -22,6 +24,7 @@ impl Default for Limits {
         Self {
             dispatched_ms: 300_000,
             running_ms: 9_000_000,
+            approval_ms: None,
             retries_max: backoff::TRIES_MAX,
             workers_lost_max: super::WORKERS_LOST_MAX,
         }
@@ -45,7 +48,7 @@ pub enum Due {
 pub fn due(job: &Job, limits: &Limits, now: Millis) -> Option<Millis> {
     let own = match &job.phase {
         Phase::Pending { judge_at } => Some(*judge_at),
-        Phase::ApprovalRequired => None,
+        Phase::ApprovalRequired => limits.approval_ms.map(|ms| job.since() + ms),
         Phase::Scheduled { waiting_since, not_before } => {
             Some(if *not_before > now { *not_before } else { backoff::exhausted_at(*waiting_since) })
         }
@@ -70,6 +73,11 @@ pub fn pass_time(job: &Job, limits: &Limits, waits_for: Option<Reason>, now: Mil
     }
     match &job.phase {
         Phase::Pending { judge_at } if *judge_at <= now => Ok(Due::Judge),
+        Phase::ApprovalRequired if limits.approval_ms.is_some_and(|ms| job.since() + ms <= now) => {
+            let words = "nobody decided in time";
+            let phase = ended(job, State::Denied, Some(Reason::ApprovalExpired), words.to_owned());
+            Ok(Due::Change(Box::new(step(job, Event::Deny, phase, now, words.to_owned())?)))
+        }
         Phase::Scheduled { waiting_since, .. } if backoff::exhausted_at(*waiting_since) <= now => {
             let words = format!("no worker took it in {} tries", backoff::TRIES_MAX);
             let reason = waits_for.unwrap_or(Reason::MaxSchedulingRetries);

@@ -100,8 +100,8 @@ fn resolve(
     now: Millis,
 ) -> Result<Job, Refusal> {
     let mut after = step(job, event, phase, now, format!("by {by}"))?;
-    // What is owed to those who watch the dead letters was told when it was held back.
-    after.owed.dead_letter = false;
+    // Those who watch the dead letters hear of it once, when it is held back.
+    after.owed.dead_letter = job.owed.dead_letter && after.state().is_dead_letter();
     let resolved = Resolved { by: by.to_owned(), how, at: now, note: note.to_owned() };
     after.output = Some(Box::new(OutputCheck { resolved: Some(resolved), ..check }));
     Ok(after)

@@ -3,8 +3,13 @@ use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::policy::{Policy, Verdict};
 
 const NOW: Millis = Millis(1_000_000);
-const LIMITS: Limits =
-    Limits { dispatched_ms: 300_000, running_ms: 9_000_000, retries_max: 50, workers_lost_max: 3 };
+const LIMITS: Limits = Limits {
+    dispatched_ms: 300_000,
+    running_ms: 9_000_000,
+    approval_ms: None,
+    retries_max: 50,
+    workers_lost_max: 3,
+};
 
 fn verdict(decision: Decision) -> Judgement {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
@@ -77,20 +82,23 @@ fn an_approved_job_is_judged_again_and_a_new_denial_still_denies() {
     let waiting =
         judge(&submit(Request::plain("j", "job.echo"), NOW), verdict(Decision::RequireApproval), NOW)
             .unwrap();
-    let approved = approve(&waiting, "ann", NOW).unwrap();
-    assert_eq!(
-        pass_time(&approved, &LIMITS, None, NOW).unwrap(),
-        Due::Judge,
-        "a crash right after the approval is healed by looking"
-    );
-    assert_eq!(judge(&approved, verdict(Decision::RequireApproval), NOW).unwrap().state(), State::Scheduled);
-    assert_eq!(judge(&approved, verdict(Decision::Deny), NOW).unwrap().state(), State::Denied);
-    let rejected = reject(&waiting, "bob", NOW).unwrap();
+    let ann = Answer::by("ann");
+    let approved = |decision| approve(&waiting, &ann, verdict(decision), NOW).unwrap();
+    for decision in [Decision::Allow, Decision::RequireApproval] {
+        assert_eq!(approved(decision).state(), State::Scheduled);
+        assert_eq!(approved(decision).approved_by(), Some("ann"));
+    }
+    let throttled = approved(Decision::Throttle);
+    assert_eq!(due(&throttled, &LIMITS, NOW), Some(NOW + THROTTLE_MS), "an approved job is not forgotten");
+    assert_eq!(judge(&throttled, verdict(Decision::RequireApproval), NOW).unwrap().state(), State::Scheduled);
+    assert_eq!(judge(&throttled, verdict(Decision::Deny), NOW).unwrap().state(), State::Denied);
+    assert_eq!(approved(Decision::Deny).state(), State::Denied);
+    let rejected = reject(&waiting, &Answer::by("bob"), NOW).unwrap();
     assert_eq!(
         (rejected.state(), rejected.ending().unwrap().reason),
         (State::Denied, Some(Reason::ApprovalRejected))
     );
-    assert!(approve(&rejected, "ann", NOW).is_err());
+    assert!(approve(&rejected, &ann, verdict(Decision::Allow), NOW).is_err());
 }
 
 #[test]

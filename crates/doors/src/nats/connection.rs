@@ -10,7 +10,7 @@ use crate::gate::{Gate, Guest, Role};
 use crate::linger::linger;
 use crate::tls::Tls;
 use bytes::{Bytes, BytesMut};
-use reveille_bus::{BusError, Client, ClientInfo, Heard, LocalBus, Message, Origin};
+use reveille_bus::{BusError, Client, ClientInfo, Heard, LocalBus, Message, Origin, Sender};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl Connection {
         let (name, echo) = (self.options.name.clone(), self.options.echo);
         let client = match &mut self.client {
             // It was already at work before it said who it is, and may not become somebody else.
-            Some(client) if *client.tenant() != guest.tenant || self.role != guest.role => {
+            Some(client) if *client.sender() != sender(&guest) || self.role != guest.role => {
                 return Err(Violation::Authorization);
             }
             Some(client) => {
@@ -228,7 +228,7 @@ impl Connection {
             }
             None => {
                 self.role = guest.role;
-                self.client.insert(attach(&self.door.bus, &self.outbox, name, guest))
+                self.client.insert(attach(&self.door.bus, &self.outbox, name, &guest))
             }
         };
         client.set_echo(echo);
@@ -242,7 +242,7 @@ impl Connection {
             place => {
                 let guest = self.nobody.clone().ok_or(Violation::Authorization)?;
                 self.role = guest.role;
-                Ok(place.insert(attach(&self.door.bus, &self.outbox, None, guest)))
+                Ok(place.insert(attach(&self.door.bus, &self.outbox, None, &guest)))
             }
         }
     }
@@ -301,9 +301,13 @@ impl Connection {
     }
 }
 
-fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: Guest) -> Client {
+fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: &Guest) -> Client {
     let sink: Arc<Outbox> = Arc::clone(outbox);
-    bus.attach(ClientInfo { name, tenant: guest.tenant, is_worker: guest.role == Role::Worker }, sink)
+    bus.attach(ClientInfo { name, sender: sender(guest), is_worker: guest.role == Role::Worker }, sink)
+}
+
+fn sender(guest: &Guest) -> Sender {
+    Sender { tenant: guest.tenant.clone(), key: guest.key.clone() }
 }
 
 /// Makes room to read into. What is left in the buffer is at most the beginning of one operation,

@@ -1,8 +1,8 @@
 //! The NATS door, byte for byte.
 
 use crate::support::{Door, Locked, Raw, open};
-use reveille_bus::{Bus, Heard, Message, Origin};
-use reveille_core::id::TenantId;
+use reveille_bus::{Bus, Heard, Message, Origin, Sender};
+use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::NatsLimits;
 
 /// Who heard it: a name, or nothing if nobody or several did.
@@ -26,13 +26,14 @@ async fn a_message_travels_from_client_to_client_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn what_clients_publish_reaches_us_with_their_tenant() {
+async fn what_clients_publish_reaches_us_with_their_tenant_and_key() {
     let door = Door::nats(Locked, NatsLimits::default()).await;
     let mut ours = door.bus.subscribe("sys.>", None).await.unwrap();
     let mut client = Raw::nats(&door, r#"{"auth_token":"right"}"#).await;
     client.send("HPUB sys.heartbeat 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").await;
     let message = ours.messages.recv().await.unwrap();
-    assert_eq!(message.origin, Origin::Worker(TenantId::known("acme")));
+    let sender = Sender { tenant: TenantId::known("acme"), key: Some(KeyId::known("right")) };
+    assert_eq!(message.origin, Origin::Worker(sender));
     assert_eq!(message.headers.unwrap(), "NATS/1.0\r\n\r\n");
     assert_eq!(message.payload, "hi");
 }

@@ -2,7 +2,7 @@
 
 use crate::memory_blobs::{MemoryBlobs, NOW};
 use reveille_bus::LocalBus;
-use reveille_core::id::TenantId;
+use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::{self, NatsLimits};
 use reveille_doors::resp::{self, RespLimits};
 use reveille_doors::tls::Tls;
@@ -92,7 +92,7 @@ impl Gate for Locked {
             Some("submitter") => Role::Submitter,
             _ => return Err(Denied),
         };
-        Ok(Guest { tenant: TenantId::known("acme"), role })
+        Ok(Guest { tenant: TenantId::known("acme"), role, key: secret.map(KeyId::known) })
     }
 }
 

@@ -160,20 +160,10 @@ fn timeline_line(entry: &Value, start: i64) -> String {
 
 fn run_list(list: &List) -> Result<ExitCode> {
     let client = Client::new(&list.server)?;
-    let (limit, mut cursor) = (list.limit, String::new());
-    let mut jobs: Vec<Value> = Vec::new();
-    loop {
-        let page_len = (limit - jobs.len()).min(500).to_string();
-        let mut query = vec![("limit", page_len.as_str()), ("cursor", cursor.as_str())];
-        let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
-        query.extend(filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
-        let page = client.get("/api/v1/jobs", &query)?;
-        jobs.extend(page["items"].as_array().into_iter().flatten().cloned());
-        match page["next_cursor"].as_str() {
-            Some(next) if jobs.len() < limit => next.clone_into(&mut cursor),
-            _ => break,
-        }
-    }
+    let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
+    let filters: Vec<(&str, &str)> =
+        filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+    let jobs = client.list("/api/v1/jobs", &filters, list.limit)?;
     if list.server.json {
         output::json(&json!({ "items": jobs }));
         return Ok(ExitCode::SUCCESS);

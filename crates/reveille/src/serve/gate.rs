@@ -18,14 +18,15 @@ impl Gate for KeyGate {
     async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
         match secret {
             None if self.open => {
-                Ok(Guest { tenant: self.engine.settings().default_tenant.clone(), role: Role::Worker })
+                let tenant = self.engine.settings().default_tenant.clone();
+                Ok(Guest { tenant, role: Role::Worker, key: None })
             }
             None => Err(Denied),
             Some(secret) => {
                 let caller = self.engine.authenticate(secret).filter(|caller| caller.may(Scope::Write));
                 let caller = caller.ok_or(Denied)?;
                 let role = if caller.may(Scope::Admin) { Role::Worker } else { Role::Submitter };
-                Ok(Guest { tenant: caller.tenant.clone(), role })
+                Ok(Guest { tenant: caller.tenant.clone(), role, key: Some(caller.key.clone()) })
             }
         }
     }

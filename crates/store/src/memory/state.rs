@@ -5,7 +5,7 @@ use super::trail::Entries;
 use crate::{BlobKey, Commit, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job};
+use reveille_core::job::{self, DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,9 @@ pub(super) struct State {
     pub jobs: BTreeMap<u64, Arc<Job>>,
     sequences: BTreeMap<JobId, u64>,
     pub live: BTreeSet<u64>,
+    /// Jobs that wait for a person, and all that ever did.
+    pub asking: BTreeSet<u64>,
+    pub asked: BTreeSet<u64>,
     by_idempotency_key: BTreeMap<(TenantId, String), JobId>,
     /// By the order in which the jobs died.
     pub dead_letters: BTreeMap<u64, DeadLetter>,
@@ -79,6 +82,12 @@ impl State {
         } else {
             self.live.remove(&sequence);
         }
+        if job.state() == job::State::ApprovalRequired {
+            self.asking.insert(sequence);
+            self.asked.insert(sequence);
+        } else {
+            self.asking.remove(&sequence);
+        }
         self.sequences.insert(job.id().clone(), sequence);
         self.jobs.insert(sequence, job);
     }
@@ -118,6 +127,7 @@ impl State {
         for (_, sequence) in ended {
             let Some(job) = self.jobs.remove(&sequence) else { continue };
             let id = job.id();
+            self.asked.remove(&sequence);
             self.sequences.remove(id);
             if let Some(key) = idempotency_key(&job) {
                 self.by_idempotency_key.remove(&key);

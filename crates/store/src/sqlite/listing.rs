@@ -7,6 +7,7 @@
 use super::schema::RARE_STATES;
 use crate::JobQuery;
 use crate::query::page_len;
+use reveille_core::job::State;
 use rusqlite::types::Value;
 
 /// The statement and its values, for one row more than a page holds.
@@ -30,6 +31,9 @@ pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     }
     if let Some(state) = query.state {
         listing.filter("state =", state.as_str().to_owned());
+    }
+    if query.asked {
+        listing.terms.push("asked = 1".to_owned());
     }
     let source = listing.narrow(query);
     listing.values.push(Value::from(page_len(query.limit) as i64 + 1));
@@ -70,6 +74,13 @@ impl Listing {
             ));
             return "NOT INDEXED";
         }
+        if query.state == Some(State::ApprovalRequired) {
+            self.terms.push("state = 'APPROVAL_REQUIRED'".to_owned());
+            return "INDEXED BY jobs_asking";
+        }
+        if query.asked {
+            return "INDEXED BY jobs_asked";
+        }
         if let Some(state) = query.state {
             if !state.is_terminal() {
                 self.terms.push("live = 1".to_owned());
@@ -89,7 +100,6 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
     use reveille_core::id::TenantId;
-    use reveille_core::job::State;
     use rusqlite::{Connection, params_from_iter};
 
     #[test]
@@ -113,12 +123,14 @@ mod tests {
         );
         for state in State::ALL {
             let expected = match state {
+                State::ApprovalRequired => "jobs_asking (seq<?)",
                 State::Succeeded => "jobs_of_tenant (tenant=? AND seq<?)",
                 state if state.is_terminal() => "jobs_ended_badly (state=? AND seq<?)",
                 _ => "jobs_live (seq<?)",
             };
             check(JobQuery { tenant: tenant.clone(), state: Some(*state), ..JobQuery::default() }, expected);
         }
+        check(JobQuery { tenant: tenant.clone(), asked: true, ..JobQuery::default() }, "jobs_asked (seq<?)");
         check(JobQuery { tenant, trace_id: Some("x".to_owned()), ..JobQuery::default() }, "jobs_of_trace");
     }
 }

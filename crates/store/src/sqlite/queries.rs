@@ -1,12 +1,12 @@
 //! The reading side of the tables.
 
-use super::listing::{before, listing};
-use super::rows::{from_text, job, store_error};
+use super::listing::listing;
+use super::rows::{job, store_error};
 use crate::query::page_len;
 use crate::{BlobKey, JobQuery, Page, StoreError};
 use bytes::Bytes;
-use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job};
+use reveille_core::id::JobId;
+use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
@@ -38,25 +38,6 @@ pub(super) fn live(
     page(connection, sql, values, len, job)
 }
 
-pub(super) fn dead_letters(
-    connection: &Connection,
-    tenant: Option<&TenantId>,
-    cursor: Option<u64>,
-    limit: usize,
-) -> Result<Page<DeadLetter>, StoreError> {
-    let len = page_len(limit);
-    let mut values = vec![before(cursor), Value::from(len as i64 + 1)];
-    let sql = match tenant {
-        Some(tenant) => {
-            values.push(Value::from(tenant.as_str().to_owned()));
-            "SELECT seq, record FROM dead_letters INDEXED BY dead_letters_of_tenant
-             WHERE seq < ?1 AND tenant = ?3 ORDER BY seq DESC LIMIT ?2"
-        }
-        None => "SELECT seq, record FROM dead_letters WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
-    };
-    page(connection, sql, values, len, |record| from_text(record, "a dead letter"))
-}
-
 /// The value and when it expires; whether it has is the caller's question.
 pub(super) fn blob(connection: &Connection, key: &BlobKey) -> Result<Option<(Bytes, Millis)>, StoreError> {
     connection
@@ -75,7 +56,7 @@ pub(super) fn blob_expiry(connection: &Connection, key: &BlobKey) -> Result<Opti
         .map_err(|error| store_error(&error))
 }
 
-fn page<T>(
+pub(super) fn page<T>(
     connection: &Connection,
     sql: &str,
     values: Vec<Value>,

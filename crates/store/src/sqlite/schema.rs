@@ -8,7 +8,7 @@
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Endings that are rare enough to have an index of their own.
 pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
@@ -32,7 +32,9 @@ pub(super) fn create() -> String {
              team TEXT NOT NULL,
              trace_id TEXT NOT NULL,
              idempotency_key TEXT,
-             record TEXT NOT NULL
+             record TEXT NOT NULL,
+             -- Whether a person was ever asked about it.
+             asked INTEGER NOT NULL DEFAULT 0
          );
          CREATE INDEX jobs_of_tenant ON jobs (tenant, seq);
          CREATE INDEX jobs_live ON jobs (seq) WHERE live = 1;
@@ -42,6 +44,7 @@ pub(super) fn create() -> String {
          CREATE INDEX jobs_of_trace ON jobs (trace_id, seq) WHERE trace_id <> id;
          CREATE UNIQUE INDEX jobs_idempotent ON jobs (tenant, idempotency_key)
              WHERE idempotency_key IS NOT NULL;
+         {APPROVALS}
 
          CREATE TABLE dead_letters (
              seq INTEGER PRIMARY KEY,
@@ -62,6 +65,9 @@ pub(super) fn create() -> String {
          {AUDIT}"
     )
 }
+
+const APPROVALS: &str = "CREATE INDEX jobs_asking ON jobs (seq) WHERE state = 'APPROVAL_REQUIRED';
+    CREATE INDEX jobs_asked ON jobs (seq) WHERE asked = 1;";
 
 /// A fence is never given out twice, also when the row that had it is gone.
 const LOCKS: &str = "CREATE TABLE locks (
@@ -121,5 +127,11 @@ pub(super) fn tables(version: u32) -> &'static [&'static str] {
 /// had stays where it is; the roster, whose it is now, finds it there.
 pub(super) fn upgrade(version: u32) -> String {
     let locks = if version < 2 { LOCKS } else { "" };
-    format!("BEGIN IMMEDIATE; {locks} {AUDIT} PRAGMA user_version = {VERSION}; COMMIT;")
+    let audit = if version < 3 { AUDIT } else { "" };
+    let approvals = if version < 4 { format!("{ASKED} {APPROVALS}") } else { String::new() };
+    format!("BEGIN IMMEDIATE; {locks} {audit} {approvals} PRAGMA user_version = {VERSION}; COMMIT;")
 }
+
+/// Of older jobs we know that a person was asked if one still is, or if the past says so.
+const ASKED: &str = "ALTER TABLE jobs ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
+    UPDATE jobs SET asked = 1 WHERE record LIKE '%\"REQUIRE_APPROVAL\"%';";

@@ -45,20 +45,21 @@ impl<'c> Tables<'c> {
             sequence_last: connection.query_row(sequence_last, [], |row| row.get(0))?,
             insert_job: connection.prepare(
                 "INSERT INTO jobs (seq, id, revision, live, state, updated_at, tenant, topic, team,
-                                   trace_id, idempotency_key, record)
+                                   trace_id, idempotency_key, record, asked)
                  VALUES (:seq, :id, :revision, :live, :state, :updated_at, :tenant, :topic, :team,
-                         :trace_id, :idempotency_key, :record)
+                         :trace_id, :idempotency_key, :record, :state = 'APPROVAL_REQUIRED')
                  ON CONFLICT DO NOTHING",
             )?,
             // Naming `live` would rewrite the index over live jobs with every change of one.
             update_live_job: connection.prepare(
                 "UPDATE jobs SET revision = revision + 1, state = :state, updated_at = :updated_at,
-                                 record = :record
+                                 record = :record, asked = asked OR :state = 'APPROVAL_REQUIRED'
                  WHERE id = :id AND revision = :expects AND live = 1",
             )?,
             update_job: connection.prepare(
                 "UPDATE jobs SET revision = revision + 1, state = :state, updated_at = :updated_at,
-                                 record = :record, live = :live
+                                 record = :record, asked = asked OR :state = 'APPROVAL_REQUIRED',
+                                 live = :live
                  WHERE id = :id AND revision = :expects",
             )?,
             state_of_job: connection.prepare("SELECT state FROM jobs WHERE id = ?1")?,

@@ -86,7 +86,10 @@ async fn a_reopened_store_has_everything_it_had() {
     assert_eq!(load(&store, live.id()).await, Some(live.clone()));
     assert_eq!(load(&store, failed.id()).await, Some(failed.clone()));
     assert_eq!(store.live(None, 10).await.unwrap().items, [live.clone(), failed.clone()]);
-    assert_eq!(store.dead_letters(None, None, 10).await.unwrap().items, [failed.dead_letter().unwrap()]);
+    assert_eq!(
+        store.dead_letters(&DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() }).await.unwrap().items,
+        [failed.dead_letter().unwrap()]
+    );
     assert_eq!(store.blob(&key).await.unwrap(), Some("kept".into()));
     assert_eq!(store.blob_expiry(&key).await.unwrap(), Some(expires_at));
     assert_eq!(store.lock("reopen", 1000).await.unwrap(), None, "a lock outlives the server");

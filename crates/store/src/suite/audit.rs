@@ -2,9 +2,10 @@
 
 use super::{ManualClock, change, insert, load, new_job};
 use crate::{AuditOrder, AuditQuery, Commit, PAGE_LEN_MAX, Page, Step, Store, verify_chain};
+use reveille_core::approval::Answer;
 use reveille_core::audit::{Draft, Entry, EventType, Severity, Status, Verification};
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::Job;
+use reveille_core::job::{Job, State};
 use reveille_core::life;
 use reveille_core::policy::{Decision, Judgement, Policy, Verdict};
 use reveille_core::time::Millis;
@@ -34,13 +35,18 @@ pub fn judged(job: &Job, decision: Decision, now: Millis) -> Job {
     life::judge(job, Judgement { verdict, checked_at: now }, now).unwrap()
 }
 
+/// The same job, approved by ann and then allowed.
+fn approved(job: &Job, now: Millis) -> Job {
+    let verdict = Verdict { decision: Decision::Allow, ..Policy::builtin().evaluate(&job.request) };
+    life::approve(job, &Answer::by("ann"), Judgement { verdict, checked_at: now }, now).unwrap()
+}
+
 pub async fn what_a_commit_decides_is_recorded_with_it(store: &dyn Store, clock: &ManualClock) {
     let now = clock.now();
     let asked = judged(&new_job("recorded", "a", now), Decision::RequireApproval, now);
     let asked = insert(store, asked).await;
     assert_eq!(told(&trail(store, "recorded").await), ["1 require_approval recorded-a"]);
-    let approved = life::approve(&asked, "ann", now + 1).unwrap();
-    let allowed = change(store, &asked, judged(&approved, Decision::Allow, now + 1)).await;
+    let allowed = change(store, &asked, approved(&asked, now + 1)).await;
     change(store, &allowed, life::settled(&allowed)).await;
     let entries = trail(store, "recorded").await;
     let expected = ["1 require_approval recorded-a", "2 approve recorded-a", "3 allow recorded-a"];
@@ -67,9 +73,8 @@ pub async fn a_refused_step_records_nothing(store: &dyn Store, clock: &ManualClo
         judged(&job, Decision::RequireApproval, now)
     };
     let asked = insert(store, judged_job("a")).await;
-    let rejected = Step::change(&asked, life::reject(&asked, "bob", now).unwrap());
-    let approved = judged(&life::approve(&asked, "ann", now).unwrap(), Decision::Allow, now);
-    change(store, &asked, approved).await;
+    let rejected = Step::change(&asked, life::reject(&asked, &Answer::by("bob"), now).unwrap());
+    change(store, &asked, approved(&asked, now)).await;
     for step in [rejected, Step::insert(judged_job("a")), Step::insert(judged_job("b"))] {
         assert!(!step.audit().is_empty());
         assert_ne!(store.commit(step).await.unwrap(), Commit::Done);
@@ -115,11 +120,8 @@ pub async fn many_committers_leave_neither_gap_nor_double(store: &Arc<dyn Store>
                 let asked = judged(&new_job(tenant, &name, now), Decision::RequireApproval, now);
                 store.commit(Step::insert(asked.clone())).await.unwrap();
                 let Some(asked) = load(&*store, asked.id()).await else { panic!("{name} is not there") };
-                if let Ok(approved) = life::approve(&asked, "ann", now) {
-                    store
-                        .commit(Step::change(&asked, judged(&approved, Decision::Allow, now)))
-                        .await
-                        .unwrap();
+                if asked.state() == State::ApprovalRequired {
+                    store.commit(Step::change(&asked, approved(&asked, now))).await.unwrap();
                 }
             }
         });

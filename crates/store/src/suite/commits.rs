@@ -1,6 +1,6 @@
 //! Inserting, comparing and swapping, and what a refused step leaves behind: nothing.
 
-use super::{ManualClock, change, ended, insert, load, new_job, running};
+use super::{ManualClock, change, ended, insert, letters_of, load, new_job, running};
 use crate::{BlobKey, Commit, Step, Store};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
@@ -104,7 +104,7 @@ pub async fn nothing_of_a_refused_step_is_visible(store: &dyn Store, clock: &Man
         assert_eq!(store.blob_expiry(&key).await.unwrap(), None);
     }
     assert_eq!(load(store, first.id()).await, Some(second));
-    let letters = store.dead_letters(Some(&TenantId::known("refused")), None, 10).await.unwrap();
+    let letters = store.dead_letters(&letters_of(&TenantId::known("refused"), 10)).await.unwrap();
     assert!(letters.items.is_empty(), "{letters:?}");
 }
 

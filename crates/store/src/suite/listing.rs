@@ -1,11 +1,12 @@
 //! Lists: newest first, filtered before the limit, whole while the store goes on changing.
 
-use super::{ManualClock, change, ended, insert, new_job, running};
-use crate::{JobQuery, PAGE_LEN_MAX, Page, Store};
+use super::{ManualClock, change, ended, insert, letters_of, new_job, running};
+use crate::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, Store};
 use reveille_core::id::{JobId, TenantId, Topic};
-use reveille_core::job::{Job, State};
+use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
 use reveille_core::output::{OutputCheck, OutputDecision, OutputVerdict, Resolution, Resolved, Stage};
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub async fn run(store: &dyn Store, clock: &ManualClock) {
     a_bad_ending_is_listed_once_until_it_is_taken_off(store, clock).await;
     a_released_result_is_no_dead_letter(store, clock).await;
     dead_letters_are_paged_within_a_tenant(store, clock).await;
+    dead_letters_are_filtered_before_the_limit_and_counted(store, clock).await;
+    who_waits_for_a_person_is_found_until_one_decides(store, clock).await;
 }
 
 pub async fn the_newest_job_is_listed_first(store: &dyn Store, clock: &ManualClock) {
@@ -165,14 +168,14 @@ pub async fn a_bad_ending_is_listed_once_until_it_is_taken_off(store: &dyn Store
     let good = insert(store, new_job("letters", "good", now)).await;
     change(store, &good, ended(&good, State::Succeeded, now)).await;
     let failed = change(store, &job, ended(&job, State::Failed, now + 7)).await;
-    let page = store.dead_letters(Some(&tenant), None, 10).await.unwrap();
+    let page = store.dead_letters(&letters_of(&tenant, 10)).await.unwrap();
     assert_eq!(page.items, [failed.dead_letter().unwrap()]);
     assert_eq!(page.next, None);
 
     assert!(store.remove_dead_letter(job.id()).await.unwrap());
     assert!(!store.remove_dead_letter(job.id()).await.unwrap());
     change(store, &failed, life::settled(&failed)).await;
-    let page = store.dead_letters(Some(&tenant), None, 10).await.unwrap();
+    let page = store.dead_letters(&letters_of(&tenant, 10)).await.unwrap();
     assert!(page.items.is_empty(), "settling what is owed brought back {:?}", page.items);
 }
 
@@ -181,7 +184,7 @@ pub async fn a_released_result_is_no_dead_letter(store: &dyn Store, clock: &Manu
     let job = insert(store, new_job("released", "a", now)).await;
     let held = change(store, &job, ended(&job, State::OutputQuarantined, now)).await;
     let tenant = TenantId::known("released");
-    assert_eq!(store.dead_letters(Some(&tenant), None, 10).await.unwrap().items.len(), 1);
+    assert_eq!(store.dead_letters(&letters_of(&tenant, 10)).await.unwrap().items.len(), 1);
     let mut out = ended(&held, State::Succeeded, now);
     let verdict = OutputVerdict {
         decision: OutputDecision::Quarantine,
@@ -196,7 +199,7 @@ pub async fn a_released_result_is_no_dead_letter(store: &dyn Store, clock: &Manu
         OutputCheck { verdict, checked_at: now, original_ptr: String::new(), resolved: Some(resolved) };
     out.output = Some(Box::new(check));
     change(store, &held, out).await;
-    assert!(store.dead_letters(Some(&tenant), None, 10).await.unwrap().items.is_empty());
+    assert!(store.dead_letters(&letters_of(&tenant, 10)).await.unwrap().items.is_empty());
 }
 
 pub async fn dead_letters_are_paged_within_a_tenant(store: &dyn Store, clock: &ManualClock) {
@@ -208,7 +211,8 @@ pub async fn dead_letters_are_paged_within_a_tenant(store: &dyn Store, clock: &M
     let mut cursor = None;
     let mut seen = Vec::new();
     loop {
-        let page = store.dead_letters(Some(&TenantId::known("dead-even")), cursor, 2).await.unwrap();
+        let query = DeadLetterQuery { cursor, ..letters_of(&TenantId::known("dead-even"), 2) };
+        let page = store.dead_letters(&query).await.unwrap();
         seen.extend(page.items.iter().map(|letter| letter.job_id.to_string()));
         cursor = page.next;
         if cursor.is_none() {
@@ -216,9 +220,64 @@ pub async fn dead_letters_are_paged_within_a_tenant(store: &dyn Store, clock: &M
         }
     }
     assert_eq!(seen, ["dead-even-4", "dead-even-2", "dead-even-0"]);
-    let all = store.dead_letters(None, None, 3).await.unwrap();
+    let all = store.dead_letters(&DeadLetterQuery { limit: 3, ..DeadLetterQuery::default() }).await.unwrap();
     let all: Vec<_> = all.items.iter().map(|letter| letter.job_id.as_str()).collect();
     assert_eq!(all, ["dead-odd-5", "dead-even-4", "dead-odd-3"]);
+}
+
+pub async fn dead_letters_are_filtered_before_the_limit_and_counted(store: &dyn Store, clock: &ManualClock) {
+    let (now, tenant) = (clock.now(), TenantId::known("sorted"));
+    for number in 0..6 {
+        let mut job = new_job("sorted", &number.to_string(), now);
+        if number % 3 == 0 {
+            Arc::make_mut(&mut job.request).topic = Topic::known("job.rare");
+        }
+        let job = insert(store, job).await;
+        let mut dead = ended(&job, State::Failed, now + number);
+        if let Phase::Ended(ending) = &mut dead.phase
+            && number != 5
+        {
+            ending.reason = Some(if number % 2 == 0 { Reason::Timeout } else { Reason::JobFailed });
+        }
+        change(store, &job, dead).await;
+    }
+    let check = async |filter: fn(&mut DeadLetterQuery, Millis), expected: &[&str]| {
+        let mut query = letters_of(&TenantId::known("sorted"), 2);
+        filter(&mut query, now);
+        let page = store.dead_letters(&query).await.unwrap();
+        let names: Vec<_> = page.items.iter().map(|letter| letter.job_id.as_str()).collect();
+        assert_eq!(names, expected, "{query:?}");
+    };
+    check(|query, _| query.topic = Some(Topic::known("job.rare")), &["sorted-3", "sorted-0"]).await;
+    check(|query, _| query.reason = Some(Reason::JobFailed), &["sorted-3", "sorted-1"]).await;
+    check(|query, _| query.reason = Some(Reason::WorkerLost), &[]).await;
+    check(|query, now| query.before = Some(now + 2), &["sorted-1", "sorted-0"]).await;
+    check(|query, _| query.job = Some(JobId::known("sorted-4")), &["sorted-4"]).await;
+    check(|query, _| query.job = Some(JobId::known("letters-a")), &[]).await;
+    let counts = store.count_dead_letters(Some(&tenant)).await.unwrap();
+    let expected = [(None, 1), (Some(Reason::JobFailed), 2), (Some(Reason::Timeout), 3)];
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), expected);
+    let all = store.count_dead_letters(None).await.unwrap();
+    assert!(all[&None] > 1, "all tenants: {all:?}");
+}
+
+pub async fn who_waits_for_a_person_is_found_until_one_decides(store: &dyn Store, clock: &ManualClock) {
+    let now = clock.now();
+    let asks = |job: &Job| Job { phase: Phase::ApprovalRequired, ..job.clone() };
+    insert(store, new_job("asking", "never", now)).await;
+    let first = insert(store, asks(&new_job("asking", "first", now))).await;
+    let second = insert(store, new_job("asking", "second", now)).await;
+    change(store, &second, asks(&second)).await;
+    let asking = JobQuery { state: Some(State::ApprovalRequired), ..of("asking", 10) };
+    let asked = JobQuery { asked: true, ..of("asking", 10) };
+    let both = ["asking-second", "asking-first"];
+    assert_eq!(names(&store.jobs(&asking).await.unwrap()), both);
+    change(store, &first, running(&first, now)).await;
+    assert_eq!(names(&store.jobs(&asking).await.unwrap()), ["asking-second"]);
+    assert_eq!(names(&store.jobs(&asked).await.unwrap()), both, "it is known for good");
+    let page = store.jobs(&JobQuery { limit: 1, ..asked.clone() }).await.unwrap();
+    let next = store.jobs(&JobQuery { cursor: page.next, ..asked }).await.unwrap();
+    assert_eq!((names(&next), next.next), (vec!["asking-first".to_owned()], None));
 }
 
 fn of(tenant: &str, limit: usize) -> JobQuery {

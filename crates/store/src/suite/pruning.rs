@@ -1,6 +1,6 @@
 //! Pruning takes an ended job with all that is its own, and nothing else.
 
-use super::{ManualClock, change, ended, insert, load, new_job, running};
+use super::{ManualClock, change, ended, insert, letters_of, load, new_job, running};
 use crate::{BlobKey, JobQuery, PutMode, Store};
 use reveille_core::id::TenantId;
 use reveille_core::job::{Job, State};
@@ -36,7 +36,7 @@ pub async fn an_ended_job_goes_with_everything_that_is_its_own(store: &dyn Store
         assert_eq!(store.blob(key).await.unwrap(), None);
     }
     assert_eq!(store.blob(&foreign).await.unwrap(), Some("x".into()));
-    assert!(store.dead_letters(Some(&tenant), None, 10).await.unwrap().items.is_empty());
+    assert!(store.dead_letters(&letters_of(&tenant, 10)).await.unwrap().items.is_empty());
     let query = JobQuery { tenant: Some(tenant), limit: 10, ..JobQuery::default() };
     assert!(store.jobs(&query).await.unwrap().items.is_empty());
     assert_eq!(store.prune(now + 1, now, 100).await.unwrap(), 0);

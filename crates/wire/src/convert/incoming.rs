@@ -89,6 +89,7 @@ pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Res
             .map_or_else(bytes::Bytes::new, |compensation| compensation.encode_to_vec().into()),
         // Delegations come from workspaces, never in a packet.
         delegated: None,
+        submitted_by: None,
     })
 }
 

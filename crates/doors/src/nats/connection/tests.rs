@@ -13,7 +13,7 @@ struct Locked;
 impl Gate for Locked {
     async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
         if secret == Some("right") {
-            Ok(Guest { tenant: TenantId::known("acme"), role: Role::Worker })
+            Ok(Guest { tenant: TenantId::known("acme"), role: Role::Worker, key: None })
         } else {
             Err(Denied)
         }

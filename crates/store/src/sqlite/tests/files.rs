@@ -1,9 +1,9 @@
 //! Files that must be left alone, and the one server that may have a file.
 
 use super::{Place, change, insert, load, new_job};
-use crate::Store;
 use crate::sqlite::{OpenError, SqliteStore, schema};
 use crate::suite::audit::{judged, whole};
+use crate::{JobQuery, Store};
 use reveille_core::id::JobId;
 use reveille_core::policy::Decision;
 use rusqlite::Connection;
@@ -80,14 +80,18 @@ async fn a_newer_file_is_refused_and_says_so() {
 async fn a_file_of_the_first_version_is_brought_up_and_loses_nothing() {
     let place = filled().await;
     let connection = Connection::open(&place.path).unwrap();
-    let back = "DROP TABLE locks; DROP TABLE audit; DROP TABLE audit_chains; PRAGMA user_version = 1;
-                CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);
-                INSERT INTO keys VALUES ('key', x'07', '{}');";
+    let back = r#"DROP TABLE locks; DROP TABLE audit; DROP TABLE audit_chains; PRAGMA user_version = 1;
+        DROP INDEX jobs_asked; DROP INDEX jobs_asking; ALTER TABLE jobs DROP COLUMN asked;
+        UPDATE jobs SET record = replace(record, '"trace_id":"files-7"', '"trace_id":"REQUIRE_APPROVAL"');
+        CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);
+        INSERT INTO keys VALUES ('key', x'07', '{}');"#;
     connection.execute_batch(back).unwrap();
     drop(connection);
     let store = place.open();
     assert!(store.lock("upgraded", 1000).await.unwrap().is_some());
     assert_eq!(store.live(None, 500).await.unwrap().items.len(), 200);
+    let asked = JobQuery { asked: true, limit: 10, ..JobQuery::default() };
+    assert_eq!(store.jobs(&asked).await.unwrap().items.len(), 1, "the past says who was asked");
     drop(store);
     let connection = Connection::open(&place.path).unwrap();
     let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();

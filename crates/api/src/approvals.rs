@@ -1,0 +1,140 @@
+//! Approvals: what waits for a person, what it would do, and the decision.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::body::OptionalBody;
+use crate::jobs::{INLINE_LEN_MAX, as_json, visible};
+use crate::types::approval::{
+    Approval, ApprovalContext, ApprovalPage, ApprovalQuery, Approved, BlastRadius, Input, PriorApproval,
+    Rejected, Resolution, RollbackHint, SnapshotSummary,
+};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use bytes::Bytes;
+use reveille_core::approval::{self, Answer};
+use reveille_core::job::{self, Job};
+use reveille_engine::{Answered, Audience, Engine};
+use reveille_roster::Scope;
+use reveille_store::{BlobKey, JobQuery, StoreError};
+
+/// Earlier approvals of the same kind that are shown, and how many are looked through for them.
+const PRIOR_MAX: usize = 10;
+const PRIOR_READ_MAX: usize = 100;
+
+#[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", params(ApprovalQuery), responses((status = 200, body = ApprovalPage)))]
+pub async fn list(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<ApprovalQuery>,
+) -> Result<Json<ApprovalPage>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let asked = query.include_resolved()?;
+    let query = JobQuery {
+        tenant: match auth.audience() {
+            Audience::Everyone => None,
+            Audience::Tenant(tenant) => Some(tenant),
+        },
+        state: (!asked).then_some(job::State::ApprovalRequired),
+        asked,
+        cursor: query.cursor()?,
+        limit: query.limit()?,
+        ..JobQuery::default()
+    };
+    let page = engine.store().jobs(&query).await?;
+    Ok(Json(ApprovalPage {
+        items: page.items.iter().filter_map(|job| shown(&engine, &auth, job)).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
+}
+
+/// The approval of a job, as this caller may act on it; nothing if nobody was ever asked.
+fn shown(engine: &Engine, auth: &Auth, job: &Job) -> Option<Approval> {
+    let is_own = engine.is_from_submitter(&job.request, &answer(auth));
+    Approval::of(job, approval::status(job)?, is_own)
+}
+
+pub fn answer(auth: &Auth) -> Answer {
+    let caller = auth.caller();
+    Answer { by: caller.name.clone(), key: Some(caller.key.clone()), ..Answer::default() }
+}
+
+#[utoipa::path(get, path = "/api/v1/approvals/{job_id}/context", tag = "approvals", params(("job_id" = String, Path)), responses((status = 200, body = ApprovalContext), (status = 404, description = "No such approval")))]
+pub async fn context(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<Json<ApprovalContext>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let job = visible(&engine, &auth, &id).await?;
+    let approval = shown(&engine, &auth, &job).ok_or_else(|| ApiError::not_found("approval"))?;
+    let in_force = engine.rules().policy.snapshot().to_owned();
+    Ok(Json(ApprovalContext {
+        blast_radius: BlastRadius::of(&job.request, &engine.reach(&job.request)),
+        prior_approvals: prior(&engine, &job).await?,
+        rollback_hint: RollbackHint::of(&job.request),
+        policy_snapshot_summary: SnapshotSummary::of(&approval, in_force),
+        time_remaining_ms: engine.time_to_decide(&job),
+        constraints: approval.constraints.clone(),
+        input: input(&engine, &job).await?,
+        approval,
+    }))
+}
+
+/// What was decided about others of the same topic and tenant, newest first.
+async fn prior(engine: &Engine, job: &Job) -> Result<Vec<PriorApproval>, StoreError> {
+    let query = JobQuery {
+        tenant: Some(job.request.tenant.clone()),
+        topic: Some(job.request.topic.clone()),
+        asked: true,
+        limit: PRIOR_READ_MAX,
+        ..JobQuery::default()
+    };
+    let others = engine.store().jobs(&query).await?.items.into_iter().filter(|other| other.id() != job.id());
+    Ok(others.filter_map(|other| PriorApproval::of(&other)).take(PRIOR_MAX).collect())
+}
+
+/// The input, if it is still there; as long as it is not too long, whole.
+async fn input(engine: &Engine, job: &Job) -> Result<Input, StoreError> {
+    let pointer = job.request.context_ptr.clone();
+    let bytes = match BlobKey::from_pointer(&pointer) {
+        Ok(key) => engine.store().blob(&key).await?,
+        Err(_) => None,
+    };
+    let short = bytes.as_ref().filter(|bytes| bytes.len() <= INLINE_LEN_MAX);
+    let value = short.and_then(|bytes| as_json(bytes));
+    Ok(Input { pointer, len: bytes.as_ref().map(Bytes::len), value })
+}
+
+#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/approve", tag = "approvals", params(("job_id" = String, Path)), request_body = Resolution, responses(
+    (status = 200, body = Approved), (status = 403, description = "self_approval_denied: the caller asked for the job"), (status = 404, description = "No such job"),
+    (status = 409, description = "approval_already_resolved, approval_stale_snapshot, approval_stale_request or approval_not_actionable")))]
+pub async fn approve(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<Resolution>,
+) -> Result<Json<Approved>, ApiError> {
+    auth.needs(Scope::Write)?;
+    let job = visible(&engine, &auth, &id).await?;
+    Ok(Json(match engine.approve(job.id(), body.into_answer(answer(&auth))?).await? {
+        Answered::Now(job) => Approved::now(&job),
+        Answered::Before(job) => Approved::before(&job),
+    }))
+}
+
+#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/reject", tag = "approvals", params(("job_id" = String, Path)), request_body = Resolution, responses(
+    (status = 200, body = Rejected), (status = 404, description = "No such job"),
+    (status = 409, description = "approval_already_resolved, approval_stale_snapshot, approval_stale_request or approval_not_actionable")))]
+pub async fn reject(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<Resolution>,
+) -> Result<Json<Rejected>, ApiError> {
+    auth.needs(Scope::Write)?;
+    let job = visible(&engine, &auth, &id).await?;
+    Ok(Json(match engine.reject(job.id(), body.into_answer(answer(&auth))?).await? {
+        Answered::Now(job) => Rejected::now(&job),
+        Answered::Before(job) => Rejected::before(&job),
+    }))
+}

@@ -1,0 +1,116 @@
+//! Dead letters: jobs that ended badly, to be looked at, tried again or put away.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::body::OptionalBody;
+use crate::types::dead_letter::{
+    DeadLetter, DeadLetterList, DeadLetterPage, DeadLetterStats, LetterQuery, RetriedJob, RetriedMany,
+    RetryFilter,
+};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::job;
+use reveille_engine::{Audience, Engine};
+use reveille_roster::Scope;
+use reveille_store::DeadLetterQuery;
+
+#[utoipa::path(get, path = "/api/v1/dlq", tag = "dead letters", params(LetterQuery), responses((status = 200, body = DeadLetterList)))]
+pub async fn list(
+    engine: State<Engine>,
+    auth: Auth,
+    query: Query<LetterQuery>,
+) -> Result<Json<DeadLetterList>, ApiError> {
+    let Json(page) = page(engine, auth, query).await?;
+    Ok(Json(DeadLetterList { items: page.items }))
+}
+
+#[utoipa::path(get, path = "/api/v1/dlq/page", tag = "dead letters", params(LetterQuery), responses((status = 200, body = DeadLetterPage)))]
+pub async fn page(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<LetterQuery>,
+) -> Result<Json<DeadLetterPage>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let query = DeadLetterQuery { tenant: tenant(&auth), ..query.understood()? };
+    let page = engine.store().dead_letters(&query).await?;
+    Ok(Json(DeadLetterPage {
+        items: page.items.iter().map(DeadLetter::of).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
+}
+
+#[utoipa::path(get, path = "/api/v1/dlq/stats", tag = "dead letters", responses((status = 200, body = DeadLetterStats)))]
+pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<DeadLetterStats>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let counts = engine.store().count_dead_letters(tenant(&auth).as_ref()).await?;
+    Ok(Json(DeadLetterStats::of(&counts)))
+}
+
+#[utoipa::path(get, path = "/api/v1/dlq/{job_id}", tag = "dead letters", params(("job_id" = String, Path)), responses((status = 200, body = DeadLetter), (status = 404, description = "No such dead letter")))]
+pub async fn get(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<Json<DeadLetter>, ApiError> {
+    auth.needs(Scope::Read)?;
+    Ok(Json(DeadLetter::of(&visible(&engine, &auth, &id).await?)))
+}
+
+#[utoipa::path(delete, path = "/api/v1/dlq/{job_id}", tag = "dead letters", params(("job_id" = String, Path)), responses((status = 204, description = "It is off the list"), (status = 404, description = "No such dead letter")))]
+pub async fn delete(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    auth.needs(Scope::Write)?;
+    let letter = visible(&engine, &auth, &id).await?;
+    let was_there = engine.store().remove_dead_letter(&letter.job_id).await?;
+    if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
+}
+
+#[utoipa::path(post, path = "/api/v1/dlq/{job_id}/retry", tag = "dead letters", params(("job_id" = String, Path)), responses(
+    (status = 200, body = RetriedJob), (status = 404, description = "No such dead letter"), (status = 410, description = "The input has expired"),
+    (status = 429, description = "Throttled, or too many live jobs; the dead letter stays")))]
+pub async fn retry(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<Json<RetriedJob>, ApiError> {
+    auth.needs(Scope::Write)?;
+    let letter = visible(&engine, &auth, &id).await?;
+    Ok(Json(RetriedJob::of(&*engine.retry(letter, auth.caller()).await?)))
+}
+
+#[utoipa::path(post, path = "/api/v1/dlq/retry", tag = "dead letters", request_body = RetryFilter, responses((status = 200, body = RetriedMany)))]
+pub async fn retry_many(
+    State(engine): State<Engine>,
+    auth: Auth,
+    OptionalBody(filter): OptionalBody<RetryFilter>,
+) -> Result<Json<RetriedMany>, ApiError> {
+    auth.needs(Scope::Write)?;
+    let query = DeadLetterQuery { tenant: tenant(&auth), ..filter.understood()? };
+    Ok(Json(RetriedMany::of(&engine.retry_many(query, auth.caller()).await?)))
+}
+
+/// Whose letters a list shows.
+fn tenant(auth: &Auth) -> Option<TenantId> {
+    match auth.audience() {
+        Audience::Everyone => None,
+        Audience::Tenant(tenant) => Some(tenant),
+    }
+}
+
+/// The entry, if there is one that this caller may see. Another tenant's does not exist for it.
+async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<job::DeadLetter, ApiError> {
+    let found = match JobId::parse(id) {
+        Ok(id) => engine.dead_letter(&id).await?,
+        Err(_) => None,
+    };
+    found.filter(|letter| auth.sees(&letter.tenant)).ok_or_else(unknown)
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("dead letter")
+}
