@@ -108,7 +108,7 @@ fn stock() -> anyhow::Result<()> {
     build()?;
     check(
         install::venv_python()?
-            .args(["-m", "pytest", "tests/stock", "-q"])
+            .args(["-m", "pytest", "tests/stock", "-q", "-n", "3", "--dist", "loadfile"])
             .env("REVEILLE_BIN", target_directory().join("release/reveille")),
     )
 }
