@@ -6,6 +6,7 @@ use crate::plan;
 use crate::plan::WorkerPlan;
 use crate::results;
 use crate::workers::fits;
+use reveille_core::audit::Draft;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Mark, Phase, State, next};
 use reveille_core::policy::Decision;
@@ -36,6 +37,8 @@ pub struct Ledger {
     pub events: BTreeMap<Event, u64>,
     pub commits: u64,
     decisions: BTreeMap<TenantId, u64>,
+    /// What was recorded although it belongs to no job.
+    records: Vec<Draft>,
 }
 
 pub struct Entry {
@@ -56,6 +59,20 @@ impl Ledger {
     /// How often policy or a person decided about a job of each tenant.
     pub fn decisions(&self) -> BTreeMap<TenantId, u64> {
         self.decisions.clone()
+    }
+
+    /// What belongs to no job was recorded.
+    pub fn recorded(&mut self, drafts: Vec<Draft>) -> Verdict {
+        match drafts.iter().find(|draft| self.records.contains(draft)) {
+            Some(draft) => return Err(format!("recorded twice: {draft:?}")),
+            None => self.records.extend(drafts),
+        }
+        Ok(())
+    }
+
+    /// How many of those are in a tenant's trail.
+    pub fn records_of(&self, tenant: &TenantId) -> u64 {
+        self.records.iter().filter(|draft| draft.tenant == *tenant).count() as u64
     }
 
     /// A commit became durable.

@@ -188,7 +188,12 @@ impl Store for SimStore {
 #[async_trait::async_trait]
 impl Trail for SimStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
-        self.port.write("record", self.world.store.record(drafts)).await
+        let recorded = async {
+            self.world.store.record(drafts.clone()).await?;
+            self.world.check(|ledger| ledger.recorded(drafts));
+            Ok(())
+        };
+        self.port.write("record", recorded).await
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {

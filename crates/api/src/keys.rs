@@ -18,7 +18,7 @@ pub async fn create(
     Body(body): Body<CreateKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
-    let (key, secret) = engine.create_key(body.understood(&auth.tenant)?).await?;
+    let (key, secret) = engine.create_key(body.understood(&auth.tenant, auth.name())?).await?;
     Ok((StatusCode::CREATED, Json(CreatedKey { key: Key::of(&key), secret })))
 }
 
@@ -36,7 +36,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.revoke_key(&id).await?,
+        Ok(id) => engine.revoke_key(&id, auth.name()).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("key")) }

@@ -4,6 +4,7 @@
 //! scripts written for it work.
 
 mod approvals;
+mod audit;
 mod auth;
 mod body;
 mod dead_letters;
@@ -64,6 +65,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/openapi.json", get(openapi::serve));
     let api = api
         .merge(policy::routes())
+        .merge(audit::routes())
         .merge(quarantine::routes())
         .merge(stream::routes())
         .merge(presence::routes());

@@ -1,7 +1,7 @@
 //! The description of all this, made from the handlers and types themselves.
 
 use crate::{
-    approvals, dead_letters, health, jobs, keys, policy, pools, presence, quarantine, stream, workers,
+    approvals, audit, dead_letters, health, jobs, keys, policy, pools, presence, quarantine, stream, workers,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -18,6 +18,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,
+        audit::events, audit::list, audit::verify,
         keys::create, keys::list, keys::revoke, presence::take, stream::events, health::alive, health::ready, health::metrics
     ),
     modifiers(&Keyed),

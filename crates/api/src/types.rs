@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod approval;
+pub mod audit;
 pub mod dead_letter;
 pub mod drain;
 pub mod event;

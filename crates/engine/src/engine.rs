@@ -1,5 +1,6 @@
 //! The engine: its parts, and how it starts and stops.
 
+use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
 use crate::events::Events;
@@ -123,6 +124,7 @@ pub struct Inner {
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
     pub(crate) scribe: Scribe,
+    pub(crate) clerk: Clerk,
     pub(crate) workspaces: Workspaces,
     pub(crate) ladder: Ladder,
     pub(crate) letters: Letters,
@@ -149,6 +151,7 @@ impl Engine {
         let keys = Keys::load(&*parts.roster).await?;
         let workspaces = Workspaces::load(&*parts.roster).await?;
         let (scribe, inbox) = Scribe::new();
+        let (clerk, errands) = Clerk::new();
         let events = Arc::new(Events::new(parts.dice.roll()));
         let floor = Mutex::new(Floor::new(parts.settings.ttls));
         let engine = Self(Arc::new(Inner {
@@ -168,6 +171,7 @@ impl Engine {
             listening: Mutex::default(),
             events,
             scribe,
+            clerk,
             workspaces,
             ladder: Ladder::default(),
             letters: Letters::default(),
@@ -180,11 +184,14 @@ impl Engine {
             killed: CancellationToken::new(),
         }));
         engine.metrics.fleet.started(engine.now());
-        engine.use_rules(parts.rules);
+        engine.put_in_force(parts.rules);
+        let snapshot = engine.rules().policy.snapshot().to_owned();
+        let at_start = AtStart { snapshot, keys: engine.list_keys() };
         let hydrated_at = Instant::now();
         engine.hydrate().await?;
         engine.load_ladder().await?;
         engine.spawn(engine.clone().write_roster(inbox));
+        engine.spawn(engine.clone().write_trail(errands, at_start));
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());
         engine.spawn(engine.clone().tick(hydrated_at));
@@ -212,6 +219,7 @@ impl Engine {
         // The next start finds the fleet as it was a moment ago.
         let last_words = async {
             let _ = self.write_down(Note::default()).await;
+            self.finish_records().await;
             let _ = self.write_snapshot().await;
         };
         let _ = tokio::time::timeout(patience, last_words).await;
@@ -276,18 +284,27 @@ impl Engine {
     /// From now on these rules hold. Jobs that wait for a worker are routed anew, and those that wait for a
     /// person are judged anew; what policy has already allowed stays allowed.
     pub fn use_rules(&self, rules: Rules) {
+        let before = self.put_in_force(rules);
+        self.record_reload(before.policy.snapshot(), self.rules().policy.snapshot());
+        // Until everything is picked up, the recovery looks after it.
+        if self.is_recovered() {
+            self.spawn(self.clone().review_approvals());
+        }
+    }
+
+    /// Returns what held before.
+    fn put_in_force(&self, rules: Rules) -> Arc<Rules> {
         let rules = Arc::new(rules);
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules.clone();
+        let mut in_force = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *in_force, rules.clone());
+        drop(in_force);
         let mut floor = self.floor();
         floor.limit_tenants(rules.policy.tenant_limits());
         floor.reroute(rules.routing.clone());
         let matches = floor.matches(self.now());
         drop(floor);
         self.assign_all(matches);
-        // Until everything is picked up, the recovery looks after it.
-        if self.is_recovered() {
-            self.spawn(self.clone().review_approvals());
-        }
+        before
     }
 
     /// The floor, for a few lines at a time and never over an await.

@@ -4,6 +4,7 @@
 //! so that a request costs one hash and one lookup.
 
 use crate::Engine;
+use crate::clerk;
 use crate::scribe::Note;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
@@ -47,6 +48,9 @@ pub struct NewKey {
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
     pub expires_at: Option<Millis>,
+    /// Who makes it, as far as we know ourselves.
+    pub created_by: String,
+    /// On whose behalf, in their words.
     pub issued_by: Option<String>,
     pub project_ids: Option<Vec<String>>,
 }
@@ -107,6 +111,27 @@ impl Keys {
         let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
         known.used_at.store(now.0, Ordering::Relaxed);
         Some(known.caller.clone())
+    }
+
+    /// The key with this hash, if it is good and like this one.
+    fn kept(&self, hash: &KeyHash, new: &NewKey) -> Option<KeyRecord> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let key = &keys.get(hash)?.key;
+        let is_like_it = key.revoked_at.is_none()
+            && key.expires_at == new.expires_at
+            && (&key.name, &key.tenant, &key.scopes) == (&new.name, &new.tenant, &new.scopes);
+        is_like_it.then(|| key.clone())
+    }
+
+    /// The key as it is now, if nobody had revoked it before.
+    fn revoke(&self, id: &KeyId, at: Millis, by: String) -> Option<KeyRecord> {
+        let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        let key = keys.values_mut().map(|known| &mut known.key).find(|key| key.id == *id)?;
+        if key.revoked_at.is_some() {
+            return None;
+        }
+        (key.revoked_at, key.revoked_by) = (Some(at), by);
+        Some(key.clone())
     }
 
     /// Keys that were used since it was last written down, and when.
@@ -171,8 +196,12 @@ impl Engine {
         Ok((key, secret))
     }
 
-    /// Keeps a key whose secret somebody else chose: the operator's, from the environment.
+    /// Keeps a key whose secret somebody else chose: the operator's, from the environment. One that is
+    /// there already, just as it is to be, is left as it is.
     pub async fn keep_key(&self, secret: &str, new: NewKey) -> Result<KeyRecord, KeyError> {
+        if let Some(kept) = self.keys.kept(&hash(secret), &new) {
+            return Ok(kept);
+        }
         if self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner).len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
@@ -189,16 +218,23 @@ impl Engine {
             name: new.name,
             tenant: new.tenant,
             scopes: new.scopes,
+            created_by: new.created_by,
             issued_by: new.issued_by,
             project_ids: new.project_ids,
             created_at: self.now(),
             expires_at: new.expires_at,
             revoked_at: None,
+            revoked_by: String::new(),
             last_used_at: None,
         };
-        self.write_down(Note { changes: vec![Change::Key(key.clone())], told: Vec::new() }).await?;
-        self.keys.insert(key.clone());
-        Ok(key)
+        let engine = self.clone();
+        self.in_full(async move {
+            engine.write_down(Note { changes: vec![Change::Key(key.clone())], told: Vec::new() }).await?;
+            engine.keys.insert(key.clone());
+            engine.record(clerk::created(&key)).await;
+            Ok(key)
+        })
+        .await
     }
 
     /// What a key is called, also when it is revoked.
@@ -221,18 +257,22 @@ impl Engine {
     }
 
     /// From now on the key opens nothing. Says whether there was one.
-    pub async fn revoke_key(&self, id: &KeyId) -> Result<bool, RosterError> {
-        let now = self.now();
-        if !self.list_keys().iter().any(|key| key.id == *id) {
-            return Ok(false);
+    pub async fn revoke_key(&self, id: &KeyId, by: &str) -> Result<bool, RosterError> {
+        match self.list_keys().iter().find(|key| key.id == *id) {
+            None => return Ok(false),
+            Some(key) if key.revoked_at.is_some() => return Ok(true),
+            Some(_) => {}
         }
-        let change = Change::RevokeKey { id: id.clone(), at: now };
-        self.write_down(Note { changes: vec![change], told: Vec::new() }).await?;
-        let mut keys = self.keys.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        for known in keys.values_mut().filter(|known| known.key.id == *id) {
-            known.key.revoked_at.get_or_insert(now);
-        }
-        Ok(true)
+        let (engine, id, at, by) = (self.clone(), id.clone(), self.now(), by.to_owned());
+        self.in_full(async move {
+            let change = Change::RevokeKey { id: id.clone(), at, by: by.clone() };
+            engine.write_down(Note { changes: vec![change], told: Vec::new() }).await?;
+            if let Some(draft) = engine.keys.revoke(&id, at, by).as_ref().and_then(clerk::revoked) {
+                engine.record(draft).await;
+            }
+            Ok(true)
+        })
+        .await
     }
 
     /// Notes when keys were last used.

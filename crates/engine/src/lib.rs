@@ -6,6 +6,7 @@
 
 mod agents;
 mod approvals;
+mod clerk;
 mod clock;
 mod dead_letters;
 mod delegate;
@@ -54,7 +55,7 @@ pub use judge::{Difference, REPLAY_MAX, Replay};
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use metrics::Metrics;
 pub use reach::Reach;
-pub use rules::{RuleFiles, Rules};
+pub use rules::{BadFile, RuleFiles, Rules};
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use survey::{Census, Count, in_hand, is_away, is_degraded, says_busy};

@@ -3,6 +3,7 @@
 //! They are read at the start and again when they change. A file that cannot be used stops a start;
 //! later it is reported and the last good one stays in force.
 
+use reveille_core::digest::sha256_hex;
 use reveille_core::id::Topic;
 use reveille_core::job::Job;
 use reveille_core::life::Limits;
@@ -43,6 +44,8 @@ pub struct RuleFiles {
 pub struct BadFile {
     pub file: String,
     pub problem: String,
+    /// Of its text, if that could be read.
+    pub sha256: Option<String>,
 }
 
 /// `timeouts.yaml` as it is written.
@@ -108,11 +111,13 @@ impl RuleFiles {
     pub fn load(&self) -> Result<Rules, BadFile> {
         let mut rules = Rules::default();
         if let Some(path) = &self.policy {
-            rules.policy = read_policy(&read(path)?).map_err(|problem| bad(path, &problem))?;
+            let text = read(path)?;
+            rules.policy = read_policy(&text).map_err(|problem| bad(path, &problem).with(&text))?;
         }
         if let Some(path) = &self.pools {
-            let pools: Pools = parse(path, &read(path)?)?;
-            pools.check().map_err(|problem| bad(path, &problem))?;
+            let text = read(path)?;
+            let pools: Pools = parse(path, &text)?;
+            pools.check().map_err(|problem| bad(path, &problem).with(&text))?;
             rules.routing = Arc::new(Routing::Mapped(pools));
         }
         if let Some(path) = &self.timeouts {
@@ -148,11 +153,17 @@ fn read(path: &Path) -> Result<String, BadFile> {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, BadFile> {
-    serde_saphyr::from_str(text).map_err(|error| bad(path, &error))
+    serde_saphyr::from_str(text).map_err(|error| bad(path, &error).with(text))
 }
 
 fn bad(path: &Path, problem: &impl ToString) -> BadFile {
-    BadFile { file: path.display().to_string(), problem: problem.to_string() }
+    BadFile { file: path.display().to_string(), problem: problem.to_string(), sha256: None }
+}
+
+impl BadFile {
+    fn with(self, text: &str) -> Self {
+        Self { sha256: Some(sha256_hex(text.as_bytes())), ..self }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One file a noun; each asks the server and prints what it said.
 
 pub mod approval;
+pub mod audit;
 pub mod dlq;
 pub mod job;
 pub mod key;

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),
         Command::Policy(policy) => commands::policy::run(policy),
+        Command::Audit(audit) => commands::audit::run(audit),
         Command::Key(key) => commands::key::run(key),
         Command::Drill(drill) => drill::run(&drill),
     };

@@ -18,6 +18,7 @@ pub enum Change {
     RevokeKey {
         id: KeyId,
         at: Millis,
+        by: String,
     },
     /// The latest time counts.
     KeyUsed {

@@ -46,7 +46,10 @@ pub struct KeyRecord {
     pub name: String,
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
-    /// Who asked for it.
+    /// Who made it.
+    #[serde(default)]
+    pub created_by: String,
+    /// Who asked for it, in their own words.
     #[serde(default)]
     pub issued_by: Option<String>,
     /// What its owner uses it for; nothing here depends on it.
@@ -55,6 +58,8 @@ pub struct KeyRecord {
     pub created_at: Millis,
     pub expires_at: Option<Millis>,
     pub revoked_at: Option<Millis>,
+    #[serde(default)]
+    pub revoked_by: String,
     /// To about a minute.
     #[serde(default)]
     pub last_used_at: Option<Millis>,

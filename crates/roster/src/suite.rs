@@ -55,11 +55,13 @@ pub fn key(check: &str, number: u8) -> KeyRecord {
         name: "größe \"\u{1f980}".to_owned(),
         tenant: TenantId::known(check),
         scopes: vec![Scope::Ingest],
+        created_by: "ann".to_owned(),
         issued_by: None,
         project_ids: Some(vec!["voice".to_owned()]),
         created_at: NOW,
         expires_at: None,
         revoked_at: None,
+        revoked_by: String::new(),
         last_used_at: None,
     }
 }

@@ -24,7 +24,7 @@ pub struct CreateKey {
 }
 
 impl CreateKey {
-    pub fn understood(self, own_tenant: &TenantId) -> Result<NewKey, ApiError> {
+    pub fn understood(self, own_tenant: &TenantId, by: &str) -> Result<NewKey, ApiError> {
         if self.name.is_empty() || self.name.len() > NAME_LEN_MAX {
             return Err(ApiError::field("name", format!("must have 1 to {NAME_LEN_MAX} bytes")));
         }
@@ -43,6 +43,7 @@ impl CreateKey {
                 .as_deref()
                 .map(|text| parse_rfc3339("expiresAt", text))
                 .transpose()?,
+            created_by: by.to_owned(),
             issued_by: None,
             project_ids: None,
         })

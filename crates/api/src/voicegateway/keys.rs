@@ -111,7 +111,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, Detail> {
     principal.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.revoke_key(&id).await?,
+        Ok(id) => engine.revoke_key(&id, &principal.caller.name).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(Detail::not_found("key")) }
@@ -145,6 +145,7 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
         tenant,
         scopes,
         expires_at: None,
+        created_by: caller.name.clone(),
         issued_by: Some(mint.issued_by.unwrap_or_else(|| caller.name.clone())),
         project_ids: mint.project_ids,
     })

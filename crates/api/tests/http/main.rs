@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod approvals;
+mod audit;
 mod dead_letters;
 mod events;
 mod jobs;

@@ -194,6 +194,14 @@ async fn a_release_shows_the_held_result_and_runs_nothing_again() {
     let letters =
         api.engine.store().dead_letters(&DeadLetterQuery { limit: 10, ..Default::default() }).await.unwrap();
     assert!(letters.items.is_empty(), "it is no dead letter any more");
+    let (_, trail) = api.call(&key, "GET", &format!("/api/v1/audit?job_id={id}"), "").await;
+    let told = |number: usize| {
+        ["event_type", "action", "matched_rule", "identity", "reason"]
+            .map(|field| trail["items"][number][field].as_str().unwrap_or("-").to_owned())
+    };
+    assert_eq!(told(0), ["safety.approval", "release", "leak", "ann", "an example key"]);
+    assert_eq!(told(1)[..3], ["safety.violation", "quarantine", "leak"]);
+    assert_eq!((&told(2)[1], trail["returned"].as_u64()), (&"allow".to_owned(), Some(3)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,6 +74,7 @@ impl Api {
             tenant: TenantId::known(tenant),
             scopes: scopes.to_vec(),
             expires_at: None,
+            created_by: "test".to_owned(),
             issued_by: None,
             project_ids: None,
         };

@@ -12,6 +12,9 @@ const SECRET_LEN_MIN: usize = 16;
 /// The name of a key whose secret came from the environment.
 const FROM_ENVIRONMENT: &str = "operator (environment)";
 
+/// Who makes and revokes these keys, for the audit trail.
+const US: &str = "server";
+
 /// There is always a way in. A key that is made here is printed once and left in the data folder,
 /// readable by its owner alone.
 pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
@@ -20,6 +23,7 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         tenant: engine.settings().default_tenant.clone(),
         scopes: vec![Scope::Admin],
         expires_at: None,
+        created_by: US.to_owned(),
         issued_by: None,
         project_ids: None,
     };
@@ -33,7 +37,7 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         // Another secret in the environment replaces the one that was there before.
         for key in engine.list_keys() {
             if key.name == FROM_ENVIRONMENT && key.id != kept.id && key.revoked_at.is_none() {
-                engine.revoke_key(&key.id).await?;
+                engine.revoke_key(&key.id, US).await?;
             }
         }
         return Ok(());

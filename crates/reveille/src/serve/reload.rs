@@ -22,7 +22,10 @@ pub async fn watch(engine: Engine, files: RuleFiles) {
                 tracing::info!(snapshot = rules.policy.snapshot(), "rules reloaded");
                 engine.use_rules(rules);
             }
-            Err(error) => tracing::error!(%error, "the new rules cannot be used; the old ones stay in force"),
+            Err(error) => {
+                tracing::error!(%error, "the new rules cannot be used; the old ones stay in force");
+                engine.refuse_rules(&error);
+            }
         }
     }
 }

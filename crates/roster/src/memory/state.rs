@@ -39,9 +39,9 @@ impl State {
     fn apply(&mut self, change: Change) -> Result<(), RosterError> {
         match change {
             Change::Key(key) => self.put_key(key)?,
-            Change::RevokeKey { id, at } => {
-                if let Some(key) = self.keys.get_mut(&id) {
-                    key.revoked_at.get_or_insert(at);
+            Change::RevokeKey { id, at, by } => {
+                if let Some(key) = self.keys.get_mut(&id).filter(|key| key.revoked_at.is_none()) {
+                    (key.revoked_at, key.revoked_by) = (Some(at), by);
                 }
             }
             Change::KeyUsed { id, at } => {

@@ -77,10 +77,10 @@ impl Tables<'_> {
     fn apply(&mut self, change: &Change, text: &str) -> Result<usize> {
         match change {
             Change::Key(key) => self.put_key(key, text),
-            Change::RevokeKey { id, at } => self.run(
-                "UPDATE keys SET record = json_set(record, '$.revoked_at', ?2)
+            Change::RevokeKey { id, at, by } => self.run(
+                "UPDATE keys SET record = json_set(record, '$.revoked_at', ?2, '$.revoked_by', ?3)
                  WHERE id = ?1 AND record ->> '$.revoked_at' IS NULL",
-                params![id.as_str(), at.0],
+                params![id.as_str(), at.0, by],
             ),
             Change::KeyUsed { id, at } => self.run(
                 "UPDATE keys SET record = json_set(record, '$.last_used_at', ?2)

@@ -43,7 +43,7 @@ pub async fn a_batch_with_a_change_that_is_refused_leaves_nothing(roster: &dyn R
             Change::Event(event(&workspace, "1", NOW)),
             Change::Delegation(given.clone()),
             Change::Tenant(Tenant { id: TenantId::known("suite-whole-tenant"), created_at: NOW }),
-            Change::RevokeKey { id: taken.id.clone(), at: NOW },
+            Change::RevokeKey { id: taken.id.clone(), at: NOW, by: "bob".to_owned() },
         ]
     };
     for place in 0..=others().len() {

@@ -31,12 +31,14 @@ pub async fn keys_are_read_back_by_id(roster: &dyn Roster) {
 
 pub async fn the_first_revocation_counts(roster: &dyn Roster) {
     let record = key("suite-revoked", 1);
-    let revoke = |id: &KeyId, at| Change::RevokeKey { id: id.clone(), at };
+    let revoke =
+        |id: &KeyId, at: Millis| Change::RevokeKey { id: id.clone(), at, by: format!("at {}", at.0) };
     write(roster, Change::Key(record.clone())).await;
     for at in [NOW + 5, NOW + 9, NOW + 1] {
         write(roster, revoke(&record.id, at)).await;
     }
-    let revoked = KeyRecord { revoked_at: Some(NOW + 5), ..record };
+    let revoked_by = format!("at {}", (NOW + 5).0);
+    let revoked = KeyRecord { revoked_at: Some(NOW + 5), revoked_by, ..record };
     assert!(!revoked.is_valid(NOW));
     write(roster, revoke(&KeyId::known("suite-nobody"), NOW)).await;
     assert_eq!(keys_of(roster, "suite-revoked").await, [revoked], "it is revoked, and still there");
@@ -56,7 +58,7 @@ pub async fn the_latest_use_counts(roster: &dyn Roster) {
 /// An operator who puts an old secret back into the environment means it.
 pub async fn a_key_can_be_written_anew(roster: &dyn Roster) {
     let record = key("suite-anew", 1);
-    let revoke = Change::RevokeKey { id: record.id.clone(), at: NOW };
+    let revoke = Change::RevokeKey { id: record.id.clone(), at: NOW, by: "bob".to_owned() };
     let renewed = KeyRecord { hash: [0xa5; 32], name: "renewed".to_owned(), ..record.clone() };
     roster.write(vec![Change::Key(record.clone()), revoke, Change::Key(renewed.clone())]).await.unwrap();
     assert_eq!(keys_of(roster, "suite-anew").await, [renewed], "the same id is the same key");

@@ -196,7 +196,7 @@ async fn a_socket_ends_with_its_key_and_with_the_server() {
     let mut revoked = server.open(&[("x-api-key", &ann)]).await.unwrap();
     let mut lasting = server.open(&[("x-api-key", &bob)]).await.unwrap();
     let key = platform.engine.list_keys().into_iter().find(|key| key.tenant.as_str() == "acme").unwrap();
-    platform.engine.revoke_key(&key.id).await.unwrap();
+    platform.engine.revoke_key(&key.id, "test").await.unwrap();
     assert_eq!(revoked.next().await, None);
     platform.engine.drain(Duration::from_secs(5)).await;
     assert_eq!(lasting.next().await, None);

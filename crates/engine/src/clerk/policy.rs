@@ -1,0 +1,90 @@
+//! Entries about policy: which one came after which, and which files were refused. They are in the
+//! chain of the default tenant, although a policy is everybody's.
+
+use crate::Engine;
+use crate::rules::BadFile;
+use reveille_core::audit::{Draft, EventType, Severity};
+use reveille_store::{AuditQuery, PAGE_LEN_MAX, StoreError};
+use std::sync::PoisonError;
+
+const CHANGED: &str = "policy_changed";
+const REFUSED: &str = "policy_refused";
+/// Refused files that are remembered; beyond that no more are recorded before the next start.
+const REFUSED_MAX: usize = 10_000;
+/// Characters of what is wrong with a file.
+const REASON_CHARS_MAX: usize = 2_000;
+
+impl Engine {
+    /// Another policy came into force while the server ran.
+    pub(crate) fn record_reload(&self, old: &str, new: &str) {
+        if old != new {
+            self.record_later(self.policy_changed(old, new, "reload"));
+        }
+    }
+
+    /// Says that a file was read again and is not used. The same text of a file is recorded once, until
+    /// the next start, which it would stop.
+    pub fn refuse_rules(&self, bad: &BadFile) {
+        let name = format!("{} {}", bad.file, bad.sha256.as_ref().unwrap_or(&bad.problem));
+        let mut refused = self.clerk.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = refused.len() < REFUSED_MAX && refused.insert(name);
+        drop(refused);
+        if !is_new {
+            return;
+        }
+        let mut draft = self.of_policy(REFUSED);
+        draft.reason = bad.problem.chars().take(REASON_CHARS_MAX).collect();
+        self.rules().policy.snapshot().clone_into(&mut draft.policy_version);
+        draft.extra = [("file".to_owned(), bad.file.clone()), cause("reload")].into();
+        draft.extra.extend(bad.sha256.clone().map(|digest| ("sha256".to_owned(), digest)));
+        self.record_later(draft);
+    }
+
+    /// What is to be said at a start: nothing if the policy is the one that was recorded last.
+    pub(super) async fn unrecorded_policy(&self, snapshot: &str) -> Result<Option<Draft>, StoreError> {
+        let last = self.recorded_policy().await?.unwrap_or_default();
+        Ok((last != snapshot).then(|| self.policy_changed(&last, snapshot, "start")))
+    }
+
+    async fn recorded_policy(&self) -> Result<Option<String>, StoreError> {
+        let mut query = AuditQuery {
+            tenant: Some(self.settings.default_tenant.clone()),
+            event_type: Some(EventType::PolicyChange),
+            limit: PAGE_LEN_MAX,
+            ..AuditQuery::default()
+        };
+        loop {
+            let page = self.store.audit(&query).await?;
+            let mut drafts = page.items.into_iter().map(|entry| entry.draft);
+            if let Some(last) = drafts.find(|draft| draft.action == CHANGED) {
+                return Ok(Some(last.policy_version));
+            }
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn policy_changed(&self, old: &str, new: &str, by: &str) -> Draft {
+        let snapshots = [("old_snapshot", old), ("new_snapshot", new)];
+        let snapshots = snapshots.map(|(name, snapshot)| (name.to_owned(), snapshot.to_owned()));
+        Draft {
+            policy_version: new.to_owned(),
+            extra: snapshots.into_iter().chain([cause(by)]).collect(),
+            ..self.of_policy(CHANGED)
+        }
+    }
+
+    fn of_policy(&self, action: &str) -> Draft {
+        let tenant = self.settings.default_tenant.clone();
+        Draft {
+            severity: Severity::Medium,
+            ..Draft::new(tenant, self.now(), EventType::PolicyChange, action)
+        }
+    }
+}
+
+fn cause(word: &str) -> (String, String) {
+    ("cause".to_owned(), word.to_owned())
+}
