@@ -8,6 +8,7 @@ pub mod again;
 pub mod approval;
 pub mod audit;
 pub mod backoff;
+pub mod breaker;
 pub mod digest;
 pub mod fleet;
 pub mod floor;

@@ -63,6 +63,11 @@ impl BlobKey {
         JobId::parse(id).ok()
     }
 
+    /// The job that this is the input of.
+    pub fn job_of_context(&self) -> Option<JobId> {
+        JobId::parse(self.0.strip_prefix("ctx:")?).ok()
+    }
+
     /// Where a copy of the result goes that lacks what nobody may read.
     pub fn redacted_result_of(job: &JobId, hash: &str) -> Self {
         Self(format!("res:{job}{REDACTED}{hash}"))

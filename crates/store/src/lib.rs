@@ -2,6 +2,7 @@
 
 mod audit;
 mod blob;
+mod breaker;
 mod lock;
 mod memory;
 mod query;
@@ -11,6 +12,7 @@ pub mod suite;
 
 pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
+pub use breaker::Breakers;
 pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page};
@@ -110,7 +112,7 @@ pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 /// Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
-pub trait Store: Blobs + Trail {
+pub trait Store: Blobs + Breakers + Trail {
     /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
     /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
     /// that leaves the ending as it is does not bring back an entry that was taken off, and one that

@@ -11,11 +11,12 @@ mod trail;
 
 use crate::query::page_len;
 use crate::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock,
-    Page, PutMode, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
+    JobQuery, Lock, Page, PutMode, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
+use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -115,6 +116,17 @@ impl Store for MemoryStore {
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         let now = self.now();
         Ok(self.state().locks.give_back(lock, now))
+    }
+}
+
+#[async_trait::async_trait]
+impl Breakers for MemoryStore {
+    async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
+        Ok(self.state().breakers.get(name))
+    }
+
+    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
+        Ok(self.state().breakers.swap(name, before, after))
     }
 }
 

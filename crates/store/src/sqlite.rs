@@ -40,9 +40,10 @@ pub use file::SqliteFile;
 pub use open::OpenError;
 pub use stats::SqliteStats;
 
+use crate::breaker::InProcess;
 use crate::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock,
-    Page, PutMode, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
+    JobQuery, Lock, Page, PutMode, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -50,6 +51,7 @@ use change::Change;
 use open::DataFile;
 use reader::Readers;
 use reveille_core::audit::{Draft, Entry};
+use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -74,6 +76,7 @@ struct Shared {
     writer: Writer,
     caches: Arc<Caches>,
     counters: Arc<Counters>,
+    breakers: InProcess,
     clock: Clock,
     _file: DataFile,
 }
@@ -91,8 +94,11 @@ impl SqliteStore {
         let writer = Writer::start(connection, file.log(), Arc::clone(&caches), Arc::clone(&counters))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = (0..READERS).map(|_| file.reader()).collect::<Result<_, _>>()?;
+        let breakers = InProcess::default();
         let readers = Readers::start(readers).map_err(|error| unusable(error.to_string()))?;
-        Ok(Self { shared: Arc::new(Shared { readers, writer, caches, counters, clock, _file: file }) })
+        Ok(Self {
+            shared: Arc::new(Shared { readers, writer, caches, counters, breakers, clock, _file: file }),
+        })
     }
 
     pub fn stats(&self) -> SqliteStats {
@@ -169,6 +175,17 @@ impl Store for SqliteStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         locks::give_back(&self.file(), lock, self.now()).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Breakers for SqliteStore {
+    async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
+        Ok(self.shared.breakers.get(name))
+    }
+
+    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
+        Ok(self.shared.breakers.swap(name, before, after))
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod audit;
 pub mod blobs;
+pub mod breakers;
 pub mod commits;
 pub mod listing;
 pub mod locks;
@@ -28,6 +29,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     listing::run(&**store, clock).await;
     blobs::run(store, clock).await;
     locks::run(store, clock).await;
+    breakers::run(store).await;
     pruning::run(&**store, clock).await;
     audit::run(store, clock).await;
 }

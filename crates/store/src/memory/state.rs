@@ -2,6 +2,7 @@
 
 use super::locks::Locks;
 use super::trail::Entries;
+use crate::breaker::InProcess;
 use crate::{BlobKey, Commit, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
@@ -26,6 +27,7 @@ pub(super) struct State {
     blobs: BTreeMap<BlobKey, (Bytes, Millis)>,
     blob_ends: BTreeSet<(Millis, BlobKey)>,
     pub locks: Locks,
+    pub breakers: InProcess,
     pub trail: Entries,
     /// Numbers are given out once, to jobs and dead letters alike.
     sequence_last: u64,
