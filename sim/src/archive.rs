@@ -4,12 +4,13 @@
 use crate::invariants::Verdict;
 use crate::sights::{Sight, Sights};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
-use reveille_core::job::State;
+use reveille_core::job::{Job, State};
 use reveille_core::presence::delegation::{Delegation, Rung};
 use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
 use reveille_core::time::Millis;
 use reveille_roster::{Change, PresenceKey, StructureEvent};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Default)]
 pub struct Archive {
@@ -140,17 +141,19 @@ impl Archive {
     }
 
     /// Every delegation has ended as its job has.
-    pub fn settled(&self, state_of: impl Fn(&JobId) -> Option<State>) -> Verdict {
+    pub fn settled(&self, job_of: impl Fn(&JobId) -> Option<Arc<Job>>) -> Verdict {
         for row in self.rows.values() {
             let (id, status) = (&row.id, row.status);
-            let ended = match state_of(id) {
-                Some(State::Succeeded | State::OutputQuarantined) => Rung::Completed,
-                Some(_) => Rung::Failed,
-                None => return Err(format!("{id} is kept as a delegation and is no job")),
+            let Some(job) = job_of(id) else {
+                return Err(format!("{id} is kept as a delegation and is no job"));
             };
-            // What is held back before anybody saw it counts as failed.
-            let is_held_back = status == Rung::Failed && state_of(id) == Some(State::OutputQuarantined);
-            if status != ended && !is_held_back {
+            let ended = match job.state() {
+                State::Succeeded | State::OutputQuarantined => Rung::Completed,
+                _ => Rung::Failed,
+            };
+            // What is held back before anybody saw it counts as failed, also when it is let out later.
+            let was_held_back = job.state() == State::OutputQuarantined || job.was_released();
+            if status != ended && !(status == Rung::Failed && was_held_back) {
                 return Err(format!(
                     "{id} ended as {} and is told to be {}",
                     ended.as_str(),

@@ -58,6 +58,9 @@ faults! {
     SnapshotCorrupt = "snapshot corrupt", 400;
     /// Another replica changes a job between our look and our commit.
     RivalCommit = "rival commit", 50;
+    /// The safety kernel does not answer.
+    KernelHung = "kernel hung", 1500;
+    KernelFailed = "kernel failed", 1500;
     BusUnavailable = "bus unavailable", 300;
     MessageLost = "message lost", 150;
     MessageRepeated = "message repeated", 200;

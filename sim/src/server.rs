@@ -4,6 +4,7 @@ use crate::breakage::Breakage;
 use crate::bus::SimBus;
 use crate::courier::SimCourier;
 use crate::faults::Fault;
+use crate::kernel::SimKernel;
 use crate::roster::SimRoster;
 use crate::sights::Sight;
 use crate::store::SimStore;
@@ -116,6 +117,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
+        kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         clock: Arc::new(world.server_clock.clone()),
         dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),

@@ -39,6 +39,9 @@ sights! {
     ReaderResumed = "reader resumed";
     /// A reader was told that it has missed something.
     ReaderAfresh = "reader started afresh";
+    /// Another safety kernel judged a job, and looked at a result.
+    KernelJudged = "judged by a kernel";
+    KernelLooked = "looked at by a kernel";
     WorkspaceOffline = "workspace offline";
     WorkspaceBack = "workspace back";
     DelegationCompleted = "delegation completed";

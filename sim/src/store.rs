@@ -10,13 +10,14 @@ use crate::watch::drains;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
+use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job, Phase};
 use reveille_core::life;
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Page,
-    PutMode, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
+    Lock, Page, PutMode, Step, Store, StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -182,6 +183,17 @@ impl Store for SimStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         self.port.write("unlock", self.world.store.unlock(lock)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Breakers for SimStore {
+    async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
+        self.port.read("breaker", self.world.store.breaker(name)).await
+    }
+
+    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
+        self.port.write("swap breaker", self.world.store.swap_breaker(name, before, after)).await
     }
 }
 

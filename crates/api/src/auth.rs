@@ -22,7 +22,14 @@ impl FromRequestParts<Engine> for Auth {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, ApiError> {
-        let caller = match secret(&parts.headers) {
+        Self::of(&parts.headers, engine)
+    }
+}
+
+impl Auth {
+    /// Whoever sends these headers.
+    pub fn of(headers: &HeaderMap, engine: &Engine) -> Result<Self, ApiError> {
+        let caller = match secret(headers) {
             Some(secret) => engine
                 .authenticate(secret)
                 .ok_or_else(|| unauthorized("the key is wrong, expired or revoked"))?,
@@ -30,8 +37,7 @@ impl FromRequestParts<Engine> for Auth {
                 unauthorized("a key is needed: send it as X-API-Key or as Authorization: Bearer")
             })?,
         };
-        let asked = parts
-            .headers
+        let asked = headers
             .get("x-tenant-id")
             .and_then(|value| value.to_str().ok())
             .filter(|value| !value.is_empty());
@@ -48,9 +54,7 @@ impl FromRequestParts<Engine> for Auth {
         let sees_everyone = asked.is_none() && caller.may(Scope::Admin);
         Ok(Self { caller, tenant, sees_everyone })
     }
-}
 
-impl Auth {
     pub fn needs(&self, scope: Scope) -> Result<&Self, ApiError> {
         if self.caller.may(scope) {
             return Ok(self);

@@ -7,6 +7,7 @@ use reveille_core::id::BadId;
 use reveille_core::job::Refusal;
 use reveille_core::request::BadRequest;
 use reveille_engine::{DriveError, KeyError, RetryError, SubmitError};
+use reveille_kernel::NoAnswer;
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use serde_json::{Map, Value};
@@ -44,9 +45,19 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.more.insert(key.to_owned(), value.into());
         self
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.code, self.message)
     }
 }
 
@@ -128,8 +139,16 @@ impl From<DriveError> for ApiError {
                 Self::new(approval_status(conflict), conflict.code(), conflict.to_string())
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
+            DriveError::Unjudged(problem) => NoAnswer(problem).into(),
             DriveError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<NoAnswer> for ApiError {
+    fn from(problem: NoAnswer) -> Self {
+        let message = format!("policy cannot be asked now: {problem}; nothing was changed");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "safety_unavailable", message)
     }
 }
 

@@ -31,26 +31,29 @@ pub async fn submit(
     auth: Auth,
     Body(body): Body<SubmitRequest>,
 ) -> Result<Response, ApiError> {
+    let job = submit_job(&engine, &auth, body).await?;
+    Ok(Json(SubmitReply::of(&job)).into_response())
+}
+
+/// Submits a job for a caller that listens: a job that policy denies is an error to it.
+pub async fn submit_job(engine: &Engine, auth: &Auth, body: SubmitRequest) -> Result<Arc<Job>, ApiError> {
     auth.needs(Scope::Write)?;
     let (mut request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
-    match engine.submit(submission).await? {
-        Submitted::New(job) | Submitted::Existing(job) => answer(&job),
+    let job = match engine.submit(submission).await? {
+        Submitted::New(job) | Submitted::Existing(job) => job,
         Submitted::Throttled(verdict) => {
-            Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
-                .with("rule_id", verdict.rule_id))
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
+                .with("rule_id", verdict.rule_id));
         }
-    }
-}
-
-fn answer(job: &Job) -> Result<Response, ApiError> {
+    };
     if job.state() == job::State::Denied {
         let reason = job.ending().map_or("", |ending| ending.words.as_str());
         let denied = ApiError::new(StatusCode::FORBIDDEN, "safety_denied", reason);
         return Err(denied.with("job_id", job.id().as_str()).with("trace_id", job.request.trace_id.as_str()));
     }
-    Ok(Json(SubmitReply::of(job)).into_response())
+    Ok(job)
 }
 
 #[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobPage)))]

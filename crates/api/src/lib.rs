@@ -9,6 +9,7 @@ mod auth;
 mod body;
 mod dead_letters;
 mod error;
+pub mod grpc;
 mod health;
 mod jobs;
 mod keys;

@@ -14,6 +14,7 @@ use reveille_core::policy::Trace;
 use reveille_core::request::Request;
 use reveille_engine::Engine;
 use reveille_engine::rules::read_policy;
+use reveille_kernel::Purpose;
 use reveille_roster::Scope;
 use serde::Deserialize;
 
@@ -33,17 +34,20 @@ pub async fn evaluate(
     Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
-    Ok(Json(PolicyAnswer::of(engine.would_say(&request), Trace::default())))
+    let verdict = engine.would_say(&request, Purpose::Evaluate).await?;
+    Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
 /// The same as evaluate: neither counts anything.
 #[utoipa::path(post, path = "/api/v1/policy/simulate", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
 pub async fn simulate(
-    engine: State<Engine>,
+    State(engine): State<Engine>,
     auth: Auth,
-    body: Body<PolicyCheck>,
+    Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
-    evaluate(engine, auth, body).await
+    let request = asked(&auth, body)?;
+    let verdict = engine.would_say(&request, Purpose::Simulate).await?;
+    Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
 #[utoipa::path(post, path = "/api/v1/policy/explain", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
@@ -53,6 +57,10 @@ pub async fn explain(
     Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
+    if engine.kernel_address().is_some() {
+        let verdict = engine.would_say(&request, Purpose::Explain).await?;
+        return Ok(Json(PolicyAnswer::of(verdict, Trace::default())));
+    }
     let (verdict, trace) = engine.policy_trace(&request);
     Ok(Json(PolicyAnswer::of(verdict, trace)))
 }

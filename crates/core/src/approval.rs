@@ -141,7 +141,7 @@ impl Answer {
     }
 
     /// Whether this answers what the job asks.
-    pub(crate) fn meets(&self, job: &Job) -> Result<(), Refusal> {
+    pub fn meets(&self, job: &Job) -> Result<(), Refusal> {
         if self.job_hash.as_ref().is_some_and(|hash| *hash != job_hash(&job.request)) {
             return Err(Conflict::StaleRequest.into());
         }

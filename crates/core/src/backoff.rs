@@ -9,13 +9,19 @@ use crate::time::Millis;
 pub const BASE_MS: i64 = 1_000;
 pub const MAX_MS: i64 = 30_000;
 pub const JITTER_MS: i64 = 500;
+/// The first delay of a job that policy could not be asked about.
+pub const UNJUDGED_MS: i64 = 5_000;
 /// Scheduling tries before a job fails and goes to the dead letters.
 pub const TRIES_MAX: u32 = 50;
 
 /// The delay after try number `tries` (from zero). `dice` is any random number.
 pub fn delay_ms(tries: u32, dice: u64) -> i64 {
-    let jitter = (dice % JITTER_MS as u64) as i64;
-    (doubled(tries) + jitter).min(MAX_MS)
+    jittered(doubled(tries), dice)
+}
+
+/// How long a job waits that policy could not be asked about: 5 s, then doubled each time, at most 30 s.
+pub fn unjudged_ms(tries: u32, dice: u64) -> i64 {
+    jittered(doubled_from(UNJUDGED_MS, tries), dice)
 }
 
 /// When a job that has waited since `since` has used up its tries.
@@ -34,8 +40,16 @@ pub fn tries_by(since: Millis, now: Millis) -> u32 {
         .count() as u32
 }
 
+fn jittered(ms: i64, dice: u64) -> i64 {
+    (ms + (dice % JITTER_MS as u64) as i64).min(MAX_MS)
+}
+
 fn doubled(tries: u32) -> i64 {
-    BASE_MS.checked_shl(tries).filter(|ms| tries < 16 && *ms < MAX_MS).unwrap_or(MAX_MS)
+    doubled_from(BASE_MS, tries)
+}
+
+fn doubled_from(base: i64, tries: u32) -> i64 {
+    base.checked_shl(tries).filter(|ms| tries < 16 && *ms < MAX_MS).unwrap_or(MAX_MS)
 }
 
 #[cfg(test)]
@@ -49,6 +63,8 @@ mod tests {
         assert_eq!(delay_ms(0, 499), 1499);
         assert_eq!(delay_ms(0, 500), 1000);
         assert_eq!(delay_ms(u32::MAX, 499), MAX_MS);
+        let delays: Vec<i64> = (0..5).map(|tries| unjudged_ms(tries, 0)).collect();
+        assert_eq!(delays, [5000, 10_000, 20_000, 30_000, 30_000]);
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub enum Phase {
     /// Not judged yet, or throttled until `judge_at`.
     Pending {
         judge_at: Millis,
+        /// How often in a row policy could not be asked.
+        #[serde(default)]
+        unanswered: u32,
     },
     /// A person has to decide.
     ApprovalRequired,

@@ -40,7 +40,7 @@ pub fn submit(request: Request, now: Millis) -> Job {
     let mut job = Job {
         request: Arc::new(request),
         revision: 0,
-        phase: Phase::Pending { judge_at: now },
+        phase: pending(now),
         created_at: now,
         updated_at: now,
         attempts: Vec::new(),
@@ -66,7 +66,7 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
         Decision::Allow | Decision::AllowWithConstraints => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval if job.approved_by().is_some() => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval => (Event::RequireApproval, Phase::ApprovalRequired),
-        Decision::Throttle => (Event::Throttle, Phase::Pending { judge_at: now + THROTTLE_MS }),
+        Decision::Throttle => (Event::Throttle, pending(now + THROTTLE_MS)),
         Decision::Deny => {
             (Event::Deny, ended(job, State::Denied, Some(Reason::SafetyDenied), verdict.reason.clone()))
         }
@@ -85,6 +85,16 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
     Ok(judged)
 }
 
+/// Or policy cannot be asked. No judgement, no dispatch: it is asked again, later each time.
+pub fn unjudged(job: &Job, words: &str, now: Millis, dice: u64) -> Result<Job, Refusal> {
+    let unanswered = if let Phase::Pending { unanswered, .. } = job.phase { unanswered } else { 0 };
+    let judge_at = now + backoff::unjudged_ms(unanswered, dice);
+    let phase = Phase::Pending { judge_at, unanswered: unanswered.saturating_add(1) };
+    let mut after = step(job, Event::Unjudged, phase, now, words.to_owned())?;
+    overwrite_last(&mut after, Event::Unjudged);
+    Ok(after)
+}
+
 /// 3. A person allows it. Policy is asked again in the same step, so that a rule that now denies still
 ///    denies; then nobody has approved anything.
 pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
@@ -95,7 +105,7 @@ pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) ->
     if judgement.verdict.decision == Decision::Deny {
         return judge(job, judgement, now);
     }
-    let approved = step(job, Event::Approve, Phase::Pending { judge_at: now }, now, answer.words())?;
+    let approved = step(job, Event::Approve, pending(now), now, answer.words())?;
     let decided = Some(answer.decided(Choice::Approve, now));
     judge(&Job { decided, ..approved }, judgement, now)
 }
@@ -160,14 +170,7 @@ pub fn progress(
     let worker = attempt.worker.clone().or(known);
     let attempt = Attempt { worker, progress: Some(told), ..attempt.clone() };
     let mut job = step(job, Event::Progress, Phase::Running(attempt), now, String::new())?;
-    // Progress overwrites its last mark: a chatty worker does not push the past out.
-    if let [.., before, last] = job.marks.as_slice()
-        && before.event == Event::Progress
-        && last.event == Event::Progress
-    {
-        job.marks.remove(job.marks.len() - 2);
-        job.marks_made -= 1;
-    }
+    overwrite_last(&mut job, Event::Progress);
     Ok(job)
 }
 
@@ -231,6 +234,10 @@ fn fail(job: &Job, reason: Reason, words: &str, now: Millis) -> Result<Job, Refu
     step(job, event, ended(job, State::Failed, Some(reason), words.to_owned()), now, words.to_owned())
 }
 
+fn pending(judge_at: Millis) -> Phase {
+    Phase::Pending { judge_at, unanswered: 0 }
+}
+
 fn waiting(since: Millis, not_before: Millis) -> Phase {
     Phase::Scheduled { waiting_since: since, not_before }
 }
@@ -255,6 +262,17 @@ fn current(job: &Job, number: u32, event: Event) -> Result<&Attempt, Refusal> {
         return Err(Refusal::StaleAttempt { got: u64::from(number), now: attempt.number });
     }
     Ok(attempt)
+}
+
+/// A mark that follows another of its kind takes its place: a chatty worker does not push the past out.
+fn overwrite_last(job: &mut Job, event: Event) {
+    if let [.., before, last] = job.marks.as_slice()
+        && before.event == event
+        && last.event == event
+    {
+        job.marks.remove(job.marks.len() - 2);
+        job.marks_made -= 1;
+    }
 }
 
 fn mark(job: &mut Job, event: Event, at: Millis, note: String) {

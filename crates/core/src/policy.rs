@@ -21,8 +21,8 @@ mod velocity;
 
 pub use content::Sheet;
 pub use document::{
-    Budgets, Constraints, ContentMatcher, ContentRule, Document, FailMode, Matcher, Remediation, TenantRules,
-    Tier,
+    Budgets, Constraints, ContentMatcher, ContentRule, Diff, Document, FailMode, Matcher, Remediation,
+    Sandbox, TenantRules, Tier, Toolchain,
 };
 pub use lint::Remark;
 pub use output::{Outcome, Output};
@@ -99,8 +99,8 @@ pub struct Judgement {
 /// What policy is asked.
 pub struct Question<'a> {
     pub request: &'a Request,
-    /// What the job is to work on; nothing if no rule reads it.
-    pub input: &'a [u8],
+    /// What the job is to work on; nothing if it is not to be had. See [`Policy::reads_input`].
+    pub input: Option<&'a [u8]>,
     pub counting: Counting,
     pub now: Millis,
 }
@@ -188,9 +188,9 @@ impl Policy {
         self.0.has_velocity
     }
 
-    /// Whether any job's input is looked at.
-    pub fn has_input_rules(&self) -> bool {
-        self.0.input.has_rules()
+    /// What the file says of jobs that cannot be looked at.
+    pub fn input_fail_mode(&self) -> FailMode {
+        self.0.input.fail_mode
     }
 
     /// Whether a rule might want to read the job's input.
@@ -205,7 +205,7 @@ impl Policy {
 
     /// Judges a job as if nothing had been asked before and it had no input.
     pub fn evaluate(&self, request: &Request) -> Verdict {
-        let question = Question { request, input: &[], counting: Counting::Looks, now: Millis::ZERO };
+        let question = Question { request, input: Some(&[]), counting: Counting::Looks, now: Millis::ZERO };
         self.judge(&question, &mut Windows::default())
     }
 
@@ -217,7 +217,7 @@ impl Policy {
     /// Judges a job and says of each rule why it matched or did not. Counts nothing.
     pub fn explain(&self, request: &Request, windows: &mut Windows, now: Millis) -> (Verdict, Trace) {
         let mut trace = Trace::default();
-        let question = Question { request, input: &[], counting: Counting::Looks, now };
+        let question = Question { request, input: Some(&[]), counting: Counting::Looks, now };
         let case = Case::new(&question);
         let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
         trace.finish(&self.0.rules, &verdict);

@@ -29,9 +29,15 @@ impl Engine {
             return Err(Refusal::from(Conflict::OwnJob).into());
         }
         let engine = self.clone();
-        let input = self.stored_input(id).await;
-        let decide =
-            move |job: &Job, now| life::approve(job, &answer, engine.judgement(job, &input, now), now);
+        let hearing = self.hear_stored(id, is_asking).await;
+        if let Some(problem) = hearing.problem() {
+            return Err(DriveError::Unjudged(problem.0.clone()));
+        }
+        let decide = move |job: &Job, now| match engine.judgement(job, &hearing, now) {
+            Ok(Ok(judgement)) => life::approve(job, &answer, judgement, now),
+            // It has moved on since it was heard; the answer says how.
+            _ => Err(answer.meets(job).err().unwrap_or(Refusal::TooEarly)),
+        };
         match self.once(id, Choice::Approve, self.decided(id, decide).await).await? {
             Answered::Now(job) if job.state() == State::Denied => {
                 Err(Refusal::from(Conflict::StaleSnapshot).into())
@@ -104,13 +110,12 @@ impl Engine {
     }
 
     async fn review(&self, id: &JobId) {
-        let input = self.stored_input(id).await;
-        let decide = |job: &Job, now: Millis| {
-            let judgement = self.judgement(job, &input, now);
-            if !is_asking(job) || asks_under(job, &judgement.verdict.snapshot) {
-                return Err(Refusal::TooEarly);
+        let hearing = self.hear_stored(id, is_asking).await;
+        let decide = |job: &Job, now: Millis| match self.judgement(job, &hearing, now)? {
+            Ok(judgement) if is_asking(job) && !asks_under(job, &judgement.verdict.snapshot) => {
+                life::judge(job, judgement, now)
             }
-            life::judge(job, judgement, now)
+            _ => Err(Refusal::TooEarly),
         };
         if let Err(error) = self.drive_on(id, decide).await {
             tracing::debug!(job = %id, %error, "not judged again");

@@ -16,7 +16,7 @@ const CONFLICTS_MAX: usize = 50;
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The moment of a live job that time alone does not change.
-const NEVER: Millis = Millis(i64::MAX);
+pub(crate) const NEVER: Millis = Millis(i64::MAX);
 
 /// Why a job did not change.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum DriveError {
     Unknown,
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Policy would have to be asked, and cannot be.
+    #[error("{0}")]
+    Unjudged(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

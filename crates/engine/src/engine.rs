@@ -9,6 +9,7 @@ use crate::letters::Letters;
 use crate::metrics::Metrics;
 use crate::presence::Listening;
 use crate::rules::Rules;
+use crate::safety::Safety;
 use crate::scribe::{Note, Scribe};
 use crate::timers::Timers;
 use crate::trouble::Trouble;
@@ -22,6 +23,7 @@ use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
 use reveille_courier::Courier;
+use reveille_kernel::Kernel;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
 use std::future::Future;
@@ -61,6 +63,8 @@ pub struct Settings {
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
+    /// What becomes of jobs while the safety kernel cannot be asked; unless told, the policy file says.
+    pub policy_fail_mode: Option<FailMode>,
 }
 
 /// What is said here counts more than what the policy file says.
@@ -87,6 +91,7 @@ impl Default for Settings {
             open_tenant: None,
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
+            policy_fail_mode: None,
         }
     }
 }
@@ -97,6 +102,8 @@ pub struct Parts {
     pub roster: Arc<dyn Roster>,
     pub bus: Arc<dyn Bus>,
     pub courier: Arc<dyn Courier>,
+    /// Who judges instead of the policy file, if somebody does.
+    pub kernel: Option<Arc<dyn Kernel>>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub rules: Rules,
@@ -128,6 +135,7 @@ pub struct Inner {
     pub(crate) workspaces: Workspaces,
     pub(crate) ladder: Ladder,
     pub(crate) letters: Letters,
+    pub(crate) safety: Safety,
     /// How often things were asked lately, for policy.
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
@@ -175,6 +183,7 @@ impl Engine {
             workspaces,
             ladder: Ladder::default(),
             letters: Letters::default(),
+            safety: Safety::new(parts.kernel),
             windows: Mutex::default(),
             rules: RwLock::default(),
             floor,

@@ -1,6 +1,7 @@
 //! Why a job is where it is: a code, words, since when, and what would unblock it.
 
 use crate::Engine;
+use crate::safety::Circuit;
 use reveille_core::backoff;
 use reveille_core::floor::{Fitting, Wait};
 use reveille_core::job::{Job, Phase};
@@ -26,10 +27,23 @@ impl Engine {
             unblock: unblock.map(str::to_owned),
         };
         match &job.phase {
-            Phase::Pending { judge_at } => {
+            Phase::Pending { judge_at, unanswered: 0 } => {
                 let words =
                     format!("Policy throttles it; it is judged again in {}.", seconds(judge_at.since(now)));
                 told("throttled", words, Some("Wait, or loosen the throttle rule."))
+            }
+            Phase::Pending { judge_at, unanswered } => {
+                let problem = job.marks.last().map_or("", |mark| mark.note.as_str());
+                let words = format!(
+                    "The safety kernel could not be asked ({problem}; circuit {}; tried {unanswered} times); it is asked again in {}.",
+                    self.circuit(Circuit::Input).name(),
+                    seconds(judge_at.since(now))
+                );
+                told(
+                    "safety_unavailable",
+                    words,
+                    Some("Bring the safety kernel back; nothing runs unjudged."),
+                )
             }
             Phase::ApprovalRequired => {
                 let rule = job.judgement().map_or("policy", |judgement| judgement.verdict.rule_id.as_str());

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod output;
+mod safety;
 
 use fleet::FleetMetrics;
 use output::OutputMetrics;
@@ -14,6 +15,7 @@ use prometheus_client::registry::Registry;
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::time::Millis;
+pub use safety::SafetyMetrics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -55,6 +57,7 @@ pub struct Metrics {
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
     pub(crate) output: OutputMetrics,
+    pub(crate) safety: SafetyMetrics,
 }
 
 /// What is counted only when somebody asks.
@@ -90,6 +93,7 @@ impl Default for Metrics {
             live_jobs: Gauge::default(),
             fleet: FleetMetrics::register(&mut registry),
             output: OutputMetrics::register(&mut registry),
+            safety: SafetyMetrics::register(&mut registry),
             registry: Registry::default(),
         };
         registry.register("jobs_received", "Jobs that were asked for", metrics.jobs_received.clone());
@@ -112,7 +116,7 @@ impl Default for Metrics {
         );
         registry.register(
             "safety_unavailable",
-            "Jobs that policy could not judge; the built-in policy always can",
+            "Questions to the safety kernel that had no answer",
             metrics.safety_unavailable.clone(),
         );
         registry.register(
@@ -157,6 +161,10 @@ impl Metrics {
 
     pub(crate) fn received(&self, topic: &Topic) {
         self.jobs_received.get_or_create(&self.label(topic)).inc();
+    }
+
+    pub(crate) fn safety_unavailable(&self, topic: &Topic) {
+        self.safety_unavailable.get_or_create(&self.label(topic)).inc();
     }
 
     pub(crate) fn waited_for_turn(&self, seconds: f64) {

@@ -6,14 +6,17 @@
 
 use crate::Engine;
 use crate::drive::DriveError;
+use crate::safety::Circuit;
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal, State};
 use reveille_core::life::{self, Report, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{FailMode, Outcome, Policy, Sheet};
+use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Blobs, PutMode, StoreError};
+use reveille_kernel::{Look, Looked, NoAnswer};
+use reveille_store::{BlobKey, PutMode, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +25,16 @@ use tokio::time::Instant;
 /// How long the second look may take.
 const LOOK_WITHIN: Duration = Duration::from_secs(30);
 /// A result that is read through in less time than it takes to hand it over.
-const SMALL: u64 = 64 * 1024;
+const SMALL: usize = 64 * 1024;
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is known of a result before its job ends.
+enum Glance {
+    None,
+    Sheet(Sheet),
+    /// The kernel has spoken already.
+    Kernel(Look),
+}
 
 impl Engine {
     /// A worker says how a job went. If it went well, output policy has the last word.
@@ -38,39 +49,87 @@ impl Engine {
         report: &Report,
         status: impl Fn(&Job) -> Status + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let sheet = match report.status {
-            Status::Succeeded if self.looks_at_output() => self.sheet(&report.result_ptr).await,
-            _ => None,
+        let glance = match report.status {
+            Status::Succeeded if self.looks_at_output() => self.glance(id, report).await,
+            _ => Glance::None,
         };
         let dice = self.dice.roll();
         self.drive_on(id, |job, now| {
             let report = Report { status: status(job), ..report.clone() };
             let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
-            self.first_look(done, sheet, now)
+            self.first_look(done, &glance, now)
         })
         .await
     }
 
-    fn first_look(&self, done: Job, sheet: Option<Sheet>, now: Millis) -> Result<Job, Refusal> {
+    fn first_look(&self, done: Job, glance: &Glance, now: Millis) -> Result<Job, Refusal> {
         if done.state() != State::Succeeded || !self.looks_at_output() {
             return Ok(done);
         }
         let rules = self.rules();
-        let topic = &done.request.topic;
+        let (verdict, copy) = match glance {
+            Glance::None => (None, None),
+            Glance::Sheet(sheet) => (rules.policy.output().check_sheet(&done.request, *sheet), None),
+            Glance::Kernel(look) => (Some(look.verdict.clone()), look.redacted_ptr.clone()),
+        };
         // What could not even be measured is read through.
-        match sheet.and_then(|sheet| rules.policy.output().check_sheet(&done.request, sheet)) {
-            Some(verdict) => {
-                self.metrics.output.checked(topic, Stage::Sync, verdict.decision, 0.0);
-                life::check_output(&done, verdict, None, now)
-            }
-            None => Ok(life::await_scan(&done)),
+        let Some(verdict) = verdict else { return Ok(life::await_scan(&done)) };
+        self.metrics.output.checked(&done.request.topic, Stage::Sync, verdict.decision, 0.0);
+        // A kernel that lets a result pass has not seen its content yet.
+        if matches!(glance, Glance::Kernel(_)) && verdict.decision == OutputDecision::Allow {
+            return Ok(life::await_scan(&done));
         }
+        life::check_output(&done, verdict, copy, now)
+    }
+
+    /// What can be known of a result without reading it.
+    async fn glance(&self, id: &JobId, report: &Report) -> Glance {
+        let Some(sheet) = self.sheet(&report.result_ptr).await else { return Glance::None };
+        if self.safety.kernel().is_none() {
+            return Glance::Sheet(sheet);
+        }
+        let Ok(Some(job)) = self.store.job(id).await else { return Glance::None };
+        let looked = Looked {
+            id,
+            request: &job.request,
+            worker: Some(&report.worker),
+            result_ptr: &report.result_ptr,
+            len: sheet.len,
+            execution_ms: report.execution_ms,
+            content: None,
+        };
+        let rules = self.rules();
+        match self.ask_about(looked).await {
+            Ok(look) => Glance::Kernel(look),
+            Err(problem) => match self.output_fail_mode(&rules.policy) {
+                FailMode::Open => Glance::None,
+                FailMode::Closed => {
+                    let verdict = rules.policy.output().unchecked(FailMode::Closed, Stage::Sync, &problem.0);
+                    Glance::Kernel(Look { verdict, redacted_ptr: None })
+                }
+            },
+        }
+    }
+
+    /// Asks the kernel about a result. A redacted copy that is not there is none.
+    async fn ask_about(&self, looked: Looked<'_>) -> Result<Look, NoAnswer> {
+        let Some(kernel) = self.safety.kernel() else {
+            return Err(NoAnswer("there is no safety kernel".to_owned()));
+        };
+        let mut look = self.ask_kernel(Circuit::Output, kernel.look(looked)).await?;
+        if let Some(pointer) = &look.redacted_ptr
+            && !matches!(self.content(pointer).await, Ok(Some(_)))
+        {
+            look.redacted_ptr = None;
+        }
+        Ok(look)
     }
 
     pub(crate) fn looks_at_output(&self) -> bool {
         let rules = self.rules();
         let output = rules.policy.output();
-        output.has_rules() && self.settings.output.enabled.or(output.enabled).unwrap_or(false)
+        let has_rules = output.has_rules() || self.safety.kernel().is_some();
+        has_rules && self.settings.output.enabled.or(output.enabled).unwrap_or(false)
     }
 
     fn output_fail_mode(&self, policy: &Policy) -> FailMode {
@@ -100,7 +159,7 @@ impl Engine {
         let (outcome, copy) = looked.unwrap_or_else(|_| {
             self.metrics.output.skipped(&job.request.topic);
             let words = "it took longer than 30 s";
-            (rules.policy.output().unchecked(fail_mode, words), None)
+            (rules.policy.output().unchecked(fail_mode, Stage::Async, words), None)
         });
         let took = began.elapsed().as_secs_f64();
         self.metrics.output.checked(&job.request.topic, Stage::Async, outcome.decision, took);
@@ -127,11 +186,15 @@ impl Engine {
         let pointer = job.ending().map_or("", |ending| ending.result_ptr.as_str());
         loop {
             match self.content(pointer).await {
+                Ok(content) if self.safety.kernel().is_some() => {
+                    return self.ask_in_full(job, content.unwrap_or_default(), policy, fail_mode).await;
+                }
                 Ok(content) => {
                     let content = content.unwrap_or_default();
-                    let outcome = look(policy.clone(), job.clone(), content, fail_mode).await;
+                    let sheet = Sheet { len: content.len() as u64, has_error: false };
+                    let outcome = look(policy.clone(), job.request.clone(), sheet, content, fail_mode).await;
                     let Some(redacted) = outcome.redacted else { return (outcome.verdict, None) };
-                    if let Some(copy) = self.put_copy(job, redacted).await {
+                    if let Ok(copy) = self.put_copy(job.id(), redacted).await {
                         return (outcome.verdict, Some(copy));
                     }
                 }
@@ -146,14 +209,62 @@ impl Engine {
         }
     }
 
+    async fn ask_in_full(
+        &self,
+        job: &Job,
+        content: Bytes,
+        policy: &Policy,
+        fail_mode: FailMode,
+    ) -> (OutputVerdict, Option<String>) {
+        let ending = job.ending();
+        let looked = Looked {
+            id: job.id(),
+            request: &job.request,
+            worker: job.worker(),
+            result_ptr: ending.map_or("", |ending| ending.result_ptr.as_str()),
+            len: content.len() as u64,
+            execution_ms: ending.map_or(0, |ending| ending.execution_ms),
+            content: Some(content),
+        };
+        match self.ask_about(looked).await {
+            Ok(look) => (look.verdict, look.redacted_ptr),
+            Err(problem) => {
+                self.metrics.output.skipped(&job.request.topic);
+                (policy.output().unchecked(fail_mode, Stage::Async, &problem.0), None)
+            }
+        }
+    }
+
     /// `res:<job>:redacted:<hash>`, so that a second look writes the same copy.
-    async fn put_copy(&self, job: &Job, redacted: Vec<u8>) -> Option<String> {
+    async fn put_copy(&self, id: &JobId, redacted: Vec<u8>) -> Result<String, StoreError> {
         let digest = Sha256::digest(&redacted);
         let hash = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-        let key = BlobKey::redacted_result_of(job.id(), &hash);
+        let key = BlobKey::redacted_result_of(id, &hash);
         let expires_at = self.now() + self.settings.blob_ttl_ms;
-        let put = self.store.put_blob(key.clone(), redacted.into(), expires_at, PutMode::Always).await;
-        put.ok().map(|_| key.pointer())
+        self.store.put_blob(key.clone(), redacted.into(), expires_at, PutMode::Always).await?;
+        Ok(key.pointer())
+    }
+
+    /// Looks at a result that is somebody else's, by our rules. Without its content, only what is known of
+    /// it counts.
+    pub async fn look_for_others(
+        &self,
+        request: &Request,
+        len: u64,
+        has_error: bool,
+        content: Bytes,
+    ) -> Result<(OutputVerdict, Option<String>), StoreError> {
+        let rules = self.rules();
+        let (output, fail_mode) = (rules.policy.output(), self.output_fail_mode(&rules.policy));
+        let sheet = Sheet { len, has_error };
+        if content.is_empty() {
+            let unread = || output.unchecked(FailMode::Open, Stage::Sync, "its content was not sent");
+            return Ok((output.check_sheet(request, sheet).unwrap_or_else(unread), None));
+        }
+        let outcome = look(rules.policy.clone(), Arc::new(request.clone()), sheet, content, fail_mode).await;
+        let Some(redacted) = outcome.redacted else { return Ok((outcome.verdict, None)) };
+        let copy = self.put_copy(&request.id, redacted).await?;
+        Ok((outcome.verdict, Some(copy)))
     }
 
     // What people may read, and what they decide.
@@ -199,68 +310,23 @@ impl Engine {
         }
         Ok(job)
     }
-
-    /// The blobs, as clients of the doors may read them: a result that is held back is not there.
-    pub fn readable_blobs(&self) -> Arc<dyn Blobs> {
-        Arc::new(Readable(self.clone()))
-    }
 }
 
 /// Scanning takes its time, so it is done where it holds nobody up.
-async fn look(policy: Policy, job: Arc<Job>, content: Bytes, fail_mode: FailMode) -> Outcome {
-    let sheet = Sheet { len: content.len() as u64, has_error: false };
-    let check = move || policy.output().check_content(&job.request, sheet, &content, fail_mode);
-    if sheet.len <= SMALL {
+async fn look(
+    policy: Policy,
+    request: Arc<Request>,
+    sheet: Sheet,
+    content: Bytes,
+    fail_mode: FailMode,
+) -> Outcome {
+    let len = content.len();
+    let check = move || policy.output().check_content(&request, sheet, &content, fail_mode);
+    if len <= SMALL {
         return check();
     }
     match tokio::task::spawn_blocking(check).await {
         Ok(outcome) => outcome,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
-}
-
-/// A redacted copy has taken its place.
-fn is_hidden(job: &Job, key: &BlobKey) -> bool {
-    job.output.as_ref().is_some_and(|check| check.original_ptr == key.pointer())
-}
-
-struct Readable(Engine);
-
-#[async_trait::async_trait]
-impl Blobs for Readable {
-    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
-        if let Some(id) = key.job_of_result()
-            && let Some(job) = self.0.store.job(&id).await?
-            && (self.0.holds_result(&job) || is_hidden(&job, key))
-        {
-            return Ok(None);
-        }
-        self.0.store.blob(key).await
-    }
-
-    async fn put_blob(
-        &self,
-        key: BlobKey,
-        value: Bytes,
-        expires_at: Millis,
-        mode: PutMode,
-    ) -> Result<bool, StoreError> {
-        let Some(id) = key.job_of_result() else {
-            return self.0.store.put_blob(key, value, expires_at, mode).await;
-        };
-        // Nobody changes a result behind the back of those who have looked at it.
-        let _turn = self.0.turn(&id).await;
-        if self.0.store.job(&id).await?.is_some_and(|job| job.state().is_terminal()) {
-            return Ok(false);
-        }
-        self.0.store.put_blob(key, value, expires_at, mode).await
-    }
-
-    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
-        self.0.store.delete_blobs(keys).await
-    }
-
-    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
-        self.0.store.blob_expiry(key).await
     }
 }

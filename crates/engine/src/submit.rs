@@ -1,11 +1,12 @@
 //! Taking a job in: checked, judged, placed if a worker is free, and committed, all at once.
 
 use crate::Engine;
+use crate::hearing::Hearing;
 use bytes::Bytes;
 use reveille_core::id::Topic;
 use reveille_core::job::{Job, State};
 use reveille_core::life;
-use reveille_core::policy::{Decision, Judgement, Verdict};
+use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Commit, Step, StoreError};
@@ -69,26 +70,27 @@ impl Engine {
         let now = self.now();
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
-        let input = self.input_of(&job.request, context.as_ref()).await?;
-        let judgement = self.judgement(&job, &input, now);
-        if judgement.verdict.decision == Decision::Throttle && submitter == Submitter::Listens {
-            return Ok(Submitted::Throttled(judgement.verdict));
-        }
         let engine = self.clone();
-        self.in_full(async move { engine.take_in(job, judgement, context).await }).await
+        self.in_full(async move { engine.take_in(job, context, submitter).await }).await
     }
 
     async fn take_in(
         &self,
         job: Job,
-        judgement: Judgement,
         context: Option<Bytes>,
+        submitter: Submitter,
     ) -> Result<Submitted, SubmitError> {
-        let (id, now) = (job.id().clone(), job.created_at);
-        // From before the commit until the job is settled nobody else may handle it: a worker can be
-        // faster than this function.
+        let id = job.id().clone();
+        // Until the job is settled nobody else may handle it: its input must not change after it was
+        // looked at, and a worker can be faster than this function.
         let _turn = self.turn(&id).await;
-        let job = self.judge_and_place(&job, judgement, now);
+        let hearing = self.hear(&job.request, context.as_ref()).await?;
+        let now = self.now();
+        let job = self.judged(&job, &hearing, now);
+        if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
+            return Ok(Submitted::Throttled(verdict.clone()));
+        }
+        let job = self.placed(job, now);
         let mut step = Step::insert(job);
         if let Some(context) = context {
             step.blobs.push((BlobKey::context_of(&id), context, now + self.settings.blob_ttl_ms));
@@ -116,12 +118,15 @@ impl Engine {
         }
     }
 
-    /// Policy's word and, if it is allowed and a worker is free, its place, as one value to commit.
-    fn judge_and_place(&self, job: &Job, judgement: Judgement, now: Millis) -> Job {
-        let judged = match life::judge(job, judgement, now) {
+    fn judged(&self, job: &Job, hearing: &Hearing, now: Millis) -> Job {
+        match self.judge(job, hearing, now) {
             Ok(judged) => judged,
             Err(refusal) => unreachable!("a new job is always open to judgement: {refusal}"),
-        };
+        }
+    }
+
+    /// With its place, if it is allowed and a worker is free: the judgement and the place are one commit.
+    fn placed(&self, judged: Job, now: Millis) -> Job {
         if judged.state() != State::Scheduled {
             return judged;
         }
@@ -131,6 +136,12 @@ impl Engine {
             Err(_) => judged,
         }
     }
+}
+
+/// What throttles a new job.
+fn throttled(job: &Job) -> Option<&Verdict> {
+    let verdict = job.judgement().map(|judgement| &judgement.verdict);
+    verdict.filter(|verdict| verdict.decision == Decision::Throttle)
 }
 
 /// An id is only the same job within the same tenant.

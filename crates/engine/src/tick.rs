@@ -1,6 +1,7 @@
 //! The engine's own heartbeat: who is dead by now, and which jobs time has caught up with.
 
 use crate::Engine;
+use crate::drive::NEVER;
 use crate::events::{What, WorkerChange};
 use reveille_core::floor::Gone;
 use reveille_core::id::{JobId, WorkerId, WorkspaceId};
@@ -108,13 +109,22 @@ impl Engine {
         life::lose_worker(job, attempt.number, &limits, now)
     }
 
+    fn is_to_be_judged(&self, job: &Job) -> bool {
+        let is_due = matches!(life::pass_time(job, &self.limits(job), None, self.now()), Ok(Due::Judge));
+        if is_due {
+            // Its deadline does not wait for the answer.
+            self.timers.set(job.id(), job.deadline().unwrap_or(NEVER), job.state());
+        }
+        is_due
+    }
+
     /// Asks the core what this moment means for the job.
     async fn time_has_come(self, id: JobId) {
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
-        let input = self.stored_input(&id).await;
+        let hearing = self.hear_stored(&id, |job| self.is_to_be_judged(job)).await;
         let decide = |job: &Job, now| match life::pass_time(job, &self.limits(job), waits_for, now)? {
             Due::Change(after) => Ok(*after),
-            Due::Judge => life::judge(job, self.judgement(job, &input, now), now),
+            Due::Judge => self.judge(job, &hearing, now),
             Due::Place | Due::Nothing => Err(Refusal::TooEarly),
         };
         let done = self.drive_on(&id, decide).await;

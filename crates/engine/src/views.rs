@@ -3,6 +3,7 @@
 use crate::Engine;
 use crate::events::Audience;
 use crate::metrics::Moment;
+use crate::safety::Circuit;
 use reveille_core::fleet::{Fleet, Profile, Who, Worker};
 use reveille_core::floor::{Member, PoolLoad};
 use reveille_core::id::{JobId, TenantId, WorkerId};
@@ -103,6 +104,9 @@ impl Engine {
 
     /// The metrics page.
     pub fn metrics_page(&self) -> String {
+        for circuit in Circuit::ALL {
+            self.metrics.safety.stands(circuit.name(), self.circuit(circuit));
+        }
         self.metrics.page(&Moment {
             now: self.now(),
             unconfirmed: self.unconfirmed(),

@@ -37,6 +37,7 @@ impl Bench {
             roster: Arc::new(MemoryRoster::new()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
             clock,
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),

@@ -41,6 +41,7 @@ impl Disk {
             roster: Arc::new(self.roster.clone()),
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
             clock: Arc::new(Still),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),

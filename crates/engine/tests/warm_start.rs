@@ -49,6 +49,7 @@ impl Disk {
             roster: Arc::new(self.roster.clone()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules { routing, ..Rules::default() },

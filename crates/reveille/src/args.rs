@@ -70,7 +70,7 @@ pub struct Serve {
     /// HTTP address [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<String>,
-    /// gRPC address; not served yet, so only `off` is accepted
+    /// Address of the gRPC services, or `off` [default: off]
     #[arg(long, value_name = "ADDRESS")]
     pub grpc: Option<String>,
     /// Address of the NATS door, or `off` [default: 127.0.0.1:4222]

@@ -6,6 +6,7 @@ use crate::args::Serve;
 use anyhow::{Context, Result, bail};
 use reveille_core::policy::FailMode;
 use reveille_courier::AddressRules;
+use reveille_kernel::{Key, Target};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +28,49 @@ pub struct Config {
     pub auth: Auth,
     pub a2a: A2a,
     pub output: Output,
+    pub safety: Safety,
+    pub grpc: Grpc,
     pub log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grpc {
+    /// An address, or `off`.
+    pub address: String,
+    /// Connections at the same time.
+    pub connections_max: usize,
+}
+
+/// The safety kernel that is asked instead of the policy file.
+#[derive(Debug, Clone, PartialEq, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Safety {
+    /// `host:port` or a URL; without it the policy file decides.
+    pub address: Option<String>,
+    /// The authority that vouches for it, a PEM file; the system's unless told.
+    pub tls_ca: Option<PathBuf>,
+    pub tls_required: bool,
+    /// Whether plain text may leave this machine.
+    pub insecure: bool,
+    /// A file whose first line is the key that the kernel asks for, if it asks for one.
+    pub key_file: Option<PathBuf>,
+    /// What becomes of jobs while it cannot be asked: `closed` lets them wait, `open` lets them run. Left
+    /// out, it is as the policy file says under `input_policy`.
+    pub fail_mode: Option<FailMode>,
+}
+
+impl Safety {
+    /// Where to ask; nothing if the policy file decides.
+    pub fn target(&self) -> Result<Option<Target>> {
+        let Some(address) = self.address.clone().filter(|address| !address.is_empty()) else {
+            return Ok(None);
+        };
+        let key = self.key_file.as_deref().map(read).transpose().context("safety.key_file")?;
+        let key = key.map(|text| Key::new(text.lines().next().unwrap_or("").trim().to_owned()));
+        let (tls_ca, tls_required, insecure) = (self.tls_ca.clone(), self.tls_required, self.insecure);
+        Ok(Some(Target { address, tls_ca, tls_required, insecure, key }))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -185,6 +228,12 @@ impl Default for Doors {
     }
 }
 
+impl Default for Grpc {
+    fn default() -> Self {
+        Self { address: "off".to_owned(), connections_max: 1_000 }
+    }
+}
+
 impl Default for Data {
     fn default() -> Self {
         Self { folder: PathBuf::from("./reveille-data") }
@@ -271,6 +320,7 @@ impl Config {
     fn check(&self) -> Result<()> {
         let positive = [
             ("http.connections_max", self.http.connections_max),
+            ("grpc.connections_max", self.grpc.connections_max),
             ("jobs.keep_days", self.jobs.keep_days as usize),
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
             ("jobs.audit_days", self.jobs.audit_days as usize),
@@ -300,6 +350,7 @@ impl Config {
             }
         };
         set(&mut self.http.address, &args.http);
+        set(&mut self.grpc.address, &args.grpc);
         set(&mut self.doors.nats, &args.nats_door);
         set(&mut self.doors.resp, &args.resp_door);
         if let Some(folder) = &args.data {
@@ -360,14 +411,32 @@ fn duration(text: &str) -> Result<Duration> {
     })
 }
 
-const SECTIONS: [&str; 11] =
-    ["http", "doors", "data", "files", "jobs", "approvals", "fleet", "auth", "a2a", "output", "log"];
+const SECTIONS: [&str; 13] = [
+    "http",
+    "doors",
+    "data",
+    "files",
+    "jobs",
+    "approvals",
+    "fleet",
+    "auth",
+    "a2a",
+    "output",
+    "safety",
+    "grpc",
+    "log",
+];
 
 /// The seeds' variables, each with the setting that it is here.
-const SEEDS: [(&str, &str, &str); 3] = [
+const SEEDS: [(&str, &str, &str); 8] = [
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
     ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
     ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
+    ("POLICY_CHECK_FAIL_MODE", "safety", "fail_mode"),
+    ("SAFETY_KERNEL_ADDR", "safety", "address"),
+    ("SAFETY_KERNEL_TLS_CA", "safety", "tls_ca"),
+    ("SAFETY_KERNEL_TLS_REQUIRED", "safety", "tls_required"),
+    ("SAFETY_KERNEL_INSECURE", "safety", "insecure"),
 ];
 
 /// A number or a truth value if it looks like one, else text.

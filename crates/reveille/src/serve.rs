@@ -1,12 +1,13 @@
 //! `reveille serve`: bind, open, start, say where, run until told to stop, drain.
 
 mod gate;
+mod grpc;
 mod http;
 mod operator;
 mod reload;
 
 use crate::args::Serve;
-use crate::config::{Config, Doors, Log};
+use crate::config::{Config, Doors, Log, Safety};
 use crate::demo;
 use anyhow::{Context, Result, bail};
 pub use operator::KEY_FILE;
@@ -19,6 +20,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
 use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_kernel::{GrpcKernel, Kernel};
 use reveille_roster::SqliteRoster;
 use reveille_store::SqliteStore;
 use std::io::IsTerminal;
@@ -34,9 +36,6 @@ use tokio::sync::watch;
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(args: &Serve) -> Result<ExitCode> {
-    if args.grpc.as_deref().is_some_and(|grpc| grpc != "off") {
-        bail!("--grpc: gRPC is not served yet; leave the flag out or say --grpc off");
-    }
     let config = Config::load(args)?;
     start_logging(&config.log)?;
     let runtime =
@@ -52,6 +51,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     }
     // Ports first: a server that cannot be reached must not touch the data.
     let web = bind(&config.http.address, "HTTP", "--http").await?;
+    let grpc_door = bind_door(&config.grpc.address, "gRPC", "--grpc").await?;
     let nats_door = bind_door(&config.doors.nats, "the NATS door", "--nats-door").await?;
     let resp_door = bind_door(&config.doors.resp, "the RESP door", "--resp-door").await?;
 
@@ -70,6 +70,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         roster: Arc::new(roster),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(courier),
+        kernel: kernel(&config.safety)?,
         clock: clock.clone(),
         dice: Arc::new(SystemDice),
         rules: files.load()?,
@@ -83,7 +84,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             "auth.open: callers without a key are let in, as a tenant of their own"
         );
     }
-    if files.policy.is_none() {
+    if files.policy.is_none() && engine.kernel_address().is_none() {
         tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
     }
     operator::ensure_key(&engine, &config.data.folder).await?;
@@ -96,6 +97,17 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         config.http.connections_max,
         stopped.clone(),
     ));
+    if let Some(door) = grpc_door {
+        let tls = grpc::tls(config.doors.tls_cert.as_deref(), config.doors.tls_key.as_deref())?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        eprintln!("grpc on {scheme}://{}", door.local_addr()?);
+        let served = grpc::serve(door, tls, engine.clone(), config.grpc.connections_max, stopped.clone());
+        tokio::spawn(async move {
+            if let Err(error) = served.await {
+                tracing::error!("{error:#}");
+            }
+        });
+    }
     let gate = Arc::new(KeyGate {
         engine: engine.clone(),
         open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
@@ -132,6 +144,14 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     let _ = stop.send(true);
     let _ = tokio::time::timeout(DRAIN_PATIENCE, served).await;
     Ok(())
+}
+
+/// Who judges instead of the policy file, if somebody does.
+fn kernel(safety: &Safety) -> Result<Option<Arc<dyn Kernel>>> {
+    let Some(target) = safety.target()? else { return Ok(None) };
+    let kernel = GrpcKernel::new(&target)?;
+    tracing::info!(address = target.address, "jobs and results are judged by another safety kernel");
+    Ok(Some(Arc::new(kernel)))
 }
 
 async fn open_store(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>> {
@@ -176,6 +196,7 @@ fn settings(config: &Config) -> Result<Settings> {
             fail_mode: config.output.fail_mode,
             hold: config.output.hold,
         },
+        policy_fail_mode: config.safety.fail_mode,
     })
 }
 

@@ -25,7 +25,7 @@ impl World {
         let stored = self.stored().await.map_err(|error| error.to_string())?;
         self.ledger().settled(&stored)?;
         self.trail_is_whole().await?;
-        self.look_up(|archive| archive.settled(|id| self.ledger().job(id).map(|job| job.state())))?;
+        self.look_up(|archive| archive.settled(|id| self.ledger().job(id).cloned()))?;
         for id in self.post(|post| post.acknowledged()) {
             if self.look_up(|archive| archive.row_of(&id).is_none()) {
                 return Err(format!("{id} was taken as a delegation and is kept nowhere"));

@@ -3,7 +3,7 @@
 use crate::types::text::rfc3339;
 use reveille_core::job::Job;
 use reveille_core::output::{OutputCheck, Resolution, Stage};
-use reveille_core::scan::{Finding, Severity};
+use reveille_core::scan::Finding;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,12 +78,7 @@ impl OutputFinding {
         Self {
             scanner: finding.scanner.clone(),
             name: finding.name.clone(),
-            severity: match finding.severity {
-                Severity::Low => "low",
-                Severity::Medium => "medium",
-                Severity::High => "high",
-                Severity::Critical => "critical",
-            },
+            severity: finding.severity.as_str(),
             confidence: f64::from(finding.confidence) / 100.0,
             at: finding.at.clone(),
             start: finding.span.start,

@@ -101,6 +101,7 @@ impl From<DriveError> for Detail {
                 Self::new(approval_status(conflict), conflict.to_string())
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, refusal.to_string()),
+            DriveError::Unjudged(problem) => Self::new(StatusCode::SERVICE_UNAVAILABLE, problem),
             DriveError::Store(error) => error.into(),
         }
     }

@@ -43,6 +43,7 @@ impl Api {
             roster: Arc::new(MemoryRoster::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
+            kernel: None,
             clock: Arc::new(SystemClock::start()),
             dice: Arc::new(SeededDice::new(seed)),
             rules: Rules { policy: policy_of(policy), ..Rules::default() },

@@ -65,6 +65,7 @@ impl Watched {
             roster: Arc::new(roster.clone()),
             bus: Arc::new(bus.clone()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
+            kernel: None,
             clock,
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules { policy: Policy::new(document, b"test").unwrap(), ..Rules::default() },

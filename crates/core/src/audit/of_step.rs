@@ -38,6 +38,7 @@ fn of_mark(job: &Job, mark: &Mark, judgement: Option<&Judgement>) -> Option<Draf
         Event::Release => of_output(job, mark, EventType::Approval, Severity::High),
         Event::Discard => of_output(job, mark, EventType::Approval, Severity::Medium),
         Event::Submit
+        | Event::Unjudged
         | Event::Assign
         | Event::Open
         | Event::Start

@@ -26,6 +26,7 @@ words! {
         Submit = "submit",
         Allow = "allow",
         Throttle = "throttle",
+        Unjudged = "unjudged",
         RequireApproval = "require_approval",
         Deny = "deny",
         Approve = "approve",
@@ -82,7 +83,7 @@ pub fn next(state: State, event: Event) -> Result<State, Refusal> {
     use Event as E;
     use State as S;
     Ok(match (state, event) {
-        (S::Pending, E::Submit | E::Throttle) => S::Pending,
+        (S::Pending, E::Submit | E::Throttle | E::Unjudged) => S::Pending,
         (S::Pending, E::Allow) => S::Scheduled,
         (S::Pending, E::RequireApproval) => S::ApprovalRequired,
         (S::Pending, E::Deny) => S::Denied,

@@ -47,7 +47,7 @@ pub enum Due {
 /// The next moment, seen from `now`, at which time alone changes something; nothing for an ended job.
 pub fn due(job: &Job, limits: &Limits, now: Millis) -> Option<Millis> {
     let own = match &job.phase {
-        Phase::Pending { judge_at } => Some(*judge_at),
+        Phase::Pending { judge_at, .. } => Some(*judge_at),
         Phase::ApprovalRequired => limits.approval_ms.map(|ms| job.since() + ms),
         Phase::Scheduled { waiting_since, not_before } => {
             Some(if *not_before > now { *not_before } else { backoff::exhausted_at(*waiting_since) })
@@ -72,7 +72,7 @@ pub fn pass_time(job: &Job, limits: &Limits, waits_for: Option<Reason>, now: Mil
         return expire(job, "the deadline has passed", now);
     }
     match &job.phase {
-        Phase::Pending { judge_at } if *judge_at <= now => Ok(Due::Judge),
+        Phase::Pending { judge_at, .. } if *judge_at <= now => Ok(Due::Judge),
         Phase::ApprovalRequired if limits.approval_ms.is_some_and(|ms| job.since() + ms <= now) => {
             let words = "nobody decided in time";
             let phase = ended(job, State::Denied, Some(Reason::ApprovalExpired), words.to_owned());
@@ -109,7 +109,7 @@ pub fn set_back(job: &Job, now: Millis) -> Option<Job> {
         mark.at = mark.at.min(now);
     }
     match &mut after.phase {
-        Phase::Pending { judge_at } => *judge_at = still_to_come(*judge_at),
+        Phase::Pending { judge_at, .. } => *judge_at = still_to_come(*judge_at),
         Phase::Scheduled { waiting_since, not_before } => {
             *waiting_since = (*waiting_since).min(now);
             *not_before = still_to_come(*not_before);

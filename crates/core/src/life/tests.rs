@@ -307,3 +307,20 @@ fn a_clock_that_is_set_back_makes_nothing_late() {
     assert_eq!(due(&waits, &LIMITS, back), Some(back + delay_ms));
     assert!(waits.marks.iter().all(|mark| mark.at == back) && waits.created_at == back);
 }
+
+#[test]
+fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
+    let mut job = submit(Request::plain("j", "job.echo"), Millis(0));
+    let mut now = Millis(0);
+    for (tries, delay_ms) in [5_000, 10_000, 20_000, 30_000, 30_000].into_iter().enumerate() {
+        job = unjudged(&job, "it hangs", now, 0).unwrap();
+        let Phase::Pending { judge_at, unanswered } = job.phase else { panic!("{:?}", job.phase) };
+        assert_eq!((judge_at.since(now), unanswered as usize), (delay_ms, tries + 1));
+        assert!(job.judgements.is_empty());
+        now = judge_at;
+    }
+    assert_eq!(job.marks.iter().filter(|mark| mark.event == Event::Unjudged).count(), 1);
+    let judged = judge(&job, verdict(Decision::Allow), now).unwrap();
+    assert_eq!(judged.state(), State::Scheduled);
+    assert!(unjudged(&judged, "too late", now, 0).is_err());
+}

@@ -190,12 +190,9 @@ impl Sureness {
 }
 
 fn severity(field: &str, word: &str) -> Result<Option<Severity>, String> {
-    Ok(Some(match word.to_ascii_lowercase().as_str() {
-        "" => return Ok(None),
-        "low" => Severity::Low,
-        "medium" => Severity::Medium,
-        "high" => Severity::High,
-        "critical" => Severity::Critical,
-        _ => return Err(format!("{field}: {word:?} is none of low, medium, high, critical")),
-    }))
+    if word.is_empty() {
+        return Ok(None);
+    }
+    let severity = Severity::parse(word);
+    severity.map(Some).ok_or_else(|| format!("{field}: {word:?} is none of low, medium, high, critical"))
 }

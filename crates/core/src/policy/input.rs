@@ -8,7 +8,7 @@ use crate::scan::{Library, SCAN_LEN_MAX};
 
 #[derive(Debug)]
 pub struct Input {
-    fail_mode: FailMode,
+    pub fail_mode: FailMode,
     /// How much of an input is looked at.
     len_max: usize,
     rules: Vec<ContentRule<Decision>>,
@@ -39,10 +39,6 @@ impl Input {
         Ok(Self { fail_mode: policy.fail_mode, len_max, rules, sureness })
     }
 
-    pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
-    }
-
     /// Whether a rule might be about this job.
     pub fn reads(&self, request: &Request) -> bool {
         let sheet = Sheet { len: u64::MAX, has_error: false };
@@ -53,9 +49,10 @@ impl Input {
     pub fn stop(
         &self,
         request: &Request,
-        input: &[u8],
+        input: Option<&[u8]>,
         so_far: Decision,
     ) -> Option<(Decision, &str, String)> {
+        let Some(input) = input else { return self.stop_unread(request, so_far) };
         let sheet = Sheet { len: input.len() as u64, has_error: false };
         let part = &input[..input.len().min(self.len_max)];
         for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
@@ -70,9 +67,21 @@ impl Input {
                 Decision::Deny if self.sureness.denies(&found) => Decision::Deny,
                 _ => Decision::RequireApproval,
             };
-            let is_stricter = so_far.lets_run() || decision == Decision::Deny;
-            return is_stricter.then(|| (decision, rule.id.as_str(), rule.words(&found)));
+            return is_stricter(so_far, decision).then(|| (decision, rule.id.as_str(), rule.words(&found)));
         }
         None
     }
+
+    /// An input that cannot be read may be anything: the first rule that might be about it decides.
+    fn stop_unread(&self, request: &Request, so_far: Decision) -> Option<(Decision, &str, String)> {
+        let sheet = Sheet { len: u64::MAX, has_error: false };
+        let rule = self.rules.iter().find(|rule| rule.fits(request, sheet))?;
+        let stops = self.fail_mode == FailMode::Closed && is_stricter(so_far, rule.decision);
+        let words = || format!("rule {} wants to look at its input, which is not to be had", rule.id);
+        stops.then(|| (rule.decision, rule.id.as_str(), words()))
+    }
+}
+
+fn is_stricter(so_far: Decision, decision: Decision) -> bool {
+    so_far.lets_run() || decision == Decision::Deny
 }

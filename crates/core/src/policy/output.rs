@@ -75,12 +75,12 @@ impl Output {
     }
 
     /// Nobody could look, and the fail mode says what that means.
-    pub fn unchecked(&self, fail_mode: FailMode, problem: &str) -> OutputVerdict {
+    pub fn unchecked(&self, fail_mode: FailMode, stage: Stage, problem: &str) -> OutputVerdict {
         let decision = match fail_mode {
             FailMode::Open => OutputDecision::Allow,
             FailMode::Closed => OutputDecision::Quarantine,
         };
-        self.verdict(decision, Stage::Async, "unchecked", format!("it could not be looked at: {problem}"))
+        self.verdict(decision, stage, "unchecked", format!("it could not be looked at: {problem}"))
     }
 
     fn said(&self, rule: &ContentRule<OutputDecision>, found: &Match, stage: Stage) -> OutputVerdict {

@@ -51,7 +51,7 @@ struct Asks {
 /// The circumstances of one judgement.
 pub struct Case<'a> {
     pub request: &'a Request,
-    pub input: &'a [u8],
+    pub input: Option<&'a [u8]>,
     now: Millis,
     counting: Counting,
     facts: OnceCell<Facts<'a>>,

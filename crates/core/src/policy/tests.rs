@@ -216,7 +216,7 @@ fn too_often_is_a_matter_of_the_window() {
     let mut ask = |counting, at| {
         let request = job("job.a", |_| ());
         policy
-            .judge(&Question { request: &request, input: &[], counting, now: Millis(at) }, &mut windows)
+            .judge(&Question { request: &request, input: Some(&[]), counting, now: Millis(at) }, &mut windows)
             .rule_id
     };
     assert_eq!((ask(Counting::Counts, 0), ask(Counting::Counts, 1)), ("ok".into(), "ok".into()));
@@ -321,4 +321,25 @@ fn a_million_evaluations_of_fifty_rules() {
         std::hint::black_box(policy.evaluate(std::hint::black_box(&request)));
     }
     println!("{:.0} evaluations/s, the last of 50 rules deciding", 1e6 / began.elapsed().as_secs_f64());
+}
+
+/// What cannot be read may be anything: closed stops it, open lets it pass, and a job that no input rule is
+/// about is no concern of theirs.
+#[test]
+fn an_input_that_is_not_to_be_had_stops_the_job_unless_the_file_says_otherwise() {
+    let judged = |fail_mode: &str, topic: &str| {
+        let policy = policy(json!({
+            "rules": [{"id": "all", "decision": "allow"}],
+            "input_policy": {"fail_mode": fail_mode},
+            "input_rules": [{"id": "secrets", "match": {"topics": ["job.echo"], "scanners": ["secret"]}, "decision": "deny"}],
+        }));
+        let request = Request::plain("j", topic);
+        let question = Question { request: &request, input: None, counting: Counting::Looks, now: Millis(0) };
+        policy.judge(&question, &mut Windows::default())
+    };
+    let stopped = judged("closed", "job.echo");
+    assert_eq!((stopped.decision, stopped.rule_id.as_str()), (Decision::Deny, "secrets"));
+    assert!(stopped.reason.contains("not to be had"), "{}", stopped.reason);
+    assert_eq!(judged("open", "job.echo").decision, Decision::Allow);
+    assert_eq!(judged("closed", "job.other").decision, Decision::Allow);
 }

@@ -8,6 +8,8 @@ use reveille_store::{AuditQuery, PAGE_LEN_MAX, StoreError};
 use std::sync::PoisonError;
 
 const CHANGED: &str = "policy_changed";
+/// Snapshots that are listed.
+const SNAPSHOTS_MAX: usize = 10;
 const REFUSED: &str = "policy_refused";
 /// Refused files that are remembered; beyond that no more are recorded before the next start.
 const REFUSED_MAX: usize = 10_000;
@@ -47,6 +49,16 @@ impl Engine {
     }
 
     async fn recorded_policy(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.recorded_policies(1).await?.pop())
+    }
+
+    /// The policies that held lately, the last one first.
+    pub async fn snapshots(&self) -> Result<Vec<String>, StoreError> {
+        self.recorded_policies(SNAPSHOTS_MAX).await
+    }
+
+    async fn recorded_policies(&self, count: usize) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
         let mut query = AuditQuery {
             tenant: Some(self.settings.default_tenant.clone()),
             event_type: Some(EventType::PolicyChange),
@@ -55,13 +67,12 @@ impl Engine {
         };
         loop {
             let page = self.store.audit(&query).await?;
-            let mut drafts = page.items.into_iter().map(|entry| entry.draft);
-            if let Some(last) = drafts.find(|draft| draft.action == CHANGED) {
-                return Ok(Some(last.policy_version));
-            }
+            let drafts = page.items.into_iter().map(|entry| entry.draft);
+            let changes = drafts.filter(|draft| draft.action == CHANGED);
+            found.extend(changes.map(|draft| draft.policy_version).take(count - found.len()));
             query.cursor = page.next;
-            if query.cursor.is_none() {
-                return Ok(None);
+            if query.cursor.is_none() || found.len() == count {
+                return Ok(found);
             }
         }
     }

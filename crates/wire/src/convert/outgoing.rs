@@ -7,7 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 use reveille_core::job::{Job, State};
 use reveille_core::policy::Constraints;
-use reveille_core::request::Priority;
+use reveille_core::request::{Budget, Priority, Request};
 use reveille_core::time::Millis;
 
 /// The packet that gives a job to a worker; nothing unless the job is at an attempt.
@@ -24,35 +24,10 @@ pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
             deadline_ms = if deadline_ms > 0 { deadline_ms.min(allowed) } else { allowed };
         }
     }
-    let budget = cap::Budget {
-        max_input_tokens: request.budget.max_input_tokens,
-        max_output_tokens: request.budget.max_output_tokens,
-        max_total_tokens: request.budget.max_total_tokens,
-        deadline_ms,
-    };
-    let meta = cap::JobMetadata {
-        tenant_id: request.tenant.to_string(),
-        actor_id: request.actor.actor_id.clone(),
-        actor_type: match request.actor.actor_type.as_str() {
-            "human" => cap::ActorType::Human as i32,
-            "service" => cap::ActorType::Service as i32,
-            _ => 0,
-        },
-        idempotency_key: request.idempotency_key.clone().unwrap_or_default(),
-        capability: request.needs.capability.clone(),
-        risk_tags: request.needs.risk_tags.clone(),
-        requires: request.needs.requires.clone(),
-        pack_id: request.needs.pack_id.clone(),
-        labels: request.labels.clone(),
-    };
     let packet = cap::JobRequest {
         job_id: request.id.to_string(),
         topic: request.topic.to_string(),
-        priority: match request.priority {
-            Priority::Critical => cap::JobPriority::Critical as i32,
-            Priority::Interactive => cap::JobPriority::Interactive as i32,
-            Priority::Batch => cap::JobPriority::Batch as i32,
-        },
+        priority: priority(request.priority),
         context_ptr: request.context_ptr.clone(),
         adapter_id: request.place.adapter_id.clone(),
         env,
@@ -66,11 +41,11 @@ pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
             allow_retrieval: request.hints.allow_retrieval,
             tags: request.hints.tags.clone(),
         }),
-        budget: Some(budget),
+        budget: Some(budget(&Budget { deadline_ms, ..request.budget })),
         tenant_id: request.tenant.to_string(),
         principal_id: request.actor.principal_id.clone(),
         labels: request.labels.clone(),
-        meta: Some(meta),
+        meta: Some(metadata(request)),
         compensation: cap::Compensation::decode(request.compensation.clone())
             .ok()
             .filter(|_| !request.compensation.is_empty()),
@@ -83,6 +58,41 @@ pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
         context_ref: None,
     };
     Some(encode(&envelope(SENDER, &request.trace_id, now, Payload::JobRequest(packet))))
+}
+
+pub fn priority(priority: Priority) -> i32 {
+    match priority {
+        Priority::Critical => cap::JobPriority::Critical as i32,
+        Priority::Interactive => cap::JobPriority::Interactive as i32,
+        Priority::Batch => cap::JobPriority::Batch as i32,
+    }
+}
+
+pub fn budget(budget: &Budget) -> cap::Budget {
+    cap::Budget {
+        max_input_tokens: budget.max_input_tokens,
+        max_output_tokens: budget.max_output_tokens,
+        max_total_tokens: budget.max_total_tokens,
+        deadline_ms: budget.deadline_ms,
+    }
+}
+
+pub fn metadata(request: &Request) -> cap::JobMetadata {
+    cap::JobMetadata {
+        tenant_id: request.tenant.to_string(),
+        actor_id: request.actor.actor_id.clone(),
+        actor_type: match request.actor.actor_type.as_str() {
+            "human" => cap::ActorType::Human as i32,
+            "service" => cap::ActorType::Service as i32,
+            _ => 0,
+        },
+        idempotency_key: request.idempotency_key.clone().unwrap_or_default(),
+        capability: request.needs.capability.clone(),
+        risk_tags: request.needs.risk_tags.clone(),
+        requires: request.needs.requires.clone(),
+        pack_id: request.needs.pack_id.clone(),
+        labels: request.labels.clone(),
+    }
 }
 
 /// Tells workers to stop.

@@ -73,6 +73,7 @@ impl Setup {
             roster: Arc::new(self.roster.clone()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
+            kernel: None,
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(self.seed)),
             rules: Rules { policy, ..Rules::default() },

@@ -1,0 +1,75 @@
+//! The gRPC surface: policy as a service for other schedulers, and jobs for programs that would rather
+//! speak gRPC than HTTP. Keys, tenants and limits are those of the HTTP surface.
+
+mod jobs;
+mod output;
+mod policy;
+
+use crate::ApiError;
+use crate::auth::Auth;
+use axum::http::StatusCode;
+use reveille_core::id::TenantId;
+use reveille_engine::Engine;
+use reveille_kernel::cap::safety_kernel_server::SafetyKernelServer;
+use reveille_kernel::cordum::cordum_api_server::CordumApiServer;
+use reveille_kernel::cordum::output_policy_service_server::OutputPolicyServiceServer;
+use reveille_wire::convert::Unusable;
+use tonic::service::Routes;
+use tonic::{Code, Request, Status};
+
+/// The largest message that is read.
+pub const MESSAGE_LEN_MAX: usize = 4 * 1024 * 1024;
+
+#[derive(Clone)]
+struct Services {
+    engine: Engine,
+}
+
+/// Every service.
+pub fn services(engine: Engine) -> Routes {
+    let services = Services { engine };
+    Routes::new(SafetyKernelServer::new(services.clone()).max_decoding_message_size(MESSAGE_LEN_MAX))
+        .add_service(
+            OutputPolicyServiceServer::new(services.clone()).max_decoding_message_size(MESSAGE_LEN_MAX),
+        )
+        .add_service(CordumApiServer::new(services).max_decoding_message_size(MESSAGE_LEN_MAX))
+}
+
+impl Services {
+    /// Who is calling, by the same headers as over HTTP.
+    fn auth<T>(&self, request: &Request<T>) -> Result<Auth, ApiError> {
+        Auth::of(request.metadata().as_ref(), &self.engine)
+    }
+}
+
+/// The tenant that a question is about: the one it names, if the caller may ask for it.
+fn tenant(auth: &Auth, named: &str) -> Result<TenantId, ApiError> {
+    let tenant = if named.is_empty() { auth.tenant.clone() } else { TenantId::parse(named)? };
+    if auth.sees(&tenant) {
+        Ok(tenant)
+    } else {
+        Err(ApiError::forbidden("tenant: it is not this key's tenant"))
+    }
+}
+
+impl From<Unusable> for ApiError {
+    fn from(unusable: Unusable) -> Self {
+        Self::bad_request(unusable.to_string())
+    }
+}
+
+impl From<ApiError> for Status {
+    fn from(error: ApiError) -> Self {
+        let code = match error.status() {
+            StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => Code::InvalidArgument,
+            StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+            StatusCode::FORBIDDEN => Code::PermissionDenied,
+            StatusCode::NOT_FOUND => Code::NotFound,
+            StatusCode::CONFLICT => Code::FailedPrecondition,
+            StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
+            StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+            _ => Code::Internal,
+        };
+        Self::new(code, error.to_string())
+    }
+}

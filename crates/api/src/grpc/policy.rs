@@ -1,0 +1,84 @@
+//! `cordum.agent.v1.SafetyKernel`: our policy, for schedulers of others.
+
+use super::{Services, tenant};
+use crate::ApiError;
+use reveille_core::policy::{Trace, Verdict};
+use reveille_core::request::Request as Job;
+use reveille_kernel::cap::safety_kernel_server::SafetyKernel;
+use reveille_kernel::convert;
+use reveille_roster::Scope;
+use reveille_wire::cap::{
+    ListSnapshotsRequest, ListSnapshotsResponse, PolicyCheckRequest, PolicyCheckResponse,
+};
+use std::fmt::Write;
+use tonic::{Request, Response, Status};
+
+impl Services {
+    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, bytes::Bytes), ApiError> {
+        let auth = self.auth(&request)?;
+        auth.needs(Scope::Read)?;
+        let question = request.into_inner();
+        let tenant = tenant(&auth, &question.tenant)?;
+        let (job, input) = convert::asked(question, &tenant)?;
+        job.check()?;
+        Ok((job, input))
+    }
+}
+
+#[tonic::async_trait]
+impl SafetyKernel for Services {
+    /// The job will run if it may, so it counts where a rule counts.
+    async fn check(
+        &self,
+        request: Request<PolicyCheckRequest>,
+    ) -> Result<Response<PolicyCheckResponse>, Status> {
+        let (job, input) = self.asked(request)?;
+        answered(self.engine.check(&job, &input))
+    }
+
+    async fn evaluate(
+        &self,
+        request: Request<PolicyCheckRequest>,
+    ) -> Result<Response<PolicyCheckResponse>, Status> {
+        let (job, input) = self.asked(request)?;
+        answered(self.engine.evaluate(&job, &input))
+    }
+
+    /// The same as evaluate, with every rule's part in the reason.
+    async fn explain(
+        &self,
+        request: Request<PolicyCheckRequest>,
+    ) -> Result<Response<PolicyCheckResponse>, Status> {
+        let (job, _) = self.asked(request)?;
+        let (verdict, trace) = self.engine.policy_trace(&job);
+        answered(Verdict { reason: in_words(&verdict, &trace), ..verdict })
+    }
+
+    async fn simulate(
+        &self,
+        request: Request<PolicyCheckRequest>,
+    ) -> Result<Response<PolicyCheckResponse>, Status> {
+        self.evaluate(request).await
+    }
+
+    async fn list_snapshots(
+        &self,
+        request: Request<ListSnapshotsRequest>,
+    ) -> Result<Response<ListSnapshotsResponse>, Status> {
+        self.auth(&request)?.needs(Scope::Read)?;
+        let snapshots = self.engine.snapshots().await.map_err(ApiError::from)?;
+        Ok(Response::new(ListSnapshotsResponse { snapshots }))
+    }
+}
+
+fn answered(verdict: Verdict) -> Result<Response<PolicyCheckResponse>, Status> {
+    Ok(Response::new(convert::answer(verdict)))
+}
+
+fn in_words(verdict: &Verdict, trace: &Trace) -> String {
+    let mut words = verdict.reason.clone();
+    for line in &trace.lines {
+        let _ = write!(words, "\n{} ({}, {}): {}", line.rule_id, line.tier, line.decision, line.why);
+    }
+    words
+}

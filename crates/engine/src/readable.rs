@@ -1,0 +1,80 @@
+//! The blobs, as clients of the doors may read and write them. What policy has looked at stays as it was,
+//! and what nobody may read is not there.
+
+use crate::Engine;
+use bytes::Bytes;
+use reveille_core::job::{Job, State};
+use reveille_core::time::Millis;
+use reveille_store::{BlobKey, Blobs, PutMode, StoreError};
+use std::sync::Arc;
+
+struct Readable(Engine);
+
+impl Engine {
+    pub fn readable_blobs(&self) -> Arc<dyn Blobs> {
+        Arc::new(Readable(self.clone()))
+    }
+}
+
+impl Readable {
+    /// Whether it is what somebody may still have to look at.
+    async fn is_evidence(&self, key: &BlobKey) -> Result<bool, StoreError> {
+        let Some(id) = key.job_of_result() else { return Ok(false) };
+        let job = self.0.store.job(&id).await?;
+        Ok(job.is_some_and(|job| job.state() == State::OutputQuarantined || is_hidden(&job, key)))
+    }
+}
+
+/// A redacted copy has taken its place.
+fn is_hidden(job: &Job, key: &BlobKey) -> bool {
+    job.output.as_ref().is_some_and(|check| check.original_ptr == key.pointer())
+}
+
+#[async_trait::async_trait]
+impl Blobs for Readable {
+    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        if let Some(id) = key.job_of_result()
+            && let Some(job) = self.0.store.job(&id).await?
+            && (self.0.holds_result(&job) || is_hidden(&job, key))
+        {
+            return Ok(None);
+        }
+        self.0.store.blob(key).await
+    }
+
+    async fn put_blob(
+        &self,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let of_context = key.job_of_context();
+        let is_context = of_context.is_some();
+        let Some(id) = of_context.or_else(|| key.job_of_result()) else {
+            return self.0.store.put_blob(key, value, expires_at, mode).await;
+        };
+        // A judgement reads first and commits later; its turn keeps us out in between.
+        let _turn = self.0.turn(&id).await;
+        // An input is fixed from the moment its job exists, a result from the moment it has ended.
+        let job = self.0.store.job(&id).await?;
+        if job.is_some_and(|job| is_context || job.state().is_terminal()) {
+            return Ok(false);
+        }
+        self.0.store.put_blob(key, value, expires_at, mode).await
+    }
+
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
+        let mut deletable = Vec::with_capacity(keys.len());
+        for key in keys {
+            if !self.is_evidence(&key).await? {
+                deletable.push(key);
+            }
+        }
+        self.0.store.delete_blobs(deletable).await
+    }
+
+    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+        self.0.store.blob_expiry(key).await
+    }
+}

@@ -1,0 +1,114 @@
+//! Serving gRPC: a limit on connections, and an orderly end.
+
+use anyhow::{Context, Result};
+use futures_util::{Stream, stream};
+use reveille_engine::Engine;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+
+/// How long one call may take.
+const CALL_MAX: Duration = Duration::from_secs(60);
+/// Calls at the same time on one connection.
+const CALLS_MAX: u32 = 256;
+/// How a client that is gone without a word is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long to wait after a failed accept.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// The certificate of the doors and its key: with them gRPC speaks TLS only, as the doors do.
+pub fn tls(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<ServerTlsConfig>> {
+    let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
+    let read = |path: &Path| std::fs::read(path).with_context(|| format!("reading {}", path.display()));
+    Ok(Some(ServerTlsConfig::new().identity(Identity::from_pem(read(cert)?, read(key)?))))
+}
+
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<ServerTlsConfig>,
+    engine: Engine,
+    connections_max: usize,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<()> {
+    let mut server = Server::builder();
+    if let Some(tls) = tls {
+        server = server.tls_config(tls).context("the certificate cannot be used for gRPC")?;
+    }
+    let stop = async move {
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    server
+        .timeout(CALL_MAX)
+        .max_concurrent_streams(CALLS_MAX)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .add_routes(reveille_api::grpc::services(engine))
+        .serve_with_incoming_shutdown(connections(listener, connections_max), stop)
+        .await
+        .context("serving gRPC")
+}
+
+/// Connections as they come, while there is room; those beyond wait in the system's queue.
+fn connections(listener: TcpListener, max: usize) -> impl Stream<Item = io::Result<Connection>> {
+    let room = Arc::new(Semaphore::new(max));
+    stream::unfold((listener, room), |(listener, room)| async move {
+        let place = room.clone().acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    return Some((Ok(Connection { stream, _place: place }), (listener, room)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a gRPC connection");
+                    tokio::time::sleep(ACCEPT_RETRY).await;
+                }
+            }
+        }
+    })
+}
+
+/// A connection with its place, which is free again when it ends.
+struct Connection {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        task: &mut Task<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(task, into)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, task: &mut Task<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(task, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(task)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(task)
+    }
+}
