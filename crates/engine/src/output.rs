@@ -58,9 +58,11 @@ impl Engine {
         let rules = self.rules();
         let topic = &done.request.topic;
         // What could not even be measured is read through.
+        let began = Instant::now();
         match sheet.and_then(|sheet| rules.policy.output().check_sheet(&done.request, sheet)) {
             Some(verdict) => {
-                self.metrics.output.checked(topic, Stage::Sync, verdict.decision, 0.0);
+                let took = began.elapsed().as_secs_f64();
+                self.metrics.output_checked(topic, Stage::Sync, verdict.decision, took);
                 life::check_output(&done, verdict, None, now)
             }
             None => Ok(life::await_scan(&done)),
@@ -98,12 +100,12 @@ impl Engine {
         let looked =
             tokio::time::timeout(LOOK_WITHIN, self.read_through(&job, &rules.policy, fail_mode)).await;
         let (outcome, copy) = looked.unwrap_or_else(|_| {
-            self.metrics.output.skipped(&job.request.topic);
+            self.metrics.output_skipped(&job.request.topic);
             let words = "it took longer than 30 s";
             (rules.policy.output().unchecked(fail_mode, words), None)
         });
         let took = began.elapsed().as_secs_f64();
-        self.metrics.output.checked(&job.request.topic, Stage::Async, outcome.decision, took);
+        self.metrics.output_checked(&job.request.topic, Stage::Async, outcome.decision, took);
         let done = self
             .drive_on(job.id(), |job, now| {
                 if !job.owed.output_scan {

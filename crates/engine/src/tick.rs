@@ -8,6 +8,7 @@ use reveille_core::job::{Job, Refusal};
 use reveille_core::life::{self, Due};
 use reveille_core::place::routing::OnWorkerLost;
 use reveille_core::presence::Contract;
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -112,14 +113,24 @@ impl Engine {
     async fn time_has_come(self, id: JobId) {
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
         let input = self.stored_input(&id).await;
-        let decide = |job: &Job, now| match life::pass_time(job, &self.limits(job), waits_for, now)? {
-            Due::Change(after) => Ok(*after),
-            Due::Judge => life::judge(job, self.judgement(job, &input, now), now),
-            Due::Place | Due::Nothing => Err(Refusal::TooEarly),
-        };
-        let done = self.drive_on(&id, decide).await;
+        let done = self.drive_on(&id, |job, now| self.by_time(job, waits_for, &input, now)).await;
         if done.is_err() {
             self.reseat(&id).await;
+        }
+    }
+
+    /// What time does to the job, for timers and for whoever comes after them.
+    pub(crate) fn by_time(
+        &self,
+        job: &Job,
+        waits_for: Option<Reason>,
+        input: &[u8],
+        now: Millis,
+    ) -> Result<Job, Refusal> {
+        match life::pass_time(job, &self.limits(job), waits_for, now)? {
+            Due::Change(after) => Ok(*after),
+            Due::Judge => life::judge(job, self.judgement(job, input, now), now),
+            Due::Place | Due::Nothing => Err(Refusal::TooEarly),
         }
     }
 }
