@@ -35,7 +35,8 @@ pub fn is_overdue(job: &Job, limits: &Limits, now: Millis) -> bool {
 
 /// For the replayer: nothing has happened to the job for a while, although it could go on by itself. One that
 /// waits for a worker stands still only if the floor does not know it, which the floor must be asked. One at a
-/// worker is that worker's, until its time is over.
+/// worker is that worker's, until its time is over. One that was last changed later than now would stand still
+/// until our clock has caught up.
 pub fn is_stranded(job: &Job, now: Millis) -> bool {
     let could_go_on = match &job.phase {
         Phase::Pending { judge_at } => *judge_at <= now,
@@ -44,7 +45,8 @@ pub fn is_stranded(job: &Job, now: Millis) -> bool {
         Phase::Dispatched(_) | Phase::Running(_) => false,
         Phase::Ended(_) => job.is_live(),
     };
-    could_go_on && now.since(job.updated_at) >= PENDING_AGE_MS
+    let is_ahead = job.is_live() && job.updated_at > now + MARGIN_MS;
+    is_ahead || could_go_on && now.since(job.updated_at) >= PENDING_AGE_MS
 }
 
 #[cfg(test)]

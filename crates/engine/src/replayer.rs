@@ -21,7 +21,11 @@ impl Engine {
 
     /// Says whether there was anything left to do.
     pub(crate) async fn move_on(&self, id: &JobId) -> Result<bool, StoreError> {
-        let Some(job) = self.store.job(id).await? else { return Ok(false) };
+        let Some(before) = self.store.job(id).await? else { return Ok(false) };
+        let Some(job) = self.in_our_time(id).await? else { return Ok(false) };
+        if job.updated_at < before.updated_at {
+            return Ok(true);
+        }
         match job.state() {
             State::Pending | State::ApprovalRequired => self.judge_again(id).await,
             State::Scheduled => self.seat_again(id).await,

@@ -111,3 +111,12 @@ fn the_replayer_moves_on_what_stands_still_for_two_minutes() {
         assert_eq!(is_stranded(&job, NOW + PENDING_AGE_MS), is_meant, "{row}");
     }
 }
+
+#[test]
+fn a_job_from_a_clock_that_was_set_back_is_moved_on() {
+    for state in [State::Pending, State::Scheduled, State::Dispatched, State::Running] {
+        let job = job(state, NOW);
+        assert!(!is_stranded(&job, NOW - MARGIN_MS), "{state}: clocks may be a little apart");
+        assert!(is_stranded(&job, NOW - MARGIN_MS - 1), "{state}");
+    }
+}
