@@ -32,7 +32,7 @@ fn is_balanced(query: &str) -> bool {
             return false;
         }
     }
-    open.is_empty() && query.matches('"').count() % 2 == 0
+    open.is_empty() && query.matches('"').count().is_multiple_of(2)
 }
 
 async fn known_series() -> BTreeSet<String> {

@@ -38,10 +38,10 @@ pub fn read(page: &str) -> BTreeMap<String, Told> {
     let mut metrics = BTreeMap::<String, Told>::new();
     let mut current = String::new();
     for line in page.lines().filter(|line| *line != "# EOF") {
-        let (words, name_at) = (line.splitn(4, ' ').collect::<Vec<_>>(), 2);
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
         match words[..2] {
             ["#", "HELP"] => {
-                words[name_at].strip_prefix(PREFIX).unwrap().clone_into(&mut current);
+                words[2].strip_prefix(PREFIX).unwrap().clone_into(&mut current);
                 let help = words[3].trim_end_matches('.').to_owned();
                 metrics.entry(current.clone()).or_default().help = help;
             }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod failing;
+
 use bytes::Bytes;
+use failing::Failing;
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::approval::{Choice, Decided};
 use reveille_core::fleet::{Beat, Load};
@@ -19,6 +22,7 @@ use reveille_store::{Commit, MemoryStore, Step, Store};
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Time that passes as tokio's does, so that a test can skip ahead.
@@ -32,7 +36,7 @@ impl Clock for PausedClock {
 
 /// What replicas share.
 struct Shared {
-    store: MemoryStore,
+    store: Failing,
     roster: MemoryRoster,
     clock: Arc<dyn Clock>,
 }
@@ -41,7 +45,9 @@ impl Shared {
     fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
         let now = clock.clone();
-        Self { store: MemoryStore::new(Arc::new(move || now.now())), roster: MemoryRoster::new(), clock }
+        let store = MemoryStore::new(Arc::new(move || now.now()));
+        let store = Failing { store, failures: Arc::default() };
+        Self { store, roster: MemoryRoster::new(), clock }
     }
 
     async fn start(&self) -> (Engine, LocalBus) {
@@ -213,4 +219,23 @@ async fn what_stands_still_is_moved_on_after_two_minutes() {
     }
     pass(10).await;
     assert_eq!(engine.metrics().net_acted(), 4, "once is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_has_three_tries_in_a_pass_and_is_there_in_the_next() {
+    let shared = Shared::new();
+    let (engine, _) = shared.start().await;
+    shared.put(shared.submitted("unjudged")).await;
+    shared.store.failures.store(4, Ordering::SeqCst);
+    pass(155).await;
+    assert_eq!(shared.store.failures.load(Ordering::SeqCst), 1, "three were tried");
+    assert_eq!(shared.state("unjudged").await, State::Pending);
+    assert_eq!(count(&engine, "safety_net_left_total{net=\"replayer\"}"), 1);
+    assert_eq!(count(&engine, "stale_jobs{state=\"PENDING\"}"), 1);
+    pass(30).await;
+    assert_eq!(shared.state("unjudged").await, State::Scheduled);
+    assert_eq!(count(&engine, "safety_net_left_total{net=\"replayer\"}"), 1);
+    assert_eq!(engine.metrics().net_acted(), 1);
+    pass(30).await;
+    assert_eq!(count(&engine, "stale_jobs{state=\"PENDING\"}"), 0);
 }
