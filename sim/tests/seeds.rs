@@ -37,7 +37,7 @@ fn every_broken_rule_is_noticed() {
 fn lost_timers_are_made_good_by_the_net() {
     for (name, breakage) in Breakage::SURVIVED {
         let mut met = Coverage::default();
-        for seed in 0..20 {
+        for seed in 0..10 {
             let outcome = run(seed, Some(breakage), Voice::Silent);
             if let Some(failure) = outcome.failure {
                 panic!("{name}, seed {seed}: {}\n{}", failure.words, failure.last_lines.join("\n"));
