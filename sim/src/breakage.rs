@@ -39,10 +39,15 @@ pub enum Breakage {
     KeepTheFuture,
     /// The store records some decisions a second time.
     RecordTwice,
+    /// A start finds no live job: none of them has a timer. The safety net makes that good, late.
+    LoseTimers,
+    /// The same, and the store never lets the safety net begin.
+    NoNet,
 }
 
 impl Breakage {
-    pub const ALL: [(&str, Self); 18] = [
+    /// Those that must be noticed.
+    pub const ALL: [(&str, Self); 19] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -61,9 +66,20 @@ impl Breakage {
         ("forget-drains", Self::ForgetDrains),
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),
+        ("no-net", Self::NoNet),
     ];
 
+    /// Those that must be made good.
+    pub const SURVIVED: [(&str, Self); 1] = [("lose-timers", Self::LoseTimers)];
+
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, breakage)| *breakage)
+        let mut known = Self::ALL.iter().chain(&Self::SURVIVED);
+        known.find(|(name, _)| *name == word).map(|(_, breakage)| *breakage)
+    }
+
+    /// Whether jobs of the life before have no timers. What is promised about how soon things happen to them
+    /// does not hold then; that they end does.
+    pub fn loses_timers(self) -> bool {
+        matches!(self, Self::LoseTimers | Self::NoNet)
     }
 }

@@ -15,6 +15,8 @@ pub struct Coverage {
     pub jobs: u64,
     pub commits: u64,
     pub virtual_ms: i64,
+    /// Jobs that the safety net had to see to.
+    pub caught: u64,
     pub states: BTreeMap<State, u64>,
     pub endings: BTreeMap<State, u64>,
     pub events: BTreeMap<Event, u64>,
@@ -28,6 +30,7 @@ impl Coverage {
         self.jobs += other.jobs;
         self.commits += other.commits;
         self.virtual_ms += other.virtual_ms;
+        self.caught += other.caught;
         add(&mut self.states, &other.states);
         add(&mut self.endings, &other.endings);
         add(&mut self.events, &other.events);
@@ -65,6 +68,7 @@ impl Coverage {
         line("seeds", self.seeds.to_string());
         line("jobs", self.jobs.to_string());
         line("commits", self.commits.to_string());
+        line("caught by the net", self.caught.to_string());
         line("virtual hours", format!("{:.1}", self.virtual_ms as f64 / 3_600_000.0));
         for (title, counts) in [
             ("endings", named(&self.endings, State::as_str)),

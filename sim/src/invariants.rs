@@ -369,10 +369,11 @@ fn judged(job: &Job) -> Verdict {
 /// The lines that a commit added to a job's past. Progress overwrites its own last line.
 fn new_marks<'a>(before: Option<&Job>, job: &'a Job) -> &'a [Mark] {
     let Some(last) = before.and_then(|before| before.marks.last()) else { return &job.marks };
-    // Nor did anything happen later than now, if the clock was set back.
-    let set_back = Mark { at: last.at.min(job.updated_at), ..last.clone() };
-    let known = job.marks.iter().rposition(|mark| mark == last || *mark == set_back);
-    match known {
+    if last.at > job.updated_at {
+        // The clock was set back: old and new marks are of the same moment and may look alike.
+        return job.marks_since(before);
+    }
+    match job.marks.iter().rposition(|mark| mark == last) {
         Some(at) => &job.marks[at + 1..],
         None => &job.marks[job.marks.len() - 1..],
     }

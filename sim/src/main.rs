@@ -48,7 +48,8 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
 }
 
 fn rules(word: &str) -> String {
-    let known = Breakage::ALL.map(|(name, _)| name).join(", ");
+    let known = Breakage::ALL.iter().chain(&Breakage::SURVIVED);
+    let known = known.map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     format!("--break {word:?} is none of {known}")
 }
 

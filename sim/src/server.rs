@@ -59,6 +59,11 @@ impl Server {
         up.clone().filter(|(_, life)| !life.is_over())
     }
 
+    /// Whether it runs and has picked up what it found.
+    pub fn is_recovered(&self) -> bool {
+        self.engine().is_some_and(|(engine, _)| engine.is_recovered())
+    }
+
     fn set(&self, up: Option<(Engine, Life)>) {
         *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
     }

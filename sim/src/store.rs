@@ -14,6 +14,7 @@ use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job, Phase};
 use reveille_core::life;
+use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
@@ -151,6 +152,9 @@ impl Store for SimStore {
     async fn live(&self, cursor: Option<u64>, _limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
         // Small pages, so that there is a second one.
         let mut page = self.port.read("live", self.world.store.live(cursor, 7)).await?;
+        if self.world.breakage.is_some_and(Breakage::loses_timers) && !self.world.server.is_recovered() {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
         if self.world.breakage == Some(Breakage::ForgetLive) {
             page.items.retain(|_| !self.world.dice.percent(50));
         }
@@ -174,6 +178,9 @@ impl Store for SimStore {
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        if self.world.breakage == Some(Breakage::NoNet) && [RECONCILER_LOCK, REPLAYER_LOCK].contains(&name) {
+            return Ok(None);
+        }
         self.port.write("lock", self.world.store.lock(name, ttl_ms)).await
     }
 

@@ -1,9 +1,10 @@
 //! Promises with a time in them, looked at several times a second: the dead are noticed, the living
-//! are not buried, deadlines fire, and nobody waits beside an idle worker.
+//! are not buried, deadlines fire, nobody waits beside an idle worker, and the safety net is not needed.
 
 mod agents;
 pub mod drains;
 mod jobs;
+mod net;
 mod workers;
 mod workspaces;
 
@@ -89,6 +90,7 @@ pub async fn watch(world: Arc<World>) {
 fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Verdict {
     seen.look(world, engine, now)?;
     jobs::look(world, engine, seen, now)?;
+    net::look(world, engine, seen, now)?;
     agents::look(world, engine, now)?;
     workspaces::look(world, engine, now)
 }

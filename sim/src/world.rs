@@ -30,6 +30,7 @@ use reveille_engine::Rules;
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,8 @@ pub struct World {
     pub agents_watched: AgentsWatched,
     pub workspaces_watched: WorkspacesWatched,
     pub drains: Drains,
+    /// Jobs that the safety net had to see to.
+    pub caught: AtomicU64,
     pub network: Network,
     pub server: Server,
     /// What is durable.
@@ -139,6 +142,7 @@ impl World {
             agents_watched: AgentsWatched::default(),
             workspaces_watched: WorkspacesWatched::default(),
             drains: Drains::default(),
+            caught: AtomicU64::new(0),
             network: Network::default(),
             server: Server::default(),
             store: MemoryStore::new(Arc::new(move || server_clock.now())),
@@ -220,6 +224,7 @@ impl World {
             jobs: ledger.jobs().count() as u64,
             commits: ledger.commits,
             virtual_ms: self.clock.elapsed_ms(),
+            caught: self.caught.load(Ordering::Relaxed),
             states: ledger.states.clone(),
             events: ledger.events.clone(),
             faults: self.faults.met(),

@@ -31,3 +31,19 @@ fn every_broken_rule_is_noticed() {
         assert!(caught.is_some(), "nobody noticed {name}");
     }
 }
+
+/// Without the net these runs would break a promise: `no-net` is one of the rules that are noticed.
+#[test]
+fn lost_timers_are_made_good_by_the_net() {
+    for (name, breakage) in Breakage::SURVIVED {
+        let mut met = Coverage::default();
+        for seed in 0..10 {
+            let outcome = run(seed, Some(breakage), Voice::Silent);
+            if let Some(failure) = outcome.failure {
+                panic!("{name}, seed {seed}: {}\n{}", failure.words, failure.last_lines.join("\n"));
+            }
+            met.merge(&outcome.coverage);
+        }
+        assert!(met.caught > 0, "{name} was never met");
+    }
+}

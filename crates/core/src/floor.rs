@@ -162,6 +162,11 @@ impl Floor {
         slot.and_then(|slot| self.held_by.get(&slot)).into_iter().flatten().cloned().collect()
     }
 
+    /// Whether a job waits here, or is held by somebody.
+    pub fn is_seated(&self, job: &JobId) -> bool {
+        self.seats.contains_key(job)
+    }
+
     /// Why a job waits; nothing if it does not.
     pub fn wait_of(&self, job: &JobId) -> Option<Wait> {
         let Seat::Waiting { lane, ticket, request } = self.seats.get(job)? else { return None };

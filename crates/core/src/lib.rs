@@ -21,6 +21,7 @@ pub mod policy;
 pub mod presence;
 pub mod reason;
 pub mod request;
+pub mod safety_net;
 pub mod scan;
 pub mod time;
 mod words;

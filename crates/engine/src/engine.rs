@@ -7,6 +7,7 @@ use crate::events::Events;
 use crate::keys::Keys;
 use crate::letters::Letters;
 use crate::metrics::Metrics;
+use crate::net::Net;
 use crate::presence::Listening;
 use crate::rules::Rules;
 use crate::safety::Safety;
@@ -205,6 +206,8 @@ impl Engine {
         engine.spawn(engine.clone().watch_listeners());
         engine.spawn(engine.clone().tick(hydrated_at));
         engine.spawn(engine.clone().recover());
+        engine.spawn(engine.clone().keep(Net::Reconciler));
+        engine.spawn(engine.clone().keep(Net::Replayer));
         engine.spawn(engine.clone().finish_ladder());
         engine.spawn(engine.clone().write_snapshots());
         engine.spawn(engine.clone().end_drains());

@@ -130,7 +130,7 @@ impl Engine {
             return Said::Nobody(problem);
         }
         tracing::warn!(job = %request.id, topic = %request.topic, %problem, "input policy fail-open: safety kernel unreachable");
-        self.metrics.safety.failed_open(&request.topic);
+        self.metrics.failed_open(&request.topic);
         Said::Kernel(Verdict {
             decision: Decision::Allow,
             reason: format!("input policy fail-open: safety kernel unreachable ({problem})"),
@@ -153,7 +153,8 @@ impl Engine {
         }
     }
 
-    fn not_asked(&self) -> Hearing {
+    /// For what is no judgement.
+    pub(crate) fn not_asked(&self) -> Hearing {
         Hearing { rules: self.rules(), said: Said::NotAsked }
     }
 

@@ -1,27 +1,38 @@
-//! What can be scraped, under the names that dashboards of the reference know: `cordum_scheduler_…`.
+//! What can be scraped, under the names that dashboards of the reference know: `cordum_scheduler_…`. A test
+//! prints them to `docs/metrics.md`.
 
 mod fleet;
+mod net;
 mod output;
 mod safety;
+mod saga;
 
+use crate::net::Net;
 use fleet::FleetMetrics;
+use net::NetMetrics;
 use output::OutputMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
+use reveille_core::output::{OutputDecision, Stage};
 use reveille_core::time::Millis;
-pub use safety::SafetyMetrics;
+use safety::SafetyMetrics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Topics that get a series of their own; anything beyond shares `other`, so that no client can fill
 /// the memory with names.
 const TOPICS_MAX: usize = 1_000;
+
+const LATENCY_SECONDS: [f64; 13] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0];
+
+type PerTopic<M> = Family<TopicLabel, M>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct TopicLabel {
@@ -42,21 +53,23 @@ struct Completed {
 pub struct Metrics {
     registry: Registry,
     topics: Mutex<BTreeSet<Topic>>,
-    jobs_received: Family<TopicLabel, Counter>,
-    jobs_dispatched: Family<TopicLabel, Counter>,
+    jobs_received: PerTopic<Counter>,
+    jobs_dispatched: PerTopic<Counter>,
     jobs_completed: Family<Completed, Counter>,
-    safety_denied: Family<TopicLabel, Counter>,
-    dispatch_latency: Family<TopicLabel, Histogram>,
-    orphan_replayed: Family<TopicLabel, Counter>,
-    safety_unavailable: Family<TopicLabel, Counter>,
+    attempts_lost: PerTopic<Counter>,
+    safety_denied: PerTopic<Counter>,
+    safety_unavailable: PerTopic<Counter>,
+    dispatch_latency: PerTopic<Histogram>,
     job_lock_wait: Histogram,
     active_goroutines: Gauge,
     stale_jobs: Family<StateLabel, Gauge>,
+    orphan_replayed: PerTopic<Counter>,
     validation_rejections: Counter,
     workers: Gauge,
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
-    pub(crate) output: OutputMetrics,
+    pub(crate) net: NetMetrics,
+    output: OutputMetrics,
     pub(crate) safety: SafetyMetrics,
 }
 
@@ -70,74 +83,52 @@ pub(crate) struct Moment {
     pub stale_jobs: BTreeMap<State, u64>,
 }
 
+/// The metrics in the order in which they are listed.
+struct Page(Registry);
+
+impl Page {
+    fn list<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        self.list_as(name, help, M::default())
+    }
+
+    fn list_as<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("cordum_scheduler");
-        let latency: fn() -> Histogram = || {
-            Histogram::new([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0])
-        };
+        let mut page = Page(Registry::with_prefix("cordum_scheduler"));
+        let latency: fn() -> Histogram = || Histogram::new(LATENCY_SECONDS);
+        let per_topic = Family::new_with_constructor(latency);
+        let missed = "Jobs that should have been looked at and were not";
+        let lock_wait = "How long a decision waited for another about the same job";
         let metrics = Self {
             topics: Mutex::default(),
-            jobs_received: Family::default(),
-            jobs_dispatched: Family::default(),
-            jobs_completed: Family::default(),
-            safety_denied: Family::default(),
-            dispatch_latency: Family::new_with_constructor(latency),
-            orphan_replayed: Family::default(),
-            safety_unavailable: Family::default(),
-            job_lock_wait: latency(),
-            active_goroutines: Gauge::default(),
-            stale_jobs: Family::default(),
-            validation_rejections: Counter::default(),
-            workers: Gauge::default(),
-            live_jobs: Gauge::default(),
-            fleet: FleetMetrics::register(&mut registry),
-            output: OutputMetrics::register(&mut registry),
-            safety: SafetyMetrics::register(&mut registry),
+            jobs_received: page.list("jobs_received", "Jobs that were asked for"),
+            jobs_dispatched: page.list("jobs_dispatched", "Attempts that were given to workers"),
+            jobs_completed: page.list("jobs_completed", "Jobs that ended"),
+            attempts_lost: page.list("attempts_lost", "Attempts that were lost and queued again"),
+            safety_denied: page.list("safety_denied", "Jobs that policy denied"),
+            safety_unavailable: page
+                .list("safety_unavailable", "Questions to the safety kernel that had no answer"),
+            dispatch_latency: page.list_as("dispatch_latency_seconds", "From submit to dispatch", per_topic),
+            job_lock_wait: page.list_as("job_lock_wait_seconds", lock_wait, latency()),
+            active_goroutines: page.list("active_goroutines", "Tasks that run"),
+            stale_jobs: page.list("stale_jobs", missed),
+            orphan_replayed: page.list("orphan_replayed", "Jobs that stood still and were moved on"),
+            validation_rejections: page.list("validation_rejections", "Packets that were refused"),
+            workers: page.list("workers", "Workers that are known"),
+            live_jobs: page.list("live_jobs", "Jobs that have not ended"),
+            fleet: FleetMetrics::list(&mut page),
+            net: NetMetrics::list(&mut page),
+            output: OutputMetrics::list(&mut page),
+            safety: SafetyMetrics::list(&mut page),
             registry: Registry::default(),
         };
-        registry.register("jobs_received", "Jobs that were asked for", metrics.jobs_received.clone());
-        registry.register(
-            "jobs_dispatched",
-            "Attempts that were given to workers",
-            metrics.jobs_dispatched.clone(),
-        );
-        registry.register("jobs_completed", "Jobs that ended", metrics.jobs_completed.clone());
-        registry.register("safety_denied", "Jobs that policy denied", metrics.safety_denied.clone());
-        registry.register(
-            "dispatch_latency_seconds",
-            "From submit to dispatch",
-            metrics.dispatch_latency.clone(),
-        );
-        registry.register(
-            "orphan_replayed",
-            "Attempts that were lost and queued again",
-            metrics.orphan_replayed.clone(),
-        );
-        registry.register(
-            "safety_unavailable",
-            "Questions to the safety kernel that had no answer",
-            metrics.safety_unavailable.clone(),
-        );
-        registry.register(
-            "job_lock_wait_seconds",
-            "How long a decision waited for another about the same job",
-            metrics.job_lock_wait.clone(),
-        );
-        registry.register("active_goroutines", "Tasks that run", metrics.active_goroutines.clone());
-        registry.register(
-            "stale_jobs",
-            "Jobs that should have been looked at and were not",
-            metrics.stale_jobs.clone(),
-        );
-        registry.register(
-            "validation_rejections",
-            "Packets that were refused",
-            metrics.validation_rejections.clone(),
-        );
-        registry.register("workers", "Workers that are known", metrics.workers.clone());
-        registry.register("live_jobs", "Jobs that have not ended", metrics.live_jobs.clone());
-        Self { registry, ..metrics }
+        saga::list(&mut page);
+        Self { registry: page.0, ..metrics }
     }
 }
 
@@ -149,7 +140,9 @@ impl Metrics {
         self.live_jobs.set(now.live_jobs as i64);
         self.active_goroutines.set(now.tasks as i64);
         for state in State::ALL.iter().filter(|state| !state.is_terminal()) {
-            let stale = now.stale_jobs.get(state).copied().unwrap_or(0);
+            // A timer that is late, or one that is lost: the same job may be both.
+            let late = now.stale_jobs.get(state).copied().unwrap_or(0);
+            let stale = late.max(self.net.found(*state));
             self.stale_jobs.get_or_create(&StateLabel { state: state.to_string() }).set(stale as i64);
         }
         let mut page = String::new();
@@ -157,6 +150,11 @@ impl Metrics {
             Ok(()) => page,
             Err(error) => format!("# {error}\n"),
         }
+    }
+
+    /// How often the safety net had to act.
+    pub fn net_acted(&self) -> u64 {
+        self.net.acted()
     }
 
     pub(crate) fn received(&self, topic: &Topic) {
@@ -175,6 +173,26 @@ impl Metrics {
         self.validation_rejections.inc();
     }
 
+    /// The net saw to a job that no timer did.
+    pub(crate) fn caught(&self, net: Net, topic: &Topic) {
+        self.net.caught(net);
+        if net == Net::Replayer {
+            self.orphan_replayed.get_or_create(&self.label(topic)).inc();
+        }
+    }
+
+    pub(crate) fn output_checked(&self, topic: &Topic, stage: Stage, decision: OutputDecision, seconds: f64) {
+        self.output.checked(self.label(topic), stage, decision, seconds);
+    }
+
+    pub(crate) fn failed_open(&self, topic: &Topic) {
+        self.safety.failed_open(&self.label(topic));
+    }
+
+    pub(crate) fn output_skipped(&self, topic: &Topic) {
+        self.output.skipped(&self.label(topic));
+    }
+
     /// Counts what a committed change was.
     pub(crate) fn observe(&self, job: &Job) {
         let label = self.label(&job.request.topic);
@@ -186,7 +204,7 @@ impl Metrics {
                 self.dispatch_latency.get_or_create(&label).observe(waited);
             }
             Phase::Scheduled { .. } if last == Some(Event::LoseWorker) => {
-                self.orphan_replayed.get_or_create(&label).inc();
+                self.attempts_lost.get_or_create(&label).inc();
             }
             Phase::Ended(ending) => {
                 if ending.state == State::Denied {
@@ -219,6 +237,7 @@ impl Metrics {
         let counters = [
             &self.jobs_received,
             &self.jobs_dispatched,
+            &self.attempts_lost,
             &self.safety_denied,
             &self.safety_unavailable,
             &self.orphan_replayed,
@@ -229,5 +248,7 @@ impl Metrics {
         drop(self.dispatch_latency.get_or_create(label));
         let completed = Completed { topic: label.topic.clone(), status: State::Succeeded.to_string() };
         drop(self.jobs_completed.get_or_create(&completed));
+        self.output.begin(label);
+        self.safety.begin(label);
     }
 }

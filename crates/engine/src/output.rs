@@ -49,6 +49,7 @@ impl Engine {
         report: &Report,
         status: impl Fn(&Job) -> Status + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
+        let began = Instant::now();
         let glance = match report.status {
             Status::Succeeded if self.looks_at_output() => self.glance(id, report).await,
             _ => Glance::None,
@@ -57,12 +58,12 @@ impl Engine {
         self.drive_on(id, |job, now| {
             let report = Report { status: status(job), ..report.clone() };
             let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
-            self.first_look(done, &glance, now)
+            self.first_look(done, &glance, began, now)
         })
         .await
     }
 
-    fn first_look(&self, done: Job, glance: &Glance, now: Millis) -> Result<Job, Refusal> {
+    fn first_look(&self, done: Job, glance: &Glance, began: Instant, now: Millis) -> Result<Job, Refusal> {
         if done.state() != State::Succeeded || !self.looks_at_output() {
             return Ok(done);
         }
@@ -74,7 +75,12 @@ impl Engine {
         };
         // What could not even be measured is read through.
         let Some(verdict) = verdict else { return Ok(life::await_scan(&done)) };
-        self.metrics.output.checked(&done.request.topic, Stage::Sync, verdict.decision, 0.0);
+        self.metrics.output_checked(
+            &done.request.topic,
+            Stage::Sync,
+            verdict.decision,
+            began.elapsed().as_secs_f64(),
+        );
         // A kernel that lets a result pass has not seen its content yet.
         if matches!(glance, Glance::Kernel(_)) && verdict.decision == OutputDecision::Allow {
             return Ok(life::await_scan(&done));
@@ -157,12 +163,12 @@ impl Engine {
         let looked =
             tokio::time::timeout(LOOK_WITHIN, self.read_through(&job, &rules.policy, fail_mode)).await;
         let (outcome, copy) = looked.unwrap_or_else(|_| {
-            self.metrics.output.skipped(&job.request.topic);
+            self.metrics.output_skipped(&job.request.topic);
             let words = "it took longer than 30 s";
             (rules.policy.output().unchecked(fail_mode, Stage::Async, words), None)
         });
         let took = began.elapsed().as_secs_f64();
-        self.metrics.output.checked(&job.request.topic, Stage::Async, outcome.decision, took);
+        self.metrics.output_checked(&job.request.topic, Stage::Async, outcome.decision, took);
         let done = self
             .drive_on(job.id(), |job, now| {
                 if !job.owed.output_scan {
@@ -229,7 +235,7 @@ impl Engine {
         match self.ask_about(looked).await {
             Ok(look) => (look.verdict, look.redacted_ptr),
             Err(problem) => {
-                self.metrics.output.skipped(&job.request.topic);
+                self.metrics.output_skipped(&job.request.topic);
                 (policy.output().unchecked(fail_mode, Stage::Async, &problem.0), None)
             }
         }

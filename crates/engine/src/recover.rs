@@ -65,8 +65,8 @@ impl Engine {
         }
     }
 
-    /// The job; if the clock was set back while we were down, with moments that our clock can meet.
-    async fn in_our_time(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+    /// The job; if the clock was set back while nobody looked, with moments that our clock can meet.
+    pub(crate) async fn in_our_time(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
         loop {
             let Some(job) = self.store.job(id).await? else { return Ok(None) };
             let Some(back) = life::set_back(&job, self.now()) else { return Ok(Some(job)) };

@@ -3,12 +3,14 @@
 use crate::Engine;
 use crate::drive::NEVER;
 use crate::events::{What, WorkerChange};
+use crate::hearing::Hearing;
 use reveille_core::floor::Gone;
 use reveille_core::id::{JobId, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life::{self, Due};
 use reveille_core::place::routing::OnWorkerLost;
 use reveille_core::presence::Contract;
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -109,7 +111,7 @@ impl Engine {
         life::lose_worker(job, attempt.number, &limits, now)
     }
 
-    fn is_to_be_judged(&self, job: &Job) -> bool {
+    pub(crate) fn is_to_be_judged(&self, job: &Job) -> bool {
         let is_due = matches!(life::pass_time(job, &self.limits(job), None, self.now()), Ok(Due::Judge));
         if is_due {
             // Its deadline does not wait for the answer.
@@ -122,14 +124,24 @@ impl Engine {
     async fn time_has_come(self, id: JobId) {
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
         let hearing = self.hear_stored(&id, |job| self.is_to_be_judged(job)).await;
-        let decide = |job: &Job, now| match life::pass_time(job, &self.limits(job), waits_for, now)? {
-            Due::Change(after) => Ok(*after),
-            Due::Judge => self.judge(job, &hearing, now),
-            Due::Place | Due::Nothing => Err(Refusal::TooEarly),
-        };
-        let done = self.drive_on(&id, decide).await;
+        let done = self.drive_on(&id, |job, now| self.by_time(job, waits_for, &hearing, now)).await;
         if done.is_err() {
             self.reseat(&id).await;
+        }
+    }
+
+    /// What time does to the job, for timers and for whoever comes after them.
+    pub(crate) fn by_time(
+        &self,
+        job: &Job,
+        waits_for: Option<Reason>,
+        hearing: &Hearing,
+        now: Millis,
+    ) -> Result<Job, Refusal> {
+        match life::pass_time(job, &self.limits(job), waits_for, now)? {
+            Due::Change(after) => Ok(*after),
+            Due::Judge => self.judge(job, hearing, now),
+            Due::Place | Due::Nothing => Err(Refusal::TooEarly),
         }
     }
 }

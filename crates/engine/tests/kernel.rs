@@ -18,7 +18,7 @@ use reveille_engine::{
 };
 use reveille_kernel::{Kernel, Look, Looked, NoAnswer, Purpose};
 use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
+use reveille_store::{BlobKey, MemoryStore, PutMode};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;

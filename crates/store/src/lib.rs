@@ -142,7 +142,8 @@ pub trait Store: Blobs + Breakers + Trail {
     /// each. Says how many rows went.
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError>;
 
-    /// Takes a lock for `ttl_ms`; nothing if somebody holds it and it has not lapsed.
+    /// Takes a lock for `ttl_ms`; nothing if somebody holds it and it has not lapsed. A lock has the same TTL
+    /// whoever takes it.
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError>;
 
     /// Holds on to a lock for `ttl_ms` from now. Says no if it has lapsed or somebody else has it.

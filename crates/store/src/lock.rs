@@ -4,6 +4,14 @@
 //! longer than its TTL does not know that it has lost the lock. What must not be done twice is compared
 //! and swapped, or carries the fence.
 
+use reveille_core::time::Millis;
+
+/// The latest that a lock of this TTL can last, if the clocks of replicas are a little apart. One that would
+/// last longer was taken by a clock that has been set back since, and holds nobody up.
+pub(crate) fn until_max(now: Millis, ttl_ms: i64) -> Millis {
+    now + 2 * ttl_ms
+}
+
 /// A lock that was taken. It is proof of holding it for as long as it has neither lapsed nor been given
 /// back.
 #[derive(Debug, Clone, PartialEq, Eq)]

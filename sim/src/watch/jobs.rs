@@ -2,6 +2,7 @@
 
 use super::workers::{CAP_TTL_MS, Seen};
 use super::{NOTICED_MS, drains};
+use crate::breakage::Breakage;
 use crate::invariants::Verdict;
 use crate::world::World;
 use reveille_core::job::{Job, Phase};
@@ -20,12 +21,15 @@ const WARM_MS: i64 = 1_000;
 const INTRODUCED_MS: i64 = 15_000;
 
 pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Verdict {
+    if seen.recovered_at.is_none() && engine.is_recovered() {
+        seen.recovered_at = Some(now);
+    }
+    if world.breakage.is_some_and(Breakage::loses_timers) {
+        return Ok(());
+    }
     let jobs = world.live_jobs();
     for job in &jobs {
         placed_at_once(world, job, seen, now)?;
-    }
-    if seen.recovered_at.is_none() && engine.is_recovered() {
-        seen.recovered_at = Some(now);
     }
     let Some(recovered_at) = seen.recovered_at else { return Ok(()) };
     let calm_since = recovered_at.max(world.calm.since());

@@ -27,6 +27,8 @@ pub struct Seen {
     /// Since when it answers.
     pub up_at: Option<Millis>,
     pub recovered_at: Option<Millis>,
+    /// How often the safety net has acted.
+    pub caught: u64,
     pub heard: BTreeMap<WorkerId, Hearing>,
     /// Workers that beat, and do not merely listen, since when.
     beaten: BTreeMap<WorkerId, Millis>,

@@ -1,10 +1,9 @@
 //! What can be scraped of the fleet: beats, the snapshot, who is restored, and mass silence.
 
-use super::Moment;
+use super::{Moment, Page};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 use reveille_core::time::Millis;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -27,56 +26,26 @@ pub struct FleetMetrics {
 }
 
 impl FleetMetrics {
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            heartbeats: Counter::default(),
-            snapshot_age: Gauge::default(),
-            snapshot_bytes: Gauge::default(),
-            snapshot_write: Histogram::new(WRITE_SECONDS),
-            hydrated: Gauge::default(),
-            unconfirmed: Gauge::default(),
-            stale_restored: Histogram::new(STALE_SECONDS),
-            mass_expiry: Gauge::default(),
+    pub(super) fn list(page: &mut Page) -> Self {
+        let age = "Since the worker snapshot was last written here; -1 before the first";
+        let stale = "How long restored members that were dead passed for alive";
+        Self {
+            heartbeats: page.list("heartbeats", "Beats of all contracts"),
+            snapshot_age: page.list("worker_snapshot_age_seconds", age),
+            snapshot_bytes: page.list("worker_snapshot_bytes", "Size of the last snapshot"),
+            snapshot_write: page.list_as(
+                "worker_snapshot_write_seconds",
+                "Time to write a snapshot",
+                Histogram::new(WRITE_SECONDS),
+            ),
+            hydrated: page.list("workers_hydrated", "Workers taken over from the snapshot at the start"),
+            unconfirmed: page.list("workers_unconfirmed", "Restored members that were not heard yet"),
+            stale_restored: page.list_as("stale_restored_seconds", stale, Histogram::new(STALE_SECONDS)),
+            mass_expiry: page
+                .list("mass_expiry", "1 while most of the fleet is silent and deaths are held back"),
             snapshot_at: AtomicI64::new(0),
             started_at: AtomicI64::new(0),
-        };
-        registry.register("heartbeats", "Beats of all contracts", metrics.heartbeats.clone());
-        registry.register(
-            "worker_snapshot_age_seconds",
-            "Since the worker snapshot was last written here; -1 before the first",
-            metrics.snapshot_age.clone(),
-        );
-        registry.register(
-            "worker_snapshot_bytes",
-            "Size of the last snapshot",
-            metrics.snapshot_bytes.clone(),
-        );
-        registry.register(
-            "worker_snapshot_write_seconds",
-            "Time to write a snapshot",
-            metrics.snapshot_write.clone(),
-        );
-        registry.register(
-            "workers_hydrated",
-            "Workers taken over from the snapshot at the start",
-            metrics.hydrated.clone(),
-        );
-        registry.register(
-            "workers_unconfirmed",
-            "Restored members that were not heard yet",
-            metrics.unconfirmed.clone(),
-        );
-        registry.register(
-            "stale_restored_seconds",
-            "How long restored members that were dead passed for alive",
-            metrics.stale_restored.clone(),
-        );
-        registry.register(
-            "mass_expiry",
-            "1 while most of the fleet is silent and deaths are held back",
-            metrics.mass_expiry.clone(),
-        );
-        metrics
+        }
     }
 
     /// What is counted only when somebody asks.

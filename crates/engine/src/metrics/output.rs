@@ -1,17 +1,13 @@
 //! What can be scraped of output policy.
 
+use super::{Page, PerTopic, TopicLabel};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
-use reveille_core::id::Topic;
 use reveille_core::output::{OutputDecision, Stage};
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct TopicLabel {
-    topic: String,
-}
+const LOOK_SECONDS: [f64; 11] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct PhaseLabel {
@@ -19,41 +15,32 @@ struct PhaseLabel {
     phase: &'static str,
 }
 
-pub struct OutputMetrics {
-    checked: Family<TopicLabel, Counter>,
-    quarantined: Family<TopicLabel, Counter>,
-    skipped: Family<TopicLabel, Counter>,
+pub(super) struct OutputMetrics {
+    checked: PerTopic<Counter>,
+    quarantined: PerTopic<Counter>,
+    skipped: PerTopic<Counter>,
     latency: Family<PhaseLabel, Histogram>,
 }
 
 impl OutputMetrics {
-    pub fn register(registry: &mut Registry) -> Self {
-        let latency: fn() -> Histogram =
-            || Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0]);
-        let metrics = Self {
-            checked: Family::default(),
-            quarantined: Family::default(),
-            skipped: Family::default(),
-            latency: Family::new_with_constructor(latency),
-        };
-        registry.register("output_policy_checked", "Results that were looked at", metrics.checked.clone());
-        registry.register(
-            "output_policy_quarantined",
-            "Results that were held back",
-            metrics.quarantined.clone(),
-        );
-        registry.register(
-            "output_policy_skipped",
-            "Results that could not be looked at",
-            metrics.skipped.clone(),
-        );
-        registry.register("output_check_latency_seconds", "How long a look took", metrics.latency.clone());
-        metrics
+    pub fn list(page: &mut Page) -> Self {
+        let look: fn() -> Histogram = || Histogram::new(LOOK_SECONDS);
+        let latency = Family::new_with_constructor(look);
+        Self {
+            checked: page.list("output_policy_checked", "Results that were looked at"),
+            quarantined: page.list("output_policy_quarantined", "Results that were held back"),
+            skipped: page.list("output_policy_skipped", "Results that could not be looked at"),
+            latency: page.list_as("output_check_latency_seconds", "How long a look took", latency),
+        }
     }
 
-    /// The topic is one that has a series of its own already.
-    pub fn checked(&self, topic: &Topic, stage: Stage, decision: OutputDecision, seconds: f64) {
-        let label = TopicLabel { topic: topic.to_string() };
+    pub fn begin(&self, label: &TopicLabel) {
+        for counter in [&self.checked, &self.quarantined, &self.skipped] {
+            drop(counter.get_or_create(label));
+        }
+    }
+
+    pub fn checked(&self, label: TopicLabel, stage: Stage, decision: OutputDecision, seconds: f64) {
         self.checked.get_or_create(&label).inc();
         if matches!(decision, OutputDecision::Quarantine | OutputDecision::Deny) {
             self.quarantined.get_or_create(&label).inc();
@@ -65,7 +52,7 @@ impl OutputMetrics {
         self.latency.get_or_create(&PhaseLabel { topic: label.topic, phase }).observe(seconds);
     }
 
-    pub fn skipped(&self, topic: &Topic) {
-        self.skipped.get_or_create(&TopicLabel { topic: topic.to_string() }).inc();
+    pub fn skipped(&self, label: &TopicLabel) {
+        self.skipped.get_or_create(label).inc();
     }
 }

@@ -1,6 +1,7 @@
 //! Who holds which lock.
 
 use crate::Lock;
+use crate::lock::until_max;
 use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ struct Held {
 
 impl Locks {
     pub fn take(&mut self, name: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
-        if self.held.get(name).is_some_and(|held| now < held.until) {
+        if self.held.get(name).is_some_and(|held| now < held.until && held.until <= until_max(now, ttl_ms)) {
             return None;
         }
         self.fence_last += 1;

@@ -2,6 +2,7 @@
 //! gave before (`AUTOINCREMENT`), and that is the fence.
 
 use super::file::SqliteFile;
+use crate::lock::until_max;
 use crate::{Lock, StoreError};
 use reveille_core::time::Millis;
 use rusqlite::{OptionalExtension, params};
@@ -12,12 +13,12 @@ pub(super) async fn take(
     now: Millis,
     ttl_ms: i64,
 ) -> Result<Option<Lock>, StoreError> {
-    let (key, until) = (name.to_owned(), now + ttl_ms);
+    let (key, until, until_max) = (name.to_owned(), now + ttl_ms, until_max(now, ttl_ms));
     let insert = "INSERT INTO locks (name, until) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING fence";
     // Fences begin at 1.
     let fence = file.write(move |connection| {
-        let mut lapse = connection.prepare_cached("DELETE FROM locks WHERE name = ?1 AND until <= ?2")?;
-        lapse.execute(params![key, now.0])?;
+        let lapse = "DELETE FROM locks WHERE name = ?1 AND (until <= ?2 OR until > ?3)";
+        connection.prepare_cached(lapse)?.execute(params![key, now.0, until_max.0])?;
         let mut insert = connection.prepare_cached(insert)?;
         let fence = insert.query_row(params![key, until.0], |row| row.get::<_, i64>(0)).optional()?;
         Ok(fence.unwrap_or(0) as u64)

@@ -15,6 +15,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     a_lapsed_lock_cannot_be_renewed_or_given_back(&**store, clock).await;
     names_do_not_disturb_one_another(&**store, clock).await;
     pruning_takes_lapsed_locks_and_no_fence_comes_twice(&**store, clock).await;
+    a_clock_that_was_set_back_holds_no_lock_for_longer(&**store, clock).await;
 }
 
 pub async fn of_many_rivals_exactly_one_gets_the_lock(store: &Arc<dyn Store>, _: &ManualClock) {
@@ -95,6 +96,17 @@ pub async fn pruning_takes_lapsed_locks_and_no_fence_comes_twice(store: &dyn Sto
     assert_eq!(store.lock("suite-prune-held", 1000).await.unwrap(), None);
     let again = take(store, "suite-prune-lapsed", 100).await;
     assert!(again.fence > lapsed.fence);
+}
+
+pub async fn a_clock_that_was_set_back_holds_no_lock_for_longer(store: &dyn Store, clock: &ManualClock) {
+    let before = take(store, "suite-set-back", 1000).await;
+    clock.advance(-1000);
+    assert_eq!(store.lock("suite-set-back", 1000).await.unwrap(), None, "clocks may be a little apart");
+    clock.advance(-3_600_000);
+    let after = take(store, "suite-set-back", 1000).await;
+    assert!(after.fence > before.fence);
+    assert!(!store.renew(&before, 1000).await.unwrap());
+    clock.advance(3_601_000);
 }
 
 async fn take(store: &dyn Store, name: &str, ttl_ms: i64) -> Lock {

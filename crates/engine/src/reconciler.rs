@@ -1,0 +1,31 @@
+//! The reconciler: ends jobs whose time is over and whose timer did not.
+
+use crate::Engine;
+use crate::drive::DriveError;
+use reveille_core::id::JobId;
+use reveille_core::job::{Job, Refusal};
+use reveille_core::safety_net;
+use reveille_store::StoreError;
+
+impl Engine {
+    pub(crate) fn is_overdue(&self, job: &Job) -> bool {
+        safety_net::is_overdue(job, &self.limits(job), self.now())
+    }
+
+    /// As its timer would have. Says whether there was anything left to do.
+    pub(crate) async fn end_overdue(&self, id: &JobId) -> Result<bool, StoreError> {
+        let waits_for = self.floor().wait_of(id).map(|wait| wait.reason);
+        let not_asked = self.not_asked();
+        let ended = self.drive(id, |job, now| {
+            if !self.is_overdue(job) {
+                return Err(Refusal::TooEarly);
+            }
+            self.by_time(job, waits_for, &not_asked, now)
+        });
+        match ended.await {
+            Ok(_) => Ok(true),
+            Err(DriveError::Refused(_) | DriveError::Unknown | DriveError::Unjudged(_)) => Ok(false),
+            Err(DriveError::Store(error)) => Err(error),
+        }
+    }
+}
