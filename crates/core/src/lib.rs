@@ -22,4 +22,5 @@ pub mod reason;
 pub mod request;
 pub mod scan;
 pub mod time;
+pub mod trace;
 mod words;
