@@ -3,6 +3,7 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::trace::{Traced, with_trace};
 use crate::types::job::{
     Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, SubmitReply, SubmitRequest, WaitQuery,
 };
@@ -29,14 +30,18 @@ pub const INLINE_LEN_MAX: usize = 256 * 1024;
 pub async fn submit(
     State(engine): State<Engine>,
     auth: Auth,
+    Traced(trace): Traced,
     Body(body): Body<SubmitRequest>,
 ) -> Result<Response, ApiError> {
     auth.needs(Scope::Write)?;
     let (mut request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
+    request.follow(trace);
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
     match engine.submit(submission).await? {
-        Submitted::New(job) | Submitted::Existing(job) => answer(&job),
+        Submitted::New(job) | Submitted::Existing(job) => {
+            Ok(with_trace(answer(&job).into_response(), &engine.trace_of(&job.request)))
+        }
         Submitted::Throttled(verdict) => {
             Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
                 .with("rule_id", verdict.rule_id))
@@ -119,7 +124,8 @@ pub async fn get(
         }
         _ => None,
     };
-    Ok(Json(JobDetail::of(&job, context, result, is_held)))
+    let trace = engine.trace_of(&job.request).job();
+    Ok(Json(JobDetail::of(&job, &trace, context, result, is_held)))
 }
 
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.

@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let block = block([("traceparent", "00-a"), ("tracestate", "a=1,b: 2"), ("x", "1\r\ntraceparent: evil")]);
+        let block =
+            block([("traceparent", "00-a"), ("tracestate", "a=1,b: 2"), ("x", "1\r\ntraceparent: evil")]);
         assert_eq!(read(&block), [b"00-a"]);
         assert_eq!(values(&block, "TraceState").collect::<Vec<_>>(), [b"a=1,b: 2"]);
         assert_eq!(values(&block, "x").collect::<Vec<_>>(), [b"1traceparent: evil"]);

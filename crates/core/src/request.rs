@@ -77,7 +77,7 @@ pub struct Request {
     pub submitted_by: Option<KeyId>,
     /// Where the caller stood in its own trace, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceContext>,
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// Who gave a job to whom.
@@ -219,6 +219,14 @@ impl Request {
             return Err(BadRequest::new("step_index", "must not be negative"));
         }
         Ok(())
+    }
+
+    /// Takes the caller's trace for its own, if there is one; then its jobs are found under that id.
+    pub fn follow(&mut self, trace: Option<TraceContext>) {
+        if let Some(trace) = &trace {
+            self.trace_id = trace.parent.trace.to_string();
+        }
+        self.trace = trace.map(Box::new);
     }
 
     /// A job with nothing but a topic, for tests and examples.

@@ -96,15 +96,11 @@ pub struct JobTrace<'a> {
 
 impl<'a> JobTrace<'a> {
     pub fn of(request: &'a Request, ratio: Ratio) -> Self {
-        match &request.trace {
-            Some(TraceContext { parent, .. }) => {
-                Self { request, id: parent.trace, caller: Some(parent.span), sampled: parent.sampled }
-            }
-            None => {
-                let id = begun(request);
-                Self { request, id, caller: None, sampled: ratio.takes(id) }
-            }
+        if let Some(TraceContext { parent, .. }) = request.trace.as_deref() {
+            return Self { request, id: parent.trace, caller: Some(parent.span), sampled: parent.sampled };
         }
+        let id = begun(request);
+        Self { request, id, caller: None, sampled: ratio.takes(id) }
     }
 
     /// Where the job itself stands.
@@ -203,7 +199,8 @@ mod tests {
     #[test]
     fn the_callers_trace_is_kept_and_every_part_has_a_name_of_its_own() {
         let mut request = Request::plain("j", "job.echo");
-        request.trace = TraceContext::read([PARENT.as_bytes()], [&b"a=1"[..]]);
+        request.follow(TraceContext::read([PARENT.as_bytes()], [&b"a=1"[..]]));
+        assert_eq!(request.trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
         let trace = JobTrace::of(&request, Ratio::new(0.0).unwrap());
         assert!(trace.sampled, "the caller decided");
         assert_eq!(trace.caller.unwrap().to_string(), "00f067aa0ba902b7");

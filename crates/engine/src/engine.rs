@@ -21,9 +21,11 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
+use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
+use reveille_traces::Traces;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +35,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// How long a stop waits for the collector; spans are not worth more.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -61,6 +66,8 @@ pub struct Settings {
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
+    /// Which part of the traces that begin here is recorded.
+    pub trace_ratio: Ratio,
 }
 
 /// What is said here counts more than what the policy file says.
@@ -87,6 +94,7 @@ impl Default for Settings {
             open_tenant: None,
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
+            trace_ratio: Ratio::ALL,
         }
     }
 }
@@ -97,6 +105,7 @@ pub struct Parts {
     pub roster: Arc<dyn Roster>,
     pub bus: Arc<dyn Bus>,
     pub courier: Arc<dyn Courier>,
+    pub traces: Arc<dyn Traces>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub rules: Rules,
@@ -112,6 +121,7 @@ pub struct Inner {
     pub(crate) roster: Arc<dyn Roster>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) courier: Arc<dyn Courier>,
+    pub(crate) traces: Arc<dyn Traces>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Arc<dyn Dice>,
     pub(crate) settings: Settings,
@@ -159,6 +169,7 @@ impl Engine {
             roster: parts.roster,
             bus: parts.bus,
             courier: parts.courier,
+            traces: parts.traces,
             clock: parts.clock,
             dice: parts.dice,
             settings: parts.settings,
@@ -223,6 +234,7 @@ impl Engine {
             let _ = self.write_snapshot().await;
         };
         let _ = tokio::time::timeout(patience, last_words).await;
+        self.traces.finish(patience.min(LAST_SPANS)).await;
         self.killed.cancel();
         self.tasks.wait().await;
     }

@@ -30,6 +30,7 @@ mod recover;
 pub mod rules;
 mod scribe;
 mod snapshot;
+mod story;
 mod submit;
 mod survey;
 mod tick;

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod output;
+mod traces;
 
 use fleet::FleetMetrics;
 use output::OutputMetrics;
@@ -14,8 +15,10 @@ use prometheus_client::registry::Registry;
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::time::Millis;
+use reveille_traces::Counts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use traces::TraceMetrics;
 
 /// Topics that get a series of their own; anything beyond shares `other`, so that no client can fill
 /// the memory with names.
@@ -55,6 +58,7 @@ pub struct Metrics {
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
     pub(crate) output: OutputMetrics,
+    traces: TraceMetrics,
 }
 
 /// What is counted only when somebody asks.
@@ -65,6 +69,7 @@ pub(crate) struct Moment {
     pub live_jobs: usize,
     pub tasks: usize,
     pub stale_jobs: BTreeMap<State, u64>,
+    pub traces: Counts,
 }
 
 impl Default for Metrics {
@@ -90,6 +95,7 @@ impl Default for Metrics {
             live_jobs: Gauge::default(),
             fleet: FleetMetrics::register(&mut registry),
             output: OutputMetrics::register(&mut registry),
+            traces: TraceMetrics::register(&mut registry),
             registry: Registry::default(),
         };
         registry.register("jobs_received", "Jobs that were asked for", metrics.jobs_received.clone());
@@ -142,6 +148,7 @@ impl Metrics {
     pub(crate) fn page(&self, now: &Moment) -> String {
         self.workers.set(now.workers as i64);
         self.fleet.look(now);
+        self.traces.look(now.traces);
         self.live_jobs.set(now.live_jobs as i64);
         self.active_goroutines.set(now.tasks as i64);
         for state in State::ALL.iter().filter(|state| !state.is_terminal()) {

@@ -4,6 +4,7 @@ mod gate;
 mod http;
 mod operator;
 mod reload;
+mod traces;
 
 use crate::args::Serve;
 use crate::config::{Config, Doors, Log};
@@ -70,6 +71,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         roster: Arc::new(roster),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(courier),
+        traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
         dice: Arc::new(SystemDice),
         rules: files.load()?,
@@ -176,6 +178,7 @@ fn settings(config: &Config) -> Result<Settings> {
             fail_mode: config.output.fail_mode,
             hold: config.output.hold,
         },
+        trace_ratio: config.tracing.ratio()?,
     })
 }
 

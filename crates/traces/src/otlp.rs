@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Jobs that wait to be sent.
 pub const QUEUE_MAX: usize = 4_096;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TRIES_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longer than this no collector is waited for, whatever it asks.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Where the collector is, and who we are to it.
 #[derive(Clone, PartialEq, Eq)]

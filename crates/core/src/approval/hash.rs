@@ -41,7 +41,7 @@ mod tests {
         };
         check(|_| (), true);
         check(|r| "another".clone_into(&mut r.trace_id), true);
-        check(|r| r.trace = TraceContext::read([&TRACEPARENT[..]], []), true);
+        check(|r| r.follow(TraceContext::read([TRACEPARENT], [])), true);
         check(|r| drop(r.labels.insert("approval_granted".into(), "true".into())), true);
         check(|r| drop(r.labels.insert("size".into(), "s".into())), false);
         check(|r| r.needs.risk_tags = vec!["prod".into()], false);

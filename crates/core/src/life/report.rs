@@ -6,8 +6,8 @@ use crate::id::WorkerId;
 use crate::job::{Event, Job, Phase, Refusal, State};
 use crate::life::Limits;
 use crate::reason::Reason;
-use crate::time::Millis;
 use crate::request::Request;
+use crate::time::Millis;
 use crate::trace::{JobTrace, Ratio, TraceParent};
 
 /// What a worker reports at the end.

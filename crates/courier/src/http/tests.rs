@@ -58,7 +58,8 @@ async fn post(letter: Letter) -> (Result<Reply, CourierError>, u32) {
 async fn a_letter_arrives_whole_and_its_answer_comes_back() {
     let agent = Agent::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
     let mut letter = letter(agent.url("/a2a?x=1#top"));
-    letter.headers = vec![("X-Workspace-ID".into(), "w-1".to_owned()), ("authorization".into(), "Bearer t".to_owned())];
+    letter.headers =
+        vec![("X-Workspace-ID".into(), "w-1".to_owned()), ("authorization".into(), "Bearer t".to_owned())];
     let (outcome, received) = post(letter).await;
 
     assert_eq!((outcome, received), (Ok(Reply::new(200, "{}")), 1));
@@ -89,7 +90,9 @@ async fn a_redirect_is_a_reply_and_is_not_followed() {
 
 #[tokio::test]
 async fn how_long_to_wait_is_told_in_seconds_or_not_at_all() {
-    for (said, heard) in [("7", Some(7)), ("soon", None), ("-1", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)] {
+    for (said, heard) in
+        [("7", Some(7)), ("soon", None), ("-1", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)]
+    {
         let head = format!("HTTP/1.1 429 Too Many Requests\r\nRetry-After: {said}\r\n");
         let agent = Agent::answering(format!("{head}Content-Length: 0\r\n\r\n")).await;
         let (outcome, _) = post(letter(agent.url("/"))).await;
@@ -215,7 +218,8 @@ async fn headers_that_could_change_the_request_are_refused() {
         ("transfer-encoding", "chunked"),
     ];
     for (name, value) in table {
-        let letter = Letter { headers: vec![(name.into(), value.to_owned())], ..letter("http://127.0.0.1:9/") };
+        let letter =
+            Letter { headers: vec![(name.into(), value.to_owned())], ..letter("http://127.0.0.1:9/") };
         let (outcome, received) = post(letter).await;
         assert!(matches!(outcome, Err(CourierError::Refused(_))), "{name:?} gave {outcome:?}");
         assert_eq!(received, 0);

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use reveille_core::time::Millis;
-use reveille_core::trace::{Kind, Outcome, SpanRecord, TraceParent, Value};
-use serde::{Serialize, Serializer};
+use reveille_core::trace::{Kind, Outcome, SpanRecord, TraceParent, TraceState, Value};
+use serde::Serialize;
 
 /// What is inside the spans' array, and around it. Spans are written one by one, so that it is known how
 /// large the body has become.
@@ -81,8 +81,8 @@ struct Attribute<'a> {
 enum Any<'a> {
     #[serde(rename = "stringValue")]
     String(&'a str),
-    #[serde(rename = "intValue", serialize_with = "as_text")]
-    Int(i64),
+    #[serde(rename = "intValue")]
+    Int(String),
 }
 
 #[derive(Serialize)]
@@ -96,10 +96,8 @@ struct Span<'a> {
     parent_span_id: Option<String>,
     name: &'a str,
     kind: u8,
-    #[serde(serialize_with = "as_nanos")]
-    start_time_unix_nano: Millis,
-    #[serde(serialize_with = "as_nanos")]
-    end_time_unix_nano: Millis,
+    start_time_unix_nano: String,
+    end_time_unix_nano: String,
     attributes: Vec<Attribute<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event<'a>>,
@@ -111,8 +109,7 @@ struct Span<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Event<'a> {
-    #[serde(serialize_with = "as_nanos")]
-    time_unix_nano: Millis,
+    time_unix_nano: String,
     name: &'a str,
 }
 
@@ -141,14 +138,14 @@ impl<'a> Span<'a> {
             key,
             value: match value {
                 Value::Text(text) => Any::String(text),
-                Value::Number(number) => Any::Int(*number),
+                Value::Number(number) => Any::Int(number.to_string()),
             },
         };
         let link = |to: &TraceParent| Link { trace_id: to.trace.to_string(), span_id: to.span.to_string() };
         Self {
             trace_id: span.trace.to_string(),
             span_id: span.span.to_string(),
-            trace_state: span.state.as_ref().map(|state| state.as_str()),
+            trace_state: span.state.as_ref().map(TraceState::as_str),
             parent_span_id: span.parent.map(|parent| parent.to_string()),
             name: &span.name,
             kind: match span.kind {
@@ -156,13 +153,13 @@ impl<'a> Span<'a> {
                 Kind::Server => 2,
                 Kind::Client => 3,
             },
-            start_time_unix_nano: span.from,
-            end_time_unix_nano: span.to,
+            start_time_unix_nano: nanos(span.from),
+            end_time_unix_nano: nanos(span.to),
             attributes: span.attributes.iter().map(attribute).collect(),
             events: span
                 .moments
                 .iter()
-                .map(|moment| Event { time_unix_nano: moment.at, name: &moment.name })
+                .map(|moment| Event { time_unix_nano: nanos(moment.at), name: &moment.name })
                 .collect(),
             links: span.links.iter().map(link).collect(),
             status: Status { code, message },
@@ -170,10 +167,6 @@ impl<'a> Span<'a> {
     }
 }
 
-fn as_text<S: Serializer>(number: &i64, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(number)
-}
-
-fn as_nanos<S: Serializer>(at: &Millis, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&(i128::from(at.0.max(0)) * 1_000_000))
+fn nanos(at: Millis) -> String {
+    (i128::from(at.0.max(0)) * 1_000_000).to_string()
 }

@@ -8,12 +8,13 @@ use reveille_core::trace::{TraceContext, TraceParent};
 use reveille_courier::Received;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use tokio::time::sleep;
 
 const CALLER: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 fn ended(id: &str) -> Arc<Job> {
     let mut request = Request::plain(id, "job.echo");
-    request.trace = TraceContext::read([CALLER], [&b"a=1"[..]]);
+    request.follow(TraceContext::read([CALLER], [&b"a=1"[..]]));
     let verdict = Policy::builtin().evaluate(&request);
     let job = life::submit(request, Millis(1_000));
     let job = life::judge(&job, Judgement { verdict, checked_at: Millis(1_000) }, Millis(1_000)).unwrap();
@@ -52,7 +53,8 @@ impl Courier for Scripted {
 }
 
 fn start(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Otlp, Arc<Scripted>) {
-    let courier = Arc::new(Scripted { script: Mutex::new(script.into_iter().collect()), ..Scripted::default() });
+    let courier =
+        Arc::new(Scripted { script: Mutex::new(script.into_iter().collect()), ..Scripted::default() });
     let collector = Collector {
         url: "http://collector:4318/v1/traces".to_owned(),
         headers: headers("authorization=Bearer%20secret").unwrap(),
@@ -61,18 +63,16 @@ fn start(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Otlp
     (Otlp::start(collector, courier.clone()), courier)
 }
 
-fn unwell(status: u16, retry_after: Option<u64>) -> Result<Reply, CourierError> {
-    Ok(Reply { retry_after: retry_after.map(Duration::from_secs), ..Reply::new(status, "") })
+fn unwell(status: u16, retry_after: Option<u64>) -> Reply {
+    Reply { retry_after: retry_after.map(Duration::from_secs), ..Reply::new(status, "") }
 }
 
 /// When each request was made, in whole seconds.
-async fn run(
-    script: impl IntoIterator<Item = Result<Reply, CourierError>>,
-) -> (Vec<u64>, Counts) {
+async fn run(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Vec<u64>, Counts) {
     let began = Instant::now();
     let (otlp, courier) = start(script);
     otlp.tell(&ended("j"));
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_mins(10)).await;
     otlp.finish(Duration::from_secs(1)).await;
     let posted = courier.posted.lock().unwrap();
     (posted.iter().map(|(at, _)| (*at - began).as_secs()).collect(), otlp.counts())
@@ -91,14 +91,20 @@ async fn a_request_is_what_collectors_read() {
     assert_eq!(letter.headers, [("authorization".into(), "Bearer secret".to_owned())]);
     let body: Value = serde_json::from_slice(&letter.body).unwrap();
     let group = &body["resourceSpans"][0];
-    assert_eq!(group["resource"]["attributes"][0], json!({
-        "key": "service.name", "value": { "stringValue": "fleet \"one\"" } }));
+    assert_eq!(
+        group["resource"]["attributes"][0],
+        json!({
+        "key": "service.name", "value": { "stringValue": "fleet \"one\"" } })
+    );
     let spans = group["scopeSpans"][0]["spans"].as_array().unwrap();
     assert_eq!(spans.len(), 8);
     assert!(spans.iter().all(|span| span["traceId"] == "4bf92f3577b34da6a3ce929d0e0e4736"));
     let (job, attempt) = (&spans[0], &spans[3]);
     assert_eq!(job["parentSpanId"], "00f067aa0ba902b7");
-    assert_eq!((&job["name"], &job["kind"], &job["traceState"]), (&json!("job.echo"), &json!(2), &json!("a=1")));
+    assert_eq!(
+        (&job["name"], &job["kind"], &job["traceState"]),
+        (&json!("job.echo"), &json!(2), &json!("a=1"))
+    );
     assert_eq!(job["startTimeUnixNano"], "1000000000");
     assert_eq!(job["endTimeUnixNano"], "2000000000");
     assert_eq!(job["status"], json!({ "code": 2, "message": "it \"broke\"" }));
@@ -114,13 +120,13 @@ async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_mo
     let down = || Err(CourierError::Unreachable("refused".to_owned()));
     let good = Counts { exported: 1, ..Counts::default() };
     assert_eq!(run([]).await, (vec![1], good));
-    assert_eq!(run([down(), unwell(503, None)]).await, (vec![1, 2, 4], Counts { failures: 2, ..good }));
-    assert_eq!(run([unwell(429, Some(7))]).await, (vec![1, 8], Counts { failures: 1, ..good }));
-    assert_eq!(run([unwell(503, Some(86_400))]).await.0, [1, 61], "no collector is waited for that long");
+    assert_eq!(run([down(), Ok(unwell(503, None))]).await, (vec![1, 2, 4], Counts { failures: 2, ..good }));
+    assert_eq!(run([Ok(unwell(429, Some(7)))]).await, (vec![1, 8], Counts { failures: 1, ..good }));
+    assert_eq!(run([Ok(unwell(503, Some(86_400)))]).await.0, [1, 61], "no collector is waited for that long");
     let lost = |failures| Counts { dropped: 1, failures, ..Counts::default() };
     assert_eq!(run([down(), down(), down(), down(), down()]).await, (vec![1, 2, 4, 8, 16], lost(5)));
     for status in [301, 400, 401, 404, 500] {
-        assert_eq!(run([unwell(status, Some(1))]).await, (vec![1], lost(1)), "{status}");
+        assert_eq!(run([Ok(unwell(status, Some(1)))]).await, (vec![1], lost(1)), "{status}");
     }
 }
 
@@ -133,7 +139,7 @@ async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
         otlp.tell(&job);
     }
     assert_eq!(otlp.counts().dropped, 100);
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_mins(10)).await;
     let counts = otlp.counts();
     assert_eq!(counts.exported + counts.dropped, QUEUE_MAX as u64 + 100, "everything is accounted for");
     assert!(counts.exported > 0 && counts.dropped > 100);
@@ -141,7 +147,7 @@ async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_no_pause_and_takes_nothing_more() {
-    let (otlp, courier) = start([unwell(503, Some(50))]);
+    let (otlp, courier) = start([Ok(unwell(503, Some(50)))]);
     otlp.tell(&ended("j"));
     sleep(Duration::from_secs(2)).await;
     let began = Instant::now();

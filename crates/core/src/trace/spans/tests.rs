@@ -22,7 +22,7 @@ fn judged(decision: Decision, at: i64) -> Judgement {
 
 fn new(at: i64) -> Job {
     let mut request = Request::plain("j", "job.echo");
-    request.trace = TraceContext::read([CALLER.as_bytes()], [&b"a=1"[..]]);
+    request.follow(TraceContext::read([CALLER.as_bytes()], [&b"a=1"[..]]));
     life::submit(request, Millis(at))
 }
 
@@ -79,12 +79,7 @@ fn a_plain_job_is_told_as_it_went() {
     assert!(is_told(&done));
     assert_eq!(
         lines(&done),
-        [
-            "job.echo 10..45 good",
-            "  policy 10..10",
-            "  queued 10..30",
-            "  attempt 30..45 good linked",
-        ]
+        ["job.echo 10..45 good", "  policy 10..10", "  queued 10..30", "  attempt 30..45 good linked",]
     );
     let trace = JobTrace::of(&done.request, Ratio::ALL);
     let attempt = &spans(&done, &trace)[3];
@@ -96,13 +91,8 @@ fn a_plain_job_is_told_as_it_went() {
 #[test]
 fn approvals_retries_and_output_checks_are_told_too() {
     let asked = life::judge(&new(1), judged(Decision::RequireApproval, 1), Millis(1)).unwrap();
-    let answer = Answer {
-        by: "ann".into(),
-        key: None,
-        comment: String::new(),
-        job_hash: None,
-        policy_snapshot: None,
-    };
+    let answer =
+        Answer { by: "ann".into(), key: None, comment: String::new(), job_hash: None, policy_snapshot: None };
     let job = life::approve(&asked, &answer, judged(Decision::RequireApproval, 50), Millis(50)).unwrap();
     let job = reported(&assigned(&job, "w", 60), "w", Status::Retryable, 70);
     let job = life::lose_worker(&assigned(&job, "x", 5_000), 2, &limits(), Millis(6_000)).unwrap();
