@@ -7,9 +7,9 @@ use crate::faults::Fault;
 use crate::roster::SimRoster;
 use crate::sights::Sight;
 use crate::store::SimStore;
+use crate::stories::SimTraces;
 use crate::world::{World, sleep_ms};
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
-use reveille_traces::Nowhere;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -118,7 +118,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
-        traces: Arc::new(Nowhere),
+        traces: Arc::new(SimTraces(world.clone())),
         clock: Arc::new(world.server_clock.clone()),
         dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,

@@ -23,8 +23,10 @@ use std::sync::Arc;
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
 pub const INLINE_LEN_MAX: usize = 256 * 1024;
 
-#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, responses(
-    (status = 200, body = SubmitReply), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
+#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, params(
+    ("traceparent" = Option<String>, Header, description = "The caller's place in its trace (W3C Trace Context); a bad one is ignored"),
+    ("tracestate" = Option<String>, Header, description = "What goes along with it, at most 512 characters")), responses(
+    (status = 200, body = SubmitReply, headers(("traceparent" = String, description = "The job's place in that trace, or in one of its own"))), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
     (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
     (status = 429, description = "Throttled, or too many live jobs"), (status = 503, description = "The store cannot take it; nothing was stored")))]
 pub async fn submit(
