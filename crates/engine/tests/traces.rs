@@ -28,6 +28,8 @@ use std::time::Duration;
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// Keeps what it was told.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Arc<Job>>>>);
@@ -95,7 +97,7 @@ impl Bench {
     }
 
     /// Publishes as a client would, and waits for the answer.
-    async fn say(&self, subject: &str, payload: Payload, headers: &[(&str, &str)]) -> String {
+    async fn say(&self, subject: &str, payload: Payload, headers: Headers<'_>) -> String {
         let mut inbox = self.bus.subscribe("_INBOX.test", None).await.unwrap();
         let sender = Sender { tenant: TenantId::known("default"), key: None };
         let packet = packet::envelope("w", "run-7", Millis(1), payload);
@@ -109,7 +111,7 @@ impl Bench {
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
 
-    async fn succeed(&self, job: &str, headers: &[(&str, &str)]) {
+    async fn succeed(&self, job: &str, headers: Headers<'_>) {
         let result = JobResult {
             job_id: job.to_owned(),
             worker_id: "w".to_owned(),
@@ -179,7 +181,7 @@ async fn a_packets_headers_are_taken_and_bad_ones_begin_a_new_trace() {
     let crowd: Vec<(String, String)> = (0..1_000).map(|n| (format!("x{n}"), String::new())).collect();
     let crowd: Vec<(&str, &str)> =
         crowd.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let table: [(&str, &[(&str, &str)], bool); 8] = [
+    let table: [(&str, Headers, bool); 8] = [
         ("good", &[("traceparent", CALLER)], true),
         ("spelt-otherwise", &[("Traceparent", CALLER)], true),
         ("bad-state", &[("traceparent", CALLER), ("tracestate", "no list")], true),

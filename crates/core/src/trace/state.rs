@@ -76,7 +76,7 @@ mod tests {
     fn a_list_is_kept_as_it_came_or_not_at_all() {
         let longest = format!("a={},b={}", "v".repeat(256), "w".repeat(251));
         assert_eq!(longest.len(), TRACESTATE_LEN_MAX);
-        let full: String = (0..32).map(|n| format!("k{n}=v,")).collect();
+        let full = (0..32).map(|n| format!("k{n}=v")).collect::<Vec<_>>().join(",");
         for good in [
             "rojo=00f067aa0ba902b7",
             "rojo=1,congo=t61rcWkgMzE",
@@ -108,7 +108,7 @@ mod tests {
             "foo=a\r\nx: y",
             "foo=\0",
             &format!("{longest}w"),
-            &format!("{full}k32=v"),
+            &format!("{full},k32=v"),
         ] {
             assert_eq!(TraceState::parse(bad), None, "{bad:?}");
         }
