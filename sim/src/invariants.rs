@@ -31,6 +31,7 @@ pub struct Ledger {
     approvals_asked: BTreeSet<JobId>,
     dead_letters_told: BTreeSet<JobId>,
     cancels_told: BTreeSet<JobId>,
+    stories_told: BTreeSet<JobId>,
     /// Jobs whose stored result says too much.
     pub leaks: BTreeSet<JobId>,
     pub states: BTreeMap<State, u64>,
@@ -246,6 +247,18 @@ impl Ledger {
 
     pub fn cancel_told(&mut self, id: &str) {
         self.cancels_told.insert(JobId::known(id));
+    }
+
+    /// The spans of a job left.
+    pub fn story_told(&mut self, job: &Job) -> Verdict {
+        let id = job.id();
+        if self.job(id).is_none_or(|committed| committed.revision != job.revision) {
+            return Err(format!("{id} is told of as it was never committed"));
+        }
+        if !self.stories_told.insert(id.clone()) {
+            return Err(format!("{id} is told of twice"));
+        }
+        Ok(())
     }
 
     /// Everything that must hold when the dust has settled. `stored` is what the store has.

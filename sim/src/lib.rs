@@ -34,6 +34,7 @@ pub mod roster;
 pub mod server;
 pub mod sights;
 pub mod store;
+pub mod stories;
 pub mod submitters;
 pub mod trace;
 pub mod watch;

@@ -8,6 +8,7 @@ use crate::kernel::SimKernel;
 use crate::roster::SimRoster;
 use crate::sights::Sight;
 use crate::store::SimStore;
+use crate::stories::SimTraces;
 use crate::world::{World, sleep_ms};
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
 use std::future::Future;
@@ -124,6 +125,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
+        traces: Arc::new(SimTraces(world.clone())),
         clock: Arc::new(world.server_clock.clone()),
         dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,

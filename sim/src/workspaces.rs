@@ -149,14 +149,14 @@ impl Workspace {
             0..=9 => {
                 self.finished(world, message);
                 tokio::spawn(tell_later(world.clone(), self.id.clone(), JobId::known(message)));
-                Reply { status: 202, body: body(json!({ "queued": true })) }
+                Reply::new(202, body(json!({ "queued": true })))
             }
-            10..=19 => Reply { status: 200, body: body(error(-32_001)) },
-            20..=27 => Reply { status: 200, body: body(error(-32_600)) },
+            10..=19 => Reply::new(200, body(error(-32_001))),
+            20..=27 => Reply::new(200, body(error(-32_600))),
             _ => {
                 self.finished(world, message);
                 let parts = json!([{ "kind": "text", "text": "done" }]);
-                Reply { status: 200, body: body(json!({ "jsonrpc": "2.0", "result": { "parts": parts } })) }
+                Reply::new(200, body(json!({ "jsonrpc": "2.0", "result": { "parts": parts } })))
             }
         }
     }

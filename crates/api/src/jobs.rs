@@ -3,6 +3,7 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::trace::{Traced, with_trace};
 use crate::types::job::{
     Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, SubmitReply, SubmitRequest, WaitQuery,
 };
@@ -14,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{self, Job};
 use reveille_core::time::Millis;
+use reveille_core::trace::TraceContext;
 use reveille_engine::{Engine, Submission, Submitted, Submitter};
 use reveille_roster::Scope;
 use reveille_store::{BlobKey, JobQuery};
@@ -22,38 +24,52 @@ use std::sync::Arc;
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
 pub const INLINE_LEN_MAX: usize = 256 * 1024;
 
-#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, responses(
-    (status = 200, body = SubmitReply), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
+#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, params(
+    ("traceparent" = Option<String>, Header, description = "The caller's place in its trace (W3C Trace Context); a bad one is ignored"),
+    ("tracestate" = Option<String>, Header, description = "What goes along with it, at most 512 characters")), responses(
+    (status = 200, body = SubmitReply, headers(("traceparent" = String, description = "The job's place in that trace, or in one of its own"))), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
     (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
     (status = 429, description = "Throttled, or too many live jobs"), (status = 503, description = "The store cannot take it; nothing was stored")))]
 pub async fn submit(
     State(engine): State<Engine>,
     auth: Auth,
+    Traced(trace): Traced,
     Body(body): Body<SubmitRequest>,
 ) -> Result<Response, ApiError> {
-    let job = submit_job(&engine, &auth, body).await?;
-    Ok(Json(SubmitReply::of(&job)).into_response())
+    let job = submit_job(&engine, &auth, trace, body).await?;
+    let answer = accepted(&job).map(|()| Json(SubmitReply::of(&job)));
+    Ok(with_trace(answer.into_response(), &engine.trace_of(&job.request)))
 }
 
-/// Submits a job for a caller that listens: a job that policy denies is an error to it.
-pub async fn submit_job(engine: &Engine, auth: &Auth, body: SubmitRequest) -> Result<Arc<Job>, ApiError> {
+/// Submits a job for a caller that listens.
+pub async fn submit_job(
+    engine: &Engine,
+    auth: &Auth,
+    trace: Option<TraceContext>,
+    body: SubmitRequest,
+) -> Result<Arc<Job>, ApiError> {
     auth.needs(Scope::Write)?;
     let (mut request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
+    request.follow(trace);
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
-    let job = match engine.submit(submission).await? {
-        Submitted::New(job) | Submitted::Existing(job) => job,
+    match engine.submit(submission).await? {
+        Submitted::New(job) | Submitted::Existing(job) => Ok(job),
         Submitted::Throttled(verdict) => {
-            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
-                .with("rule_id", verdict.rule_id));
+            Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
+                .with("rule_id", verdict.rule_id))
         }
-    };
-    if job.state() == job::State::Denied {
-        let reason = job.ending().map_or("", |ending| ending.words.as_str());
-        let denied = ApiError::new(StatusCode::FORBIDDEN, "safety_denied", reason);
-        return Err(denied.with("job_id", job.id().as_str()).with("trace_id", job.request.trace_id.as_str()));
     }
-    Ok(job)
+}
+
+/// To whoever listens, a job that policy denies is an error.
+pub fn accepted(job: &Job) -> Result<(), ApiError> {
+    if job.state() != job::State::Denied {
+        return Ok(());
+    }
+    let reason = job.ending().map_or("", |ending| ending.words.as_str());
+    let denied = ApiError::new(StatusCode::FORBIDDEN, "safety_denied", reason);
+    Err(denied.with("job_id", job.id().as_str()).with("trace_id", job.request.trace_id.as_str()))
 }
 
 #[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobPage)))]
@@ -122,7 +138,8 @@ pub async fn get(
         }
         _ => None,
     };
-    Ok(Json(JobDetail::of(&job, context, result, is_held)))
+    let trace = engine.trace_of(&job.request).job();
+    Ok(Json(JobDetail::of(&job, &trace, context, result, is_held)))
 }
 
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.

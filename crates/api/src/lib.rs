@@ -21,6 +21,7 @@ mod pools;
 mod presence;
 mod quarantine;
 mod stream;
+mod trace;
 mod types;
 mod voicegateway;
 mod workers;

@@ -3,6 +3,7 @@
 //! Every message may be lost, repeated, late or reordered; nothing above the bus may rely on more.
 //! What a bus does promise is said on [`Bus`].
 
+pub mod headers;
 mod local;
 pub mod subject;
 #[cfg(any(test, feature = "suite"))]
@@ -54,6 +55,16 @@ impl Message {
             payload: payload.into(),
             origin: Origin::Ourselves,
         }
+    }
+
+    /// The same message with these headers, for listeners that understand them.
+    pub fn with_headers<'a>(self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self { headers: Some(headers::block(pairs)), ..self }
+    }
+
+    /// What the headers say under a name.
+    pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        headers::values(self.headers.as_deref().unwrap_or_default(), name)
     }
 }
 

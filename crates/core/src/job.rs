@@ -14,6 +14,7 @@ use crate::policy::Judgement;
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
+use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -115,6 +116,9 @@ pub struct Ending {
     pub worker: Option<WorkerId>,
     #[serde(default)]
     pub execution_ms: i64,
+    /// Where the worker stood in its own trace when it reported, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// One line of a job's past.

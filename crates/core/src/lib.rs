@@ -24,4 +24,5 @@ pub mod request;
 pub mod safety_net;
 pub mod scan;
 pub mod time;
+pub mod trace;
 mod words;

@@ -252,6 +252,7 @@ fn ended(job: &Job, state: State, reason: Option<Reason>, words: String) -> Phas
         result_ptr: String::new(),
         worker: job.worker().cloned(),
         execution_ms: 0,
+        trace: None,
     })
 }
 

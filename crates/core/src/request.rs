@@ -1,6 +1,7 @@
 //! What somebody asked for. A request never changes once it was accepted.
 
 use crate::id::{JobId, KeyId, TenantId, Topic, WorkspaceId};
+use crate::trace::TraceContext;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,6 +75,9 @@ pub struct Request {
     /// The credential it came with: a key, or a workspace. It is never taken from what was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<KeyId>,
+    /// Where the caller stood in its own trace, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// Who gave a job to whom.
@@ -217,6 +221,14 @@ impl Request {
         Ok(())
     }
 
+    /// Takes the caller's trace for its own, if there is one; then its jobs are found under that id.
+    pub fn follow(&mut self, trace: Option<TraceContext>) {
+        if let Some(trace) = &trace {
+            self.trace_id = trace.parent.trace.to_string();
+        }
+        self.trace = trace.map(Box::new);
+    }
+
     /// A job with nothing but a topic, for tests and examples.
     pub fn plain(id: &str, topic: &str) -> Self {
         Self {
@@ -237,6 +249,7 @@ impl Request {
             compensation: Bytes::new(),
             delegated: None,
             submitted_by: None,
+            trace: None,
         }
     }
 }

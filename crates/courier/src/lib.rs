@@ -16,6 +16,7 @@ pub use http::{ADDRESSES_TRIED_MAX, CONNECT_MAX, HEADERS_MAX, HttpCourier, URL_B
 pub use rules::{AddressRules, BadRule, Net, Why};
 
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub struct Letter {
     /// JSON, at most [`REQUEST_BYTES_MAX`].
     pub body: Bytes,
     /// Headers beside those that HTTP itself and the JSON need.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     /// How long everything together may take, from the name lookup to the last byte of the answer.
     pub patience: Duration,
 }
@@ -45,6 +46,14 @@ pub type Received = Box<dyn FnOnce() + Send>;
 pub struct Reply {
     pub status: u16,
     pub body: Bytes,
+    /// How long it asks to be left alone (`Retry-After`, in seconds).
+    pub retry_after: Option<Duration>,
+}
+
+impl Reply {
+    pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
+        Self { status, body: body.into(), retry_after: None }
+    }
 }
 
 /// Why there is no reply.
@@ -86,7 +95,7 @@ pub trait Courier: Send + Sync + 'static {
 /// Header values stay out of logs: one of them may be a credential.
 impl fmt::Debug for Letter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
         formatter
             .debug_struct("Letter")
             .field("url", &self.url)

@@ -19,6 +19,7 @@ use reveille_core::job::Job;
 use reveille_core::presence::delegation::{Delegation, Rung};
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::request::{Delegated, Request};
+use reveille_core::trace::TraceContext;
 use reveille_roster::RosterError;
 use serde_json::json;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ impl Engine {
         target: &WorkspaceId,
         task: &str,
         idempotency_key: Option<&str>,
+        trace: Option<TraceContext>,
     ) -> Result<Taken, DelegateError> {
         if source.is_removed() {
             return Err(WorkspaceError::Removed.into());
@@ -96,6 +98,7 @@ impl Engine {
         request.labels.insert(SUMMARY.to_owned(), shortened(task, SUMMARY_LEN_MAX));
         request.idempotency_key = idempotency_key.map(|key| format!("delegate:{}:{key}", source.id));
         request.submitted_by = Some(KeyId::known(source.id.as_str()));
+        request.follow(trace);
         request.delegated = Some(Delegated { from: source.id.clone(), to: found.id.clone() });
         let context = Bytes::from(json!({ "task": task }).to_string());
         let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };

@@ -1,6 +1,7 @@
 //! Getting a dispatched job to a worker, and noticing at once when nobody was there.
 
 use crate::Engine;
+use crate::story::traced;
 use reveille_bus::{Heard, Message};
 use reveille_core::fleet::{Who, Worker};
 use reveille_core::id::WorkerId;
@@ -23,8 +24,9 @@ impl Engine {
         let (number, to) = (attempt.number, attempt.worker.clone());
         let Some(packet) = convert::dispatch_packet(&job, self.now()) else { return };
         let subject = to.as_ref().map_or_else(|| job.request.topic.to_string(), subject::worker_jobs);
+        let message = traced(Message::new(subject, packet), &self.trace_of(&job.request).attempt(number));
         let heard = loop {
-            match self.bus.publish(Message::new(subject.clone(), packet.clone())).await {
+            match self.bus.publish(message.clone()).await {
                 Ok(heard) => break heard,
                 Err(error) => {
                     self.trouble.bus.tell(self.now(), "the bus failed; trying again", job.id(), &error);

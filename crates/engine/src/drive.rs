@@ -46,6 +46,7 @@ impl Engine {
             let job = step.job.clone();
             if self.store.commit(step).await? == Commit::Done {
                 self.tell(&job).await;
+                self.tell_story(Some(&before), &job);
                 self.settle(&job);
                 return Ok(job);
             }

@@ -23,10 +23,12 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
+use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
 use reveille_kernel::Kernel;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
+use reveille_traces::Traces;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +38,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// How long a stop waits for the collector; spans are not worth more.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -66,6 +71,8 @@ pub struct Settings {
     pub output: OutputSettings,
     /// What becomes of jobs while the safety kernel cannot be asked; unless told, the policy file says.
     pub policy_fail_mode: Option<FailMode>,
+    /// Which part of the traces that begin here is recorded.
+    pub trace_ratio: Ratio,
 }
 
 /// What is said here counts more than what the policy file says.
@@ -93,6 +100,7 @@ impl Default for Settings {
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
             policy_fail_mode: None,
+            trace_ratio: Ratio::ALL,
         }
     }
 }
@@ -105,6 +113,7 @@ pub struct Parts {
     pub courier: Arc<dyn Courier>,
     /// Who judges instead of the policy file, if somebody does.
     pub kernel: Option<Arc<dyn Kernel>>,
+    pub traces: Arc<dyn Traces>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub rules: Rules,
@@ -120,6 +129,7 @@ pub struct Inner {
     pub(crate) roster: Arc<dyn Roster>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) courier: Arc<dyn Courier>,
+    pub(crate) traces: Arc<dyn Traces>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Arc<dyn Dice>,
     pub(crate) settings: Settings,
@@ -168,6 +178,7 @@ impl Engine {
             roster: parts.roster,
             bus: parts.bus,
             courier: parts.courier,
+            traces: parts.traces,
             clock: parts.clock,
             dice: parts.dice,
             settings: parts.settings,
@@ -235,6 +246,7 @@ impl Engine {
             let _ = self.write_snapshot().await;
         };
         let _ = tokio::time::timeout(patience, last_words).await;
+        self.traces.finish(patience.min(LAST_SPANS)).await;
         self.killed.cancel();
         self.tasks.wait().await;
     }

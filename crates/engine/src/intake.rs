@@ -1,5 +1,6 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
+use crate::story::told_by;
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{DriveError, Engine};
 use reveille_bus::{BusError, Message, Origin, Subscription};
@@ -89,9 +90,11 @@ impl Engine {
             }
             (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
                 own_input(&job, &message.origin)?;
-                self.submit_packet(job, trace_id, &message.origin).await
+                self.submit_packet(job, trace_id, message).await
             }
-            (subject::JOB_RESULT, Some(Payload::JobResult(result))) => self.result_packet(result).await,
+            (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
+                self.result_packet(result, message).await
+            }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
                 self.progress_packet(&sender_id, told).await
             }
@@ -111,11 +114,12 @@ impl Engine {
         &self,
         job: JobRequest,
         trace_id: String,
-        origin: &Origin,
+        message: &Message,
     ) -> Result<Option<String>, String> {
-        let tenant = self.tenant_of(origin);
+        let tenant = self.tenant_of(&message.origin);
         let mut request = convert::request(job, trace_id, &tenant).map_err(|error| error.to_string())?;
-        request.submitted_by = key_of(origin);
+        request.submitted_by = key_of(&message.origin);
+        request.trace = told_by(message).map(Box::new);
         loop {
             let submission =
                 Submission { request: request.clone(), context: None, submitter: Submitter::IsGone };
@@ -133,8 +137,9 @@ impl Engine {
         }
     }
 
-    async fn result_packet(&self, result: JobResult) -> Result<Option<String>, String> {
-        let (id, report) = convert::report(result).map_err(|error| error.to_string())?;
+    async fn result_packet(&self, result: JobResult, message: &Message) -> Result<Option<String>, String> {
+        let (id, mut report) = convert::report(result).map_err(|error| error.to_string())?;
+        report.trace = told_by(message).map(|context| context.parent);
         told(&id.to_string(), self.finish(&id, &report).await)
     }
 

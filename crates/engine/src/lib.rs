@@ -36,6 +36,7 @@ pub mod rules;
 mod safety;
 mod scribe;
 mod snapshot;
+mod story;
 mod submit;
 mod survey;
 mod tick;

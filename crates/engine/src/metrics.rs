@@ -6,6 +6,7 @@ mod net;
 mod output;
 mod safety;
 mod saga;
+mod traces;
 
 use crate::net::Net;
 use fleet::FleetMetrics;
@@ -21,9 +22,11 @@ use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::output::{OutputDecision, Stage};
 use reveille_core::time::Millis;
+use reveille_traces::Counts;
 use safety::SafetyMetrics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use traces::TraceMetrics;
 
 /// Topics that get a series of their own; anything beyond shares `other`, so that no client can fill
 /// the memory with names.
@@ -71,6 +74,7 @@ pub struct Metrics {
     pub(crate) net: NetMetrics,
     output: OutputMetrics,
     pub(crate) safety: SafetyMetrics,
+    traces: TraceMetrics,
 }
 
 /// What is counted only when somebody asks.
@@ -81,6 +85,7 @@ pub(crate) struct Moment {
     pub live_jobs: usize,
     pub tasks: usize,
     pub stale_jobs: BTreeMap<State, u64>,
+    pub traces: Counts,
 }
 
 /// The metrics in the order in which they are listed.
@@ -125,6 +130,7 @@ impl Default for Metrics {
             net: NetMetrics::list(&mut page),
             output: OutputMetrics::list(&mut page),
             safety: SafetyMetrics::list(&mut page),
+            traces: TraceMetrics::list(&mut page),
             registry: Registry::default(),
         };
         saga::list(&mut page);
@@ -137,6 +143,7 @@ impl Metrics {
     pub(crate) fn page(&self, now: &Moment) -> String {
         self.workers.set(now.workers as i64);
         self.fleet.look(now);
+        self.traces.look(now.traces);
         self.live_jobs.set(now.live_jobs as i64);
         self.active_goroutines.set(now.tasks as i64);
         for state in State::ALL.iter().filter(|state| !state.is_terminal()) {

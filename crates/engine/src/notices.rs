@@ -1,6 +1,7 @@
 //! What an ended job still owes: a word to its worker, a word to whoever watches the dead letters.
 
 use crate::Engine;
+use crate::story::traced;
 use reveille_bus::{BusError, Message};
 use reveille_core::job::Job;
 use reveille_core::life;
@@ -39,12 +40,14 @@ impl Engine {
     }
 
     async fn publish_notices(&self, job: &Job) -> Result<(), BusError> {
-        let now = self.now();
+        let (now, context) = (self.now(), self.trace_of(&job.request).job());
         if job.owed.cancel {
-            self.bus.publish(Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now))).await?;
+            let message = Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now));
+            self.bus.publish(traced(message, &context)).await?;
         }
         if job.owed.dead_letter {
-            self.bus.publish(Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now))).await?;
+            let message = Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now));
+            self.bus.publish(traced(message, &context)).await?;
         }
         Ok(())
     }

@@ -105,6 +105,7 @@ impl Engine {
         match committed? {
             Commit::Done => {
                 self.tell(&job).await;
+                self.tell_story(None, &job);
                 self.settle(&job);
                 Ok(Submitted::New(job))
             }

@@ -114,6 +114,7 @@ impl Engine {
             live_jobs: self.timers.len(),
             tasks: self.tasks_len(),
             stale_jobs: self.timers.overdue(self.now()),
+            traces: self.traces.counts(),
         })
     }
 }

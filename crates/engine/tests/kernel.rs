@@ -19,6 +19,7 @@ use reveille_engine::{
 use reveille_kernel::{Kernel, Look, Looked, NoAnswer, Purpose};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, MemoryStore, PutMode};
+use reveille_traces::Nowhere;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -127,6 +128,7 @@ impl World {
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: Some(kernel.clone()),
+            traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),

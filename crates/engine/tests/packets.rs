@@ -15,6 +15,7 @@ use reveille_engine::{
 };
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
+use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult, JobStatus};
 use reveille_wire::convert::Introduction;
@@ -38,6 +39,7 @@ impl Bench {
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock,
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),

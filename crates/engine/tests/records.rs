@@ -10,6 +10,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
 use reveille_roster::{Change, KeyRecord, MemoryRoster, Roster, Scope};
 use reveille_store::{AuditOrder, AuditQuery, MemoryStore, Trail};
+use reveille_traces::Nowhere;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ impl Disk {
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock: Arc::new(Still),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules::default(),

@@ -14,6 +14,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
+use reveille_traces::Nowhere;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ impl Disk {
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules { routing, ..Rules::default() },

@@ -2,6 +2,10 @@
 //!
 //! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
 
+mod tracing;
+
+pub use tracing::Tracing;
+
 use crate::args::Serve;
 use anyhow::{Context, Result, bail};
 use reveille_core::policy::FailMode;
@@ -30,6 +34,7 @@ pub struct Config {
     pub output: Output,
     pub safety: Safety,
     pub grpc: Grpc,
+    pub tracing: Tracing,
     pub log: Log,
 }
 
@@ -302,12 +307,13 @@ impl Config {
             };
             let section = section.to_lowercase();
             if SECTIONS.contains(&section.as_str()) {
-                let section_table = table.entry(section).or_insert_with(|| toml::Table::new().into());
+                let section_table = table.entry(section.clone()).or_insert_with(|| toml::Table::new().into());
                 let toml::Value::Table(section_table) = section_table else {
                     bail!("{name}: {variable} names a section that is not a table")
                 };
-                // A time such as 5 is text there.
-                let value = if key == "snapshot_interval" { value.into() } else { typed(value) };
+                // A time such as 5 is text there, and so is a service that is called 7.
+                let is_text = key == "snapshot_interval" || section == "tracing";
+                let value = if is_text { value.into() } else { typed(value) };
                 section_table.insert(key.to_lowercase(), value);
             }
         }
@@ -336,6 +342,7 @@ impl Config {
         self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
+        self.tracing.check()?;
         match (&self.doors.tls_cert, &self.doors.tls_key) {
             (Some(_), None) => bail!("doors.tls_key is missing: doors.tls_cert needs it"),
             (None, Some(_)) => bail!("doors.tls_cert is missing: doors.tls_key needs it"),
@@ -411,7 +418,7 @@ fn duration(text: &str) -> Result<Duration> {
     })
 }
 
-const SECTIONS: [&str; 13] = [
+const SECTIONS: &[&str] = &[
     "http",
     "doors",
     "data",
@@ -424,11 +431,12 @@ const SECTIONS: [&str; 13] = [
     "output",
     "safety",
     "grpc",
+    "tracing",
     "log",
 ];
 
-/// The seeds' variables, each with the setting that it is here.
-const SEEDS: [(&str, &str, &str); 8] = [
+/// The seeds' variables, and OpenTelemetry's, each with the setting that it is here.
+const SEEDS: &[(&str, &str, &str)] = &[
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
     ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
     ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
@@ -437,6 +445,11 @@ const SEEDS: [(&str, &str, &str); 8] = [
     ("SAFETY_KERNEL_TLS_CA", "safety", "tls_ca"),
     ("SAFETY_KERNEL_TLS_REQUIRED", "safety", "tls_required"),
     ("SAFETY_KERNEL_INSECURE", "safety", "insecure"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "tracing", "otlp_endpoint"),
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "tracing", "otlp_traces_endpoint"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "tracing", "otlp_headers"),
+    ("OTEL_SERVICE_NAME", "tracing", "service_name"),
+    ("OTEL_TRACES_SAMPLER_ARG", "tracing", "sample_ratio"),
 ];
 
 /// A number or a truth value if it looks like one, else text.
@@ -508,6 +521,10 @@ mod tests {
             ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
             ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),
+            ("[tracing]\notlp_endpoint = \"collector:4318\"", &[][..], "tracing.otlp_endpoint"),
+            ("[tracing]\nsample_ratio = 1.5", &[][..], "tracing.sample_ratio"),
+            ("", &[("OTEL_TRACES_SAMPLER_ARG", "half")][..], "tracing.sample_ratio"),
+            ("", &[("OTEL_EXPORTER_OTLP_HEADERS", "secret")][..], "tracing.otlp_headers"),
         ] {
             let error = format!("{:#}", parse(text, vars).unwrap_err());
             assert!(error.contains(part), "{error}");

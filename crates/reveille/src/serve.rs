@@ -5,6 +5,7 @@ mod grpc;
 mod http;
 mod operator;
 mod reload;
+mod traces;
 
 use crate::args::Serve;
 use crate::config::{Config, Doors, Log, Safety};
@@ -71,6 +72,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         bus: Arc::new(bus.clone()),
         courier: Arc::new(courier),
         kernel: kernel(&config.safety)?,
+        traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
         dice: Arc::new(SystemDice),
         rules: files.load()?,
@@ -197,6 +199,7 @@ fn settings(config: &Config) -> Result<Settings> {
             hold: config.output.hold,
         },
         policy_fail_mode: config.safety.fail_mode,
+        trace_ratio: config.tracing.ratio()?,
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reveille_core::id::JobId;
+use reveille_core::trace::TraceContext;
 use reveille_wire::cap::{DispatchIdentity, JobRequest};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,14 +16,28 @@ pub struct Assignment {
     pub cancelled: CancellationToken,
     arrived_at: Instant,
     /// The newest attempt that this run answers for; at first the one in `request`.
-    dispatch: Mutex<Option<DispatchIdentity>>,
+    errand: Mutex<Errand>,
+}
+
+/// One attempt: which it is, and where it stands in the job's trace.
+#[derive(Clone)]
+pub struct Errand {
+    pub dispatch: Option<DispatchIdentity>,
+    pub context: Option<TraceContext>,
+}
+
+impl Errand {
+    /// Schedulers that do not number attempts send no dispatch identity; all theirs are attempt 0.
+    pub fn attempt(&self) -> u64 {
+        attempt_of(self.dispatch.as_ref())
+    }
 }
 
 impl Assignment {
-    pub fn new(id: JobId, trace_id: String, mut request: JobRequest) -> Self {
-        let dispatch = Mutex::new(request.dispatch.take());
+    pub fn new(id: JobId, trace_id: String, mut request: JobRequest, context: Option<TraceContext>) -> Self {
+        let errand = Mutex::new(Errand { dispatch: request.dispatch.take(), context });
         let (cancelled, arrived_at) = (CancellationToken::new(), Instant::now());
-        Self { id, trace_id, request, cancelled, arrived_at, dispatch }
+        Self { id, trace_id, request, cancelled, arrived_at, errand }
     }
 
     /// When the job's time is up; it runs from the job's arrival, so waiting for a slot counts.
@@ -32,21 +47,20 @@ impl Assignment {
         if deadline.is_zero() { None } else { self.arrived_at.checked_add(deadline) }
     }
 
-    pub fn dispatch(&self) -> Option<DispatchIdentity> {
-        self.dispatch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn errand(&self) -> Errand {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn attempt(&self) -> u64 {
-        attempt_of(self.dispatch.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner).attempt()
     }
 
     /// From now on this run answers for a newer attempt.
-    pub fn take_over(&self, newer: Option<DispatchIdentity>) {
-        *self.dispatch.lock().unwrap_or_else(PoisonError::into_inner) = newer;
+    pub fn take_over(&self, newer: Errand) {
+        *self.errand.lock().unwrap_or_else(PoisonError::into_inner) = newer;
     }
 }
 
-/// Schedulers that do not number attempts send no dispatch identity; all theirs are attempt 0.
 pub fn attempt_of(dispatch: Option<&DispatchIdentity>) -> u64 {
     dispatch.map_or(0, |dispatch| dispatch.attempt)
 }

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{DispatchIdentity, JobResult, JobStatus};
+use reveille_wire::cap::{JobResult, JobStatus};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, Errand};
 use crate::blobs::BLOB_LEN_MAX;
 use crate::failure::Failure;
 use crate::handler::Handler;
 use crate::job::Job;
 use crate::ledger::Finality;
+use crate::parcel::Parcel;
 use crate::station::Station;
 use crate::voice::Voice;
 
@@ -53,25 +54,25 @@ pub async fn attempt(station: &Station, assignment: &Arc<Assignment>, handler: &
         Err(failure) if failure.status() == JobStatus::FailedRetryable => Finality::Retryable,
         _ => Finality::Final,
     };
-    let packet = station.ledger.finish(assignment, finality, |dispatch| {
-        result_packet(&station.voice, assignment, dispatch, execution_ms, ended)
+    let parcel = station.ledger.finish(assignment, finality, |errand| {
+        result_parcel(&station.voice, assignment, errand, execution_ms, ended)
     });
-    station.results.send(packet, room);
+    station.results.send(parcel, room);
 }
 
-/// The packet that says how a job ended.
-pub fn result_packet(
+/// What says how a job ended.
+pub fn result_parcel(
     voice: &Voice,
     assignment: &Assignment,
-    dispatch: Option<DispatchIdentity>,
+    errand: Errand,
     execution_ms: i64,
     ended: Ended,
-) -> Bytes {
+) -> Parcel {
     let mut result = JobResult {
         job_id: assignment.id.to_string(),
         worker_id: voice.worker().to_string(),
         execution_ms,
-        dispatch,
+        dispatch: errand.dispatch,
         ..JobResult::default()
     };
     match ended {
@@ -86,7 +87,7 @@ pub fn result_packet(
             result.error_message = failure.into_message();
         }
     }
-    voice.packet(&assignment.trace_id, Payload::JobResult(result))
+    voice.parcel(&assignment.trace_id, Payload::JobResult(result), errand.context.as_ref())
 }
 
 async fn work<'a>(

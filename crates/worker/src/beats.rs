@@ -86,6 +86,7 @@ impl Beats {
 
     /// As in the stock SDK, what is about no job is traced under the worker's own name.
     async fn say(&self, subject: &'static str, payload: Payload) {
-        self.station.voice.say(subject, &self.profile.id, payload).await;
+        let voice = &self.station.voice;
+        voice.say(subject, voice.parcel(&self.profile.id, payload, None)).await;
     }
 }

@@ -15,10 +15,11 @@ use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
 
 use crate::assignment::Assignment;
-use crate::attempt::{attempt, result_packet};
+use crate::attempt::{attempt, result_parcel};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::ledger::Arrival;
+use crate::parcel::context_of;
 use crate::station::Station;
 
 /// How long the last messages of the ended subscriptions are waited for.
@@ -63,19 +64,22 @@ impl Intake {
 
     async fn take(&self, message: Message) {
         match read(&message) {
-            Ok((id, trace_id, request)) => self.accept(id, trace_id, request).await,
+            Ok((id, trace_id, request)) => {
+                let context = context_of(message.headers.as_ref());
+                self.accept(Assignment::new(id, trace_id, request, context)).await;
+            }
             Err(problem) => tracing::warn!(subject = %message.subject, problem, "packet dropped"),
         }
     }
 
-    async fn accept(&self, id: JobId, trace_id: String, request: JobRequest) {
+    async fn accept(&self, assignment: Assignment) {
         let station = &self.station;
-        let Some(handler) = station.handlers.get(&request.topic).cloned() else {
-            return self.refuse(Assignment::new(id, trace_id, request)).await;
+        let Some(handler) = station.handlers.get(&assignment.request.topic).cloned() else {
+            return self.refuse(assignment).await;
         };
         // Never closed, so this is a wait and not a refusal.
         let place = Arc::clone(&station.places).acquire_owned().await;
-        match station.ledger.arrive(id, trace_id, request) {
+        match station.ledger.arrive(assignment) {
             Arrival::Run(assignment) => {
                 let station = Arc::clone(station);
                 self.station.jobs.spawn(async move {
@@ -83,7 +87,7 @@ impl Intake {
                     drop(place);
                 });
             }
-            Arrival::Answer(packet) => station.results.send(packet, station.results.room().await),
+            Arrival::Answer(parcel) => station.results.send(parcel, station.results.room().await),
             Arrival::Ignore => {}
         }
     }
@@ -94,8 +98,8 @@ impl Intake {
         tracing::warn!(job_id = %assignment.id, topic, "job for a topic without a handler");
         let failure = Failure::retryable(format!("this worker has no handler for {topic}"));
         let results = &self.station.results;
-        let packet = result_packet(&self.station.voice, &assignment, assignment.dispatch(), 0, Err(failure));
-        results.send(packet, results.room().await);
+        let parcel = result_parcel(&self.station.voice, &assignment, assignment.errand(), 0, Err(failure));
+        results.send(parcel, results.room().await);
     }
 }
 

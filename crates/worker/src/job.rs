@@ -37,6 +37,18 @@ impl Job {
         &self.assignment.trace_id
     }
 
+    /// Where this attempt stands in the job's trace (W3C Trace Context), for spans and calls of the
+    /// handler's own; nothing when the scheduler does not trace.
+    pub fn traceparent(&self) -> Option<String> {
+        self.assignment.errand().context.map(|context| context.parent.to_string())
+    }
+
+    /// What goes along with [`Job::traceparent`], if anything.
+    pub fn tracestate(&self) -> Option<String> {
+        let state = self.assignment.errand().context?.state?;
+        Some(state.as_str().to_owned())
+    }
+
     /// Which try this is, from 1; 0 when the scheduler does not count.
     pub fn attempt(&self) -> u64 {
         self.assignment.attempt()
@@ -60,15 +72,18 @@ impl Job {
 
     /// Tells whoever watches how far the job is. Nobody has to hear it, so it cannot fail.
     pub async fn progress(&self, percent: u8, message: impl Into<String>) {
+        let errand = self.assignment.errand();
         let progress = JobProgress {
             job_id: self.id().to_owned(),
             percent: i32::from(percent.min(100)),
             message: message.into(),
             status: JobStatus::Running as i32,
-            dispatch: self.assignment.dispatch(),
+            dispatch: errand.dispatch,
             ..JobProgress::default()
         };
-        self.voice.say(subject::JOB_PROGRESS, self.trace_id(), Payload::JobProgress(progress)).await;
+        let payload = Payload::JobProgress(progress);
+        let parcel = self.voice.parcel(self.trace_id(), payload, errand.context.as_ref());
+        self.voice.say(subject::JOB_PROGRESS, parcel).await;
     }
 
     /// Resolves when the job was cancelled. The handler's own future is dropped at that moment; this

@@ -8,11 +8,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use reveille_core::id::JobId;
-use reveille_wire::cap::{DispatchIdentity, JobCancel, JobRequest};
+use reveille_wire::cap::JobCancel;
 
-use crate::assignment::{Assignment, attempt_of};
+use crate::assignment::{Assignment, Errand, attempt_of};
+use crate::parcel::Parcel;
 
 /// How many results are kept for repeated deliveries.
 const FINISHED_MAX: usize = 10_000;
@@ -32,14 +32,14 @@ struct Books {
 
 struct Finished {
     attempt: u64,
-    packet: Bytes,
+    parcel: Parcel,
 }
 
 /// What to do about a job that arrived.
 pub enum Arrival {
     Run(Arc<Assignment>),
     /// It has ended: send this result again.
-    Answer(Bytes),
+    Answer(Parcel),
     /// It runs already.
     Ignore,
 }
@@ -52,22 +52,22 @@ pub enum Finality {
 }
 
 impl Ledger {
-    pub fn arrive(&self, id: JobId, trace_id: String, request: JobRequest) -> Arrival {
-        let attempt = attempt_of(request.dispatch.as_ref());
+    pub fn arrive(&self, arrived: Assignment) -> Arrival {
+        let (id, attempt) = (&arrived.id, arrived.attempt());
         let mut books = self.books();
-        if let Some(running) = books.running.get(&id) {
+        if let Some(running) = books.running.get(id) {
             if attempt > running.attempt() {
-                running.take_over(request.dispatch);
+                running.take_over(arrived.errand());
             }
             return Arrival::Ignore;
         }
-        if let Some(finished) = books.finished.get(&id)
+        if let Some(finished) = books.finished.get(id)
             && attempt <= finished.attempt
         {
-            return Arrival::Answer(finished.packet.clone());
+            return Arrival::Answer(finished.parcel.clone());
         }
-        let assignment = Arc::new(Assignment::new(id.clone(), trace_id, request));
-        books.running.insert(id, Arc::clone(&assignment));
+        let assignment = Arc::new(arrived);
+        books.running.insert(assignment.id.clone(), Arc::clone(&assignment));
         Arrival::Run(assignment)
     }
 
@@ -77,15 +77,16 @@ impl Ledger {
         &self,
         assignment: &Assignment,
         finality: Finality,
-        result: impl FnOnce(Option<DispatchIdentity>) -> Bytes,
-    ) -> Bytes {
+        result: impl FnOnce(Errand) -> Parcel,
+    ) -> Parcel {
         let mut books = self.books();
         books.running.remove(&assignment.id);
-        let (attempt, packet) = (assignment.attempt(), result(assignment.dispatch()));
+        let errand = assignment.errand();
+        let (attempt, parcel) = (errand.attempt(), result(errand));
         if attempt > 0 || finality == Finality::Final {
-            books.keep(assignment.id.clone(), Finished { attempt, packet: packet.clone() });
+            books.keep(assignment.id.clone(), Finished { attempt, parcel: parcel.clone() });
         }
-        packet
+        parcel
     }
 
     /// Cancels the job if it runs; a cancellation that names an older attempt is too late.
@@ -125,11 +126,12 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reveille_wire::cap::{DispatchIdentity, JobRequest};
 
     fn arrive(ledger: &Ledger, id: &str, attempt: u64) -> Arrival {
         let dispatch = DispatchIdentity { attempt, ..DispatchIdentity::default() };
         let request = JobRequest { dispatch: (attempt > 0).then_some(dispatch), ..JobRequest::default() };
-        ledger.arrive(JobId::known(id), "t".into(), request)
+        ledger.arrive(Assignment::new(JobId::known(id), "t".into(), request, None))
     }
 
     fn run(ledger: &Ledger, id: &str, attempt: u64) -> Arc<Assignment> {
@@ -140,8 +142,9 @@ mod tests {
     }
 
     /// The result says which attempt it is for.
-    fn finish(ledger: &Ledger, assignment: &Assignment, finality: Finality) -> Bytes {
-        ledger.finish(assignment, finality, |dispatch| attempt_of(dispatch.as_ref()).to_string().into())
+    fn finish(ledger: &Ledger, assignment: &Assignment, finality: Finality) -> bytes::Bytes {
+        let result = |errand: Errand| Parcel::new(errand.attempt().to_string().into(), None);
+        ledger.finish(assignment, finality, result).packet
     }
 
     #[test]
@@ -152,7 +155,7 @@ mod tests {
         assert!(matches!(arrive(&ledger, "j", 1), Arrival::Ignore));
         assert_eq!(finish(&ledger, &assignment, Finality::Final), "2");
         for attempt in [1, 2] {
-            assert!(matches!(arrive(&ledger, "j", attempt), Arrival::Answer(packet) if packet == "2"));
+            assert!(matches!(arrive(&ledger, "j", attempt), Arrival::Answer(parcel) if parcel.packet == "2"));
         }
         run(&ledger, "j", 3);
         assert_eq!(ledger.active(), 1);

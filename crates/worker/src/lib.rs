@@ -57,6 +57,7 @@ mod intake;
 mod job;
 mod ledger;
 mod load;
+mod parcel;
 mod presence;
 mod results;
 mod rhythm;

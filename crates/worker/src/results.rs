@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Client, Message, StatusCode, Subscriber};
-use bytes::Bytes;
 use futures_util::StreamExt;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
@@ -19,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::connect::Link;
 use crate::error::Error;
+use crate::parcel::Parcel;
 
 /// How many results may wait for their answer; then handlers wait too.
 pub const WAITING_MAX: usize = 10_000;
@@ -37,7 +37,7 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// Where finished jobs hand in their results.
 pub struct Results {
     room: Arc<Semaphore>,
-    outgoing: mpsc::UnboundedSender<(Bytes, Room)>,
+    outgoing: mpsc::UnboundedSender<(Parcel, Room)>,
 }
 
 /// A place among the waiting results, given back when the result is settled.
@@ -63,9 +63,9 @@ impl Results {
         Room { _permit: Arc::clone(&self.room).acquire_owned().await.ok() }
     }
 
-    pub fn send(&self, packet: Bytes, room: Room) {
+    pub fn send(&self, parcel: Parcel, room: Room) {
         // The channel needs no limit of its own: the room is the limit.
-        if self.outgoing.send((packet, room)).is_err() {
+        if self.outgoing.send((parcel, room)).is_err() {
             tracing::error!("a result was lost: the settling task is gone");
         }
     }
@@ -85,13 +85,13 @@ struct Settler {
     inbox: String,
     replies: Subscriber,
     link: Link,
-    incoming: mpsc::UnboundedReceiver<(Bytes, Room)>,
+    incoming: mpsc::UnboundedReceiver<(Parcel, Room)>,
     waiting: HashMap<u64, Waiting>,
     next_token: u64,
 }
 
 struct Waiting {
-    packet: Bytes,
+    parcel: Parcel,
     _room: Room,
     tries: u32,
     due_at: Instant,
@@ -105,7 +105,7 @@ impl Settler {
         loop {
             tokio::select! {
                 handed_in = self.incoming.recv() => match handed_in {
-                    Some((packet, room)) => self.take(packet, room).await,
+                    Some((parcel, room)) => self.take(parcel, room).await,
                     None => return,
                 },
                 Some(reply) = self.replies.next() => self.settle(&reply),
@@ -115,10 +115,10 @@ impl Settler {
         }
     }
 
-    async fn take(&mut self, packet: Bytes, room: Room) {
+    async fn take(&mut self, parcel: Parcel, room: Room) {
         let (token, now) = (self.next_token, Instant::now());
         self.next_token += 1;
-        let waiting = Waiting { packet, _room: room, tries: 0, due_at: now, give_up_at: now + GIVE_UP_AFTER };
+        let waiting = Waiting { parcel, _room: room, tries: 0, due_at: now, give_up_at: now + GIVE_UP_AFTER };
         self.waiting.insert(token, waiting);
         if self.is_connected() {
             self.publish(token, now).await;
@@ -129,8 +129,8 @@ impl Settler {
         let Some(waiting) = self.waiting.get_mut(&token) else { return };
         waiting.due_at = now + pause(ANSWER_WAIT, waiting.tries);
         waiting.tries += 1;
-        let (reply, packet) = (format!("{}.{token}", self.inbox), waiting.packet.clone());
-        if let Err(error) = self.nats.publish_with_reply(subject::JOB_RESULT, reply, packet).await {
+        let (reply, parcel) = (format!("{}.{token}", self.inbox), waiting.parcel.clone());
+        if let Err(error) = parcel.request(&self.nats, subject::JOB_RESULT, reply).await {
             tracing::warn!(%error, "cannot publish a result; trying again");
         }
     }
@@ -159,7 +159,10 @@ impl Settler {
         }
         let now = Instant::now();
         for (_, given_up) in self.waiting.extract_if(|_, waiting| waiting.give_up_at <= now) {
-            tracing::warn!(job_id = job_of(&given_up.packet), "nobody answered to this result; given up");
+            tracing::warn!(
+                job_id = job_of(&given_up.parcel.packet),
+                "nobody answered to this result; given up"
+            );
         }
         let due: Vec<u64> = self
             .waiting

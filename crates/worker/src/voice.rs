@@ -1,13 +1,14 @@
 //! What this worker says on the bus without waiting for an answer.
 
 use async_nats::Client;
-use bytes::Bytes;
 use reveille_core::id::WorkerId;
+use reveille_core::trace::TraceContext;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::packet;
 
 use crate::clock;
 use crate::connect::Link;
+use crate::parcel::Parcel;
 
 pub struct Voice {
     nats: Client,
@@ -24,17 +25,18 @@ impl Voice {
         &self.worker
     }
 
-    pub fn packet(&self, trace_id: &str, payload: Payload) -> Bytes {
-        packet::encode(&packet::envelope(self.worker.as_str(), trace_id, clock::now(), payload))
+    pub fn parcel(&self, trace_id: &str, payload: Payload, context: Option<&TraceContext>) -> Parcel {
+        let envelope = packet::envelope(self.worker.as_str(), trace_id, clock::now(), payload);
+        Parcel::new(packet::encode(&envelope), context)
     }
 
     /// Publishes what nobody has to hear. While the connection is away it is dropped rather than
     /// queued: an old heartbeat or progress says nothing.
-    pub async fn say(&self, subject: &'static str, trace_id: &str, payload: Payload) {
+    pub async fn say(&self, subject: &'static str, parcel: Parcel) {
         if !*self.link.borrow() {
             return;
         }
-        if let Err(error) = self.nats.publish(subject, self.packet(trace_id, payload)).await {
+        if let Err(error) = parcel.publish(&self.nats, subject).await {
             tracing::warn!(worker_id = %self.worker, subject, %error, "cannot publish");
         }
     }

@@ -1,7 +1,8 @@
 //! `cordum.v1.CordumApi`: jobs, as over HTTP.
 
 use super::Services;
-use crate::jobs::{submit_job, visible};
+use crate::jobs::{accepted, submit_job, visible};
+use crate::trace::context;
 use crate::types::job::{SubmitReply, SubmitRequest};
 use reveille_kernel::cordum::cordum_api_server::CordumApi;
 use reveille_roster::Scope;
@@ -15,7 +16,9 @@ impl CordumApi for Services {
         request: Request<SubmitJobRequest>,
     ) -> Result<Response<SubmitJobResponse>, Status> {
         let auth = self.auth(&request)?;
-        let job = submit_job(&self.engine, &auth, asked(request.into_inner())).await?;
+        let trace = context(request.metadata().as_ref());
+        let job = submit_job(&self.engine, &auth, trace, asked(request.into_inner())).await?;
+        accepted(&job)?;
         let reason = job.judgement().map(|judgement| judgement.verdict.reason.clone());
         let SubmitReply { job_id, trace_id, .. } = SubmitReply::of(&job);
         Ok(Response::new(SubmitJobResponse {

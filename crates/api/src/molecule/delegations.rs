@@ -3,6 +3,7 @@
 use super::credential::Credential;
 use super::posted::{Posted, uuid, workspace_id};
 use super::refused::Refused;
+use crate::trace::Traced;
 use crate::types::molecule::delegation::{Delegate, Delegated, Delegation, Outcome, Record};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,13 +18,14 @@ pub async fn delegate(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
+    Traced(trace): Traced,
     Posted(body): Posted<Delegate>,
 ) -> Result<(StatusCode, Json<Delegated>), Refused> {
     let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let body = body.understood()?;
     let target = target(&body.target_id)?;
     let key = body.idempotency_key.as_deref();
-    let taken = engine.delegate(&source, &target, &body.task, key).await?;
+    let taken = engine.delegate(&source, &target, &body.task, key, trace).await?;
     let status = if taken.is_repeat { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(Delegated::of(&taken))))
 }

@@ -6,6 +6,7 @@ pub use crate::types::quarantine::OutputSafety;
 use super::text::rfc3339;
 use reveille_core::job::{Job, Mark};
 use reveille_core::policy::Judgement;
+use reveille_core::trace::TraceContext;
 use reveille_engine::Explanation;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -116,6 +117,8 @@ impl JobRecord {
 pub struct JobDetail {
     #[serde(flatten)]
     pub record: JobRecord,
+    /// Where the job stands in its trace (W3C Trace Context): the trace's id, and the job's span in it.
+    pub traceparent: String,
     pub context_ptr: String,
     /// The input, up to 256 KiB.
     #[schema(value_type = Option<Object>)]
@@ -170,6 +173,7 @@ pub struct Decision {
 impl JobDetail {
     pub fn of(
         job: &Job,
+        trace: &TraceContext,
         context: Option<Box<RawValue>>,
         result: Option<Box<RawValue>>,
         result_held: bool,
@@ -178,6 +182,7 @@ impl JobDetail {
         let told = job.attempt().and_then(|attempt| attempt.progress.as_ref());
         let failed = ending.filter(|ending| ending.reason.is_some() || !ending.error_code.is_empty());
         Self {
+            traceparent: trace.parent.to_string(),
             context_ptr: job.request.context_ptr.clone(),
             context,
             result_ptr: ending

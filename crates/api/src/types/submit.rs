@@ -122,6 +122,7 @@ impl SubmitRequest {
             compensation: Bytes::new(),
             delegated: None,
             submitted_by: None,
+            trace: None,
             id,
         };
         Ok((request, context))

@@ -144,6 +144,7 @@ async fn a_retry_keeps_priority_budget_labels_workflow_and_memory() {
         context_ptr: request.context_ptr.clone(),
         idempotency_key: request.idempotency_key.clone(),
         submitted_by: None,
+        trace: None,
         place: Place { parent_job_id: "before".to_owned(), ..new.place.clone() },
         ..new.clone()
     };
@@ -253,6 +254,7 @@ async fn succeed(api: &Api, id: &JobId) {
         error_code: String::new(),
         error_message: String::new(),
         execution_ms: 1,
+        trace: None,
     };
     let done = life::finish(&given, &report, &Limits::default(), now, 0).unwrap();
     assert_eq!(api.engine.store().commit(Step::change(&job, done)).await.unwrap(), Commit::Done);

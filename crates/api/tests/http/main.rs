@@ -12,5 +12,6 @@ mod openorca;
 mod output;
 mod policy;
 mod support;
+mod trace;
 mod voicegateway;
 mod watched;

@@ -11,6 +11,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings, SystemClock};
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::{MemoryStore, Store};
+use reveille_traces::Nowhere;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -44,6 +45,7 @@ impl Api {
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock: Arc::new(SystemClock::start()),
             dice: Arc::new(SeededDice::new(seed)),
             rules: Rules { policy: policy_of(policy), ..Rules::default() },

@@ -12,6 +12,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings};
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
+use reveille_traces::Nowhere;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -66,6 +67,7 @@ impl Watched {
             bus: Arc::new(bus.clone()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock,
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules { policy: Policy::new(document, b"test").unwrap(), ..Rules::default() },

@@ -10,6 +10,7 @@ pub fn job_hash(request: &Request) -> String {
     let mut canonical = serde_json::to_value(request).unwrap_or_default();
     if let Value::Object(fields) = &mut canonical {
         fields.remove("trace_id");
+        fields.remove("trace");
         if let Some(Value::Object(labels)) = fields.get_mut("labels") {
             labels.retain(|key, _| !key.starts_with("approval_"));
             if labels.is_empty() {
@@ -23,6 +24,9 @@ pub fn job_hash(request: &Request) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::TraceContext;
+
+    const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
     fn the_hash_names_what_is_asked_for_and_nothing_else() {
@@ -37,6 +41,7 @@ mod tests {
         };
         check(|_| (), true);
         check(|r| "another".clone_into(&mut r.trace_id), true);
+        check(|r| r.follow(TraceContext::read([TRACEPARENT], [])), true);
         check(|r| drop(r.labels.insert("approval_granted".into(), "true".into())), true);
         check(|r| drop(r.labels.insert("size".into(), "s".into())), false);
         check(|r| r.needs.risk_tags = vec!["prod".into()], false);

@@ -149,6 +149,7 @@ mod tests {
             error_code: String::new(),
             error_message: String::new(),
             execution_ms: 1,
+            trace: None,
         };
         let done = life::finish(job, &report, &life::Limits::default(), NOW, 0).unwrap();
         let verdict = OutputVerdict {

@@ -55,7 +55,7 @@ fn hold(job: &Job, check: &mut OutputCheck, more: &str, now: Millis) -> Result<J
     let mut phase = ended(job, State::OutputQuarantined, Some(reason), words.clone());
     if let (Phase::Ended(ending), Some(before)) = (&mut phase, job.ending()) {
         check.original_ptr.clone_from(&before.result_ptr);
-        ending.execution_ms = before.execution_ms;
+        (ending.execution_ms, ending.trace) = (before.execution_ms, before.trace);
     }
     step(job, Event::Quarantine, phase, now, words)
 }
@@ -66,7 +66,7 @@ pub fn release(job: &Job, by: &str, note: &str, now: Millis) -> Result<Job, Refu
     let mut phase = ended(job, State::Succeeded, None, String::new());
     if let (Phase::Ended(ending), Some(before)) = (&mut phase, job.ending()) {
         ending.result_ptr = std::mem::take(&mut check.original_ptr);
-        ending.execution_ms = before.execution_ms;
+        (ending.execution_ms, ending.trace) = (before.execution_ms, before.trace);
         ending.from = from;
     }
     resolve(job, check, (Event::Release, Resolution::Released), phase, (by, note), now)

@@ -6,7 +6,9 @@ use crate::id::WorkerId;
 use crate::job::{Event, Job, Phase, Refusal, State};
 use crate::life::Limits;
 use crate::reason::Reason;
+use crate::request::Request;
 use crate::time::Millis;
+use crate::trace::{JobTrace, Ratio, TraceParent};
 
 /// What a worker reports at the end.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Report {
     pub error_code: String,
     pub error_message: String,
     pub execution_ms: i64,
+    /// Where the worker stood in its own trace, if it said so.
+    pub trace: Option<TraceParent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,12 +119,21 @@ fn retries_max(job: &Job, limits: &Limits) -> u32 {
     }
 }
 
+/// A worker that only hands back what it was given says nothing new.
+fn own_trace(request: &Request, attempts: usize, report: &Report) -> Option<TraceParent> {
+    let number = report.attempt.unwrap_or(attempts as u64) as u32;
+    let said = report.trace?;
+    let given = JobTrace::of(request, Ratio::ALL).attempt(number).parent;
+    (said.span != given.span).then_some(said)
+}
+
 fn detailed(mut job: Job, report: &Report) -> Job {
     if let Phase::Ended(ending) = &mut job.phase {
         ending.worker = Some(report.worker.clone());
         ending.result_ptr.clone_from(&report.result_ptr);
         ending.error_code.clone_from(&report.error_code);
         ending.execution_ms = report.execution_ms;
+        ending.trace = own_trace(&job.request, job.attempts.len(), report);
     }
     if let Some(mark) = job.marks.last_mut() {
         mark.worker = Some(report.worker.clone());

@@ -1,6 +1,7 @@
 use super::*;
 use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::policy::{Policy, Verdict};
+use crate::trace::{JobTrace, Ratio, SpanId, TraceParent};
 
 const NOW: Millis = Millis(1_000_000);
 const LIMITS: Limits = Limits {
@@ -29,6 +30,7 @@ fn report(worker: &str, attempt: Option<u64>, status: Status) -> Report {
         error_code: String::new(),
         error_message: "it broke".into(),
         execution_ms: 5,
+        trace: None,
     }
 }
 
@@ -58,6 +60,18 @@ fn a_plain_job_goes_from_submit_to_succeeded_and_remembers_it() {
     );
     assert!(!job.is_live());
     assert_eq!(job.dead_letter(), None);
+}
+
+#[test]
+fn a_workers_own_trace_is_remembered_and_ours_handed_back_is_not() {
+    let job = running("w");
+    let given = JobTrace::of(&job.request, Ratio::ALL).attempt(1).parent;
+    let own = TraceParent { span: SpanId::new([7; 8]).unwrap(), ..given };
+    for (said, kept) in [(None, None), (Some(given), None), (Some(own), Some(own))] {
+        let report = Report { trace: said, ..report("w", None, Status::Succeeded) };
+        let job = finish(&job, &report, &LIMITS, NOW, 0).unwrap();
+        assert_eq!(job.ending().unwrap().trace, kept);
+    }
 }
 
 #[test]

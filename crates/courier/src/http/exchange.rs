@@ -9,14 +9,16 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue,
+    RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// How many headers a letter may bring.
@@ -58,13 +60,13 @@ pub(super) fn request(target: &Target, letter: Letter) -> Result<Request<Bytes>,
     Ok(request)
 }
 
-fn add_headers(into: &mut HeaderMap, headers: Vec<(&'static str, String)>) -> Result<(), CourierError> {
+fn add_headers(into: &mut HeaderMap, headers: Vec<(Cow<'static, str>, String)>) -> Result<(), CourierError> {
     if headers.len() > HEADERS_MAX {
         return Err(CourierError::Refused(format!("more than {HEADERS_MAX} headers")));
     }
     for (name, value) in headers {
         let refused = |why: &str| CourierError::Refused(format!("header {name:?}: {why}"));
-        let key = HeaderName::try_from(name).map_err(|_| refused("no valid name"))?;
+        let key = HeaderName::try_from(&*name).map_err(|_| refused("no valid name"))?;
         if OURS.contains(&key) {
             return Err(refused("not for the caller to set"));
         }
@@ -114,6 +116,8 @@ async fn converse(
 
 async fn read_whole(response: Response<Incoming>) -> Result<Reply, CourierError> {
     let status = response.status().as_u16();
+    let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let retry_after = seconds.map(Duration::from_secs);
     let mut stream = response.into_body();
     if stream.size_hint().lower() > REPLY_BYTES_MAX as u64 {
         return Err(CourierError::TooLarge);
@@ -127,7 +131,7 @@ async fn read_whole(response: Response<Incoming>) -> Result<Reply, CourierError>
         }
         body.extend_from_slice(piece);
     }
-    Ok(Reply { status, body: body.freeze() })
+    Ok(Reply { retry_after, ..Reply::new(status, body) })
 }
 
 /// A request of which a byte was written may have been acted upon; one that never began was not.

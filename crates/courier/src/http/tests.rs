@@ -58,10 +58,11 @@ async fn post(letter: Letter) -> (Result<Reply, CourierError>, u32) {
 async fn a_letter_arrives_whole_and_its_answer_comes_back() {
     let agent = Agent::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
     let mut letter = letter(agent.url("/a2a?x=1#top"));
-    letter.headers = vec![("X-Workspace-ID", "w-1".to_owned()), ("authorization", "Bearer t".to_owned())];
+    letter.headers =
+        vec![("X-Workspace-ID".into(), "w-1".to_owned()), ("authorization".into(), "Bearer t".to_owned())];
     let (outcome, received) = post(letter).await;
 
-    assert_eq!((outcome, received), (Ok(Reply { status: 200, body: Bytes::from_static(b"{}") }), 1));
+    assert_eq!((outcome, received), (Ok(Reply::new(200, "{}")), 1));
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!(
         "POST /a2a?x=1 HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n\
@@ -76,7 +77,7 @@ async fn a_letter_arrives_whole_and_its_answer_comes_back() {
 async fn an_empty_letter_is_received_too() {
     let agent = Agent::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
     let letter = Letter { body: Bytes::new(), ..letter(agent.url("/")) };
-    assert_eq!(post(letter).await, (Ok(Reply { status: 204, body: Bytes::new() }), 1));
+    assert_eq!(post(letter).await, (Ok(Reply::new(204, "")), 1));
 }
 
 #[tokio::test]
@@ -84,7 +85,19 @@ async fn a_redirect_is_a_reply_and_is_not_followed() {
     let head = "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://169.254.169.254/latest/meta-data\r\n";
     let agent = Agent::answering(format!("{head}Content-Length: 0\r\n\r\n")).await;
     let (outcome, received) = post(letter(agent.url("/"))).await;
-    assert_eq!((outcome, received), (Ok(Reply { status: 307, body: Bytes::new() }), 1));
+    assert_eq!((outcome, received), (Ok(Reply::new(307, "")), 1));
+}
+
+#[tokio::test]
+async fn how_long_to_wait_is_told_in_seconds_or_not_at_all() {
+    for (said, heard) in
+        [("7", Some(7)), ("soon", None), ("-1", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)]
+    {
+        let head = format!("HTTP/1.1 429 Too Many Requests\r\nRetry-After: {said}\r\n");
+        let agent = Agent::answering(format!("{head}Content-Length: 0\r\n\r\n")).await;
+        let (outcome, _) = post(letter(agent.url("/"))).await;
+        assert_eq!(outcome.unwrap().retry_after, heard.map(Duration::from_secs), "{said}");
+    }
 }
 
 #[tokio::test]
@@ -205,12 +218,13 @@ async fn headers_that_could_change_the_request_are_refused() {
         ("transfer-encoding", "chunked"),
     ];
     for (name, value) in table {
-        let letter = Letter { headers: vec![(name, value.to_owned())], ..letter("http://127.0.0.1:9/") };
+        let letter =
+            Letter { headers: vec![(name.into(), value.to_owned())], ..letter("http://127.0.0.1:9/") };
         let (outcome, received) = post(letter).await;
         assert!(matches!(outcome, Err(CourierError::Refused(_))), "{name:?} gave {outcome:?}");
         assert_eq!(received, 0);
     }
-    let many = vec![("x-a", String::new()); HEADERS_MAX + 1];
+    let many = vec![("x-a".into(), String::new()); HEADERS_MAX + 1];
     let (outcome, _) = post(Letter { headers: many, ..letter("http://127.0.0.1:9/") }).await;
     assert!(matches!(outcome, Err(CourierError::Refused(_))));
 }
@@ -218,6 +232,6 @@ async fn headers_that_could_change_the_request_are_refused() {
 #[test]
 fn a_letter_shows_no_header_values() {
     let letter =
-        Letter { headers: vec![("authorization", "Bearer secret".to_owned())], ..letter("http://a/") };
+        Letter { headers: vec![("authorization".into(), "Bearer secret".to_owned())], ..letter("http://a/") };
     assert!(!format!("{letter:?}").contains("secret"));
 }

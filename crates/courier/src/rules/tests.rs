@@ -203,3 +203,10 @@ proptest! {
         let _ = AddressRules::parse(&[entry]);
     }
 }
+
+#[test]
+fn whoever_may_go_anywhere_is_asked_nothing() {
+    for address in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "8.8.8.8"] {
+        assert_eq!(AddressRules::anywhere().permits(address.parse().unwrap()), Ok(()), "{address}");
+    }
+}

@@ -42,10 +42,12 @@ impl Engine {
             drop(under_way);
             return self.answered(&job, Status::Fatal, "the task is no longer stored", String::new()).await;
         };
+        let context = self.trace_of(&job.request).attempt(number);
+        let trace = context.headers().into_iter().map(|(name, value)| (name.into(), value));
         let letter = Letter {
             url,
             body: a2a::request(job.id().as_str(), &task),
-            headers: vec![("x-workspace-id", hop.from.to_string())],
+            headers: [("x-workspace-id".into(), hop.from.to_string())].into_iter().chain(trace).collect(),
             patience: PATIENCE,
         };
         let (engine, received_job) = (self.clone(), job.clone());
@@ -160,6 +162,7 @@ impl Engine {
             error_code: String::new(),
             error_message: words.to_owned(),
             execution_ms: self.now().since(attempt.dispatched_at),
+            trace: None,
         };
         let done = self
             .finish_as(job.id(), &report, |job| {

@@ -23,7 +23,7 @@ impl Engine {
         let url = workspace.url.clone();
         let url = url.ok_or_else(|| CourierError::Unreachable("the workspace has no address".to_owned()))?;
         let body = a2a::wrap(body, || self.new_uuid()).map_err(CourierError::Refused)?;
-        let headers = from.map(|id| ("x-workspace-id", id.to_string())).into_iter().collect();
+        let headers = from.map(|id| ("x-workspace-id".into(), id.to_string())).into_iter().collect();
         self.courier.post(Letter { url, body, headers, patience: A2A_PATIENCE }, Box::new(|| {})).await
     }
 

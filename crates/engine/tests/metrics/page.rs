@@ -12,6 +12,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
+use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};
 use reveille_wire::convert::Introduction;
@@ -80,6 +81,7 @@ pub async fn scraped() -> String {
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         kernel: None,
+        traces: Arc::new(Nowhere),
         clock: clock.clone(),
         dice: Arc::new(SeededDice::new(1)),
         rules: Rules { policy: policy(), ..Rules::default() },

@@ -19,6 +19,7 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::{Commit, MemoryStore, Step, Store};
+use reveille_traces::Nowhere;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ impl Shared {
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(1)),
             rules: Rules { timeouts: serde_json::from_str(timeouts).unwrap(), ..Rules::default() },

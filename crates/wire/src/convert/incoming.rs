@@ -90,6 +90,8 @@ pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Res
         // Delegations come from workspaces, never in a packet.
         delegated: None,
         submitted_by: None,
+        // It is in the message's headers, if anywhere.
+        trace: None,
     })
 }
 
@@ -164,6 +166,7 @@ pub fn report(result: cap::JobResult) -> Result<(JobId, Report), Unusable> {
         error_code: clipped(error_code, 256),
         error_message: clipped(result.error_message, WORDS_LEN_MAX),
         execution_ms: result.execution_ms,
+        trace: None,
     };
     Ok((JobId::parse(&result.job_id)?, report))
 }

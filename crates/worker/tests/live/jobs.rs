@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use redis::AsyncCommands;
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{ComponentRole, JobStatus};
+use reveille_wire::cap::{ComponentRole, JobRequest, JobStatus};
 use reveille_wire::{packet, subject};
 use reveille_worker::{Failure, Job, Worker};
 use serde_json::{Value, json};
@@ -79,6 +79,43 @@ async fn progress_is_published_with_the_attempt() {
     assert_eq!((progress.percent, progress.message.as_str()), (40, "nearly half"));
     assert_eq!(progress.dispatch, attempt("j", 2).dispatch);
     assert_eq!(scheduler.result().await.status(), JobStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn the_trace_of_an_attempt_is_shown_to_the_handler_and_goes_back_with_what_it_says() {
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let mut scheduler = Scheduler::start().await;
+    let mut told = scheduler.nats.subscribe(subject::JOB_PROGRESS).await.unwrap();
+    let (seen, mut sight) = mpsc::unbounded_channel();
+    let worker = Worker::new(WORKER).handle(TOPIC, move |job: Job| {
+        let seen = seen.clone();
+        async move {
+            seen.send((job.traceparent(), job.tracestate())).unwrap();
+            job.progress(40, "").await;
+            Ok::<_, Failure>(())
+        }
+    });
+    let _worker = scheduler.employ(worker).await;
+    let good = || (Some(PARENT.to_owned()), Some("a=1".to_owned()));
+    let table = [
+        (vec![("traceparent", PARENT), ("tracestate", "a=1")], good()),
+        (vec![("Traceparent", PARENT), ("Tracestate", "a=1")], good()),
+        (vec![("traceparent", "00-bad"), ("tracestate", "a=1")], (None, None)),
+        (vec![("traceparent", PARENT), ("traceparent", PARENT)], (None, None)),
+        (vec![("other", "1")], (None, None)),
+    ];
+    for (number, (headers, expected)) in table.into_iter().enumerate() {
+        let job = JobRequest { context_ptr: String::new(), ..attempt(&format!("j{number}"), 1) };
+        scheduler.send_with(TOPIC, job, &headers).await;
+        assert_eq!(soon("the handler", sight.recv()).await.unwrap(), expected, "{headers:?}");
+        let progress = soon("progress", told.next()).await.unwrap();
+        let (result, _) = scheduler.unanswered_result().await;
+        scheduler.answer(&result).await;
+        for message in [progress, result] {
+            let header = |name| message.headers.as_ref()?.get(name).map(|value| value.as_str().to_owned());
+            assert_eq!((header("traceparent"), header("tracestate")), expected, "{headers:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, Message, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subscriber};
 use futures_util::StreamExt;
 use redis::AsyncCommands;
 use reveille_core::time::Millis;
@@ -67,6 +67,16 @@ impl Scheduler {
 
     pub async fn send(&self, to: &'static str, request: JobRequest) {
         self.publish(to, Payload::JobRequest(request)).await;
+    }
+
+    /// Sends a job that needs no input, with headers.
+    pub async fn send_with(&self, to: &'static str, request: JobRequest, headers: &[(&str, &str)]) {
+        let packet = packet::envelope("scheduler", "trace-1", Millis(1), Payload::JobRequest(request));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, *value);
+        }
+        self.nats.publish_with_headers(to, map, packet::encode(&packet)).await.unwrap();
     }
 
     pub async fn cancel(&self, job_id: &str) {

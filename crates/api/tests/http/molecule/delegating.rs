@@ -71,6 +71,8 @@ async fn a_delegation_climbs_every_rung_and_is_listed_once() {
     }
     let (headers, message) = agent.got().remove(0);
     assert_eq!(headers["x-workspace-id"], id(1).as_str());
+    let traceparent = headers["traceparent"].to_str().unwrap();
+    assert!(traceparent.starts_with(&format!("00-{}-", delegation.replace('-', ""))), "{traceparent}");
     assert_eq!(message["params"]["message"]["messageId"], delegation);
     assert_eq!(message["params"]["message"]["parts"][0]["text"], "write the report");
     let events = platform.get(&key, &format!("/events/{}", id(1))).await.ok();

@@ -15,6 +15,7 @@ use reveille_engine::{
 };
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::MemoryStore;
+use reveille_traces::Nowhere;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +75,7 @@ impl Setup {
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
             kernel: None,
+            traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(self.seed)),
             rules: Rules { policy, ..Rules::default() },

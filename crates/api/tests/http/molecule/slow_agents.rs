@@ -26,7 +26,7 @@ impl Courier for Agents {
         received();
         tokio::time::sleep(self.takes).await;
         let said = json!({ "result": { "parts": [{ "kind": "text", "text": "at last" }] } });
-        Ok(Reply { status: self.status, body: said.to_string().into() })
+        Ok(Reply::new(self.status, said.to_string()))
     }
 }
 

@@ -1,0 +1,173 @@
+use super::*;
+use reveille_core::id::WorkerId;
+use reveille_core::life::{self, Limits, Placement, Report, Status};
+use reveille_core::policy::{Judgement, Policy};
+use reveille_core::request::Request;
+use reveille_core::time::Millis;
+use reveille_core::trace::{TraceContext, TraceParent};
+use reveille_courier::Received;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use tokio::time::sleep;
+
+const CALLER: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn ended(id: &str) -> Arc<Job> {
+    let mut request = Request::plain(id, "job.echo");
+    request.follow(TraceContext::read([CALLER], [&b"a=1"[..]]));
+    let verdict = Policy::builtin().evaluate(&request);
+    let job = life::submit(request, Millis(1_000));
+    let job = life::judge(&job, Judgement { verdict, checked_at: Millis(1_000) }, Millis(1_000)).unwrap();
+    let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+    let job = life::assign(&job, &to, Millis(1_500)).unwrap();
+    let report = Report {
+        worker: WorkerId::known("w"),
+        attempt: None,
+        status: Status::Failed,
+        result_ptr: String::new(),
+        error_code: String::new(),
+        error_message: "it \"broke\"".to_owned(),
+        execution_ms: 200,
+        trace: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00000000000000aa-01"),
+    };
+    Arc::new(life::finish(&job, &report, &Limits::default(), Millis(2_000), 0).unwrap())
+}
+
+/// Answers what it was told to, and then always well. Nobody waits for it: time is paused.
+#[derive(Default)]
+struct Scripted {
+    script: Mutex<VecDeque<Result<Reply, CourierError>>>,
+    posted: Mutex<Vec<(Instant, Letter)>>,
+}
+
+#[async_trait::async_trait]
+impl Courier for Scripted {
+    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+        Ok(())
+    }
+
+    async fn post(&self, letter: Letter, _received: Received) -> Result<Reply, CourierError> {
+        self.posted.lock().unwrap().push((Instant::now(), letter));
+        self.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(Reply::new(200, "{}")))
+    }
+}
+
+fn start(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Otlp, Arc<Scripted>) {
+    let courier =
+        Arc::new(Scripted { script: Mutex::new(script.into_iter().collect()), ..Scripted::default() });
+    let collector = Collector {
+        url: "http://collector:4318/v1/traces".to_owned(),
+        headers: headers("authorization=Bearer%20secret").unwrap(),
+        service_name: "fleet \"one\"".to_owned(),
+    };
+    (Otlp::start(collector, courier.clone()), courier)
+}
+
+fn unwell(status: u16, retry_after: Option<u64>) -> Reply {
+    Reply { retry_after: retry_after.map(Duration::from_secs), ..Reply::new(status, "") }
+}
+
+/// When each request was made, in whole seconds.
+async fn run(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Vec<u64>, Counts) {
+    let began = Instant::now();
+    let (otlp, courier) = start(script);
+    otlp.tell(&ended("j"));
+    sleep(Duration::from_mins(10)).await;
+    otlp.finish(Duration::from_secs(1)).await;
+    let posted = courier.posted.lock().unwrap();
+    (posted.iter().map(|(at, _)| (*at - began).as_secs()).collect(), otlp.counts())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_what_collectors_read() {
+    let (otlp, courier) = start([]);
+    otlp.tell(&ended("j"));
+    otlp.tell(&ended("k"));
+    otlp.finish(Duration::from_secs(5)).await;
+    assert_eq!(otlp.counts(), Counts { exported: 2, dropped: 0, failures: 0 });
+    let posted = courier.posted.lock().unwrap();
+    let [(_, letter)] = posted.as_slice() else { panic!("{posted:?}") };
+    assert_eq!(letter.url, "http://collector:4318/v1/traces");
+    assert_eq!(letter.headers, [("authorization".into(), "Bearer secret".to_owned())]);
+    let body: Value = serde_json::from_slice(&letter.body).unwrap();
+    let group = &body["resourceSpans"][0];
+    assert_eq!(
+        group["resource"]["attributes"][0],
+        json!({
+        "key": "service.name", "value": { "stringValue": "fleet \"one\"" } })
+    );
+    let spans = group["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert_eq!(spans.len(), 8);
+    assert!(spans.iter().all(|span| span["traceId"] == "4bf92f3577b34da6a3ce929d0e0e4736"));
+    let (job, attempt) = (&spans[0], &spans[3]);
+    assert_eq!(job["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(
+        (&job["name"], &job["kind"], &job["traceState"]),
+        (&json!("job.echo"), &json!(2), &json!("a=1"))
+    );
+    assert_eq!(job["startTimeUnixNano"], "1000000000");
+    assert_eq!(job["endTimeUnixNano"], "2000000000");
+    assert_eq!(job["status"], json!({ "code": 2, "message": "it \"broke\"" }));
+    assert_eq!(attempt["parentSpanId"], job["spanId"]);
+    assert_eq!(attempt["attributes"][0], json!({ "key": "reveille.attempt", "value": { "intValue": "1" } }));
+    assert_eq!(attempt["events"], json!([{ "timeUnixNano": "1800000000", "name": "running" }]));
+    let link = json!({ "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "spanId": "00000000000000aa" });
+    assert_eq!(attempt["links"], json!([link]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_more() {
+    let down = || Err(CourierError::Unreachable("refused".to_owned()));
+    let good = Counts { exported: 1, ..Counts::default() };
+    assert_eq!(run([]).await, (vec![1], good));
+    assert_eq!(run([down(), Ok(unwell(503, None))]).await, (vec![1, 2, 4], Counts { failures: 2, ..good }));
+    assert_eq!(run([Ok(unwell(429, Some(7)))]).await, (vec![1, 8], Counts { failures: 1, ..good }));
+    assert_eq!(run([Ok(unwell(503, Some(86_400)))]).await.0, [1, 61], "no collector is waited for that long");
+    let lost = |failures| Counts { dropped: 1, failures, ..Counts::default() };
+    assert_eq!(run([down(), down(), down(), down(), down()]).await, (vec![1, 2, 4, 8, 16], lost(5)));
+    for status in [301, 400, 401, 404, 500] {
+        assert_eq!(run([Ok(unwell(status, Some(1)))]).await, (vec![1], lost(1)), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
+    let (otlp, _courier) = start((0..TRIES_MAX).map(|_| Err(CourierError::TimedOut)));
+    let job = ended("j");
+    // Nothing runs between these: the task has not even begun.
+    for _ in 0..QUEUE_MAX + 100 {
+        otlp.tell(&job);
+    }
+    assert_eq!(otlp.counts().dropped, 100);
+    sleep(Duration::from_mins(10)).await;
+    let counts = otlp.counts();
+    assert_eq!(counts.exported + counts.dropped, QUEUE_MAX as u64 + 100, "everything is accounted for");
+    assert!(counts.exported > 0 && counts.dropped > 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_for_no_pause_and_takes_nothing_more() {
+    let (otlp, courier) = start([Ok(unwell(503, Some(50)))]);
+    otlp.tell(&ended("j"));
+    sleep(Duration::from_secs(2)).await;
+    let began = Instant::now();
+    otlp.finish(Duration::from_secs(10)).await;
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(courier.posted.lock().unwrap().len(), 2, "the last try");
+    otlp.tell(&ended("k"));
+    assert_eq!(otlp.counts(), Counts { exported: 1, dropped: 1, failures: 1 });
+}
+
+#[test]
+fn headers_are_read_as_the_variable_has_them_and_never_shown() {
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(headers(""), Ok(Vec::new()));
+    let read = headers("Authorization=Basic%20dXNlcg==, x-scope=a=b ,").unwrap();
+    assert_eq!(read, [pair("authorization", "Basic dXNlcg=="), pair("x-scope", "a=b")]);
+    for bad in ["secret", "=secret", "a=%", "a=%zz", "a=%0d%0asecret", "a b=secret", "a=%ff"] {
+        assert_eq!(headers(bad), Err(BadHeaders), "{bad}");
+        assert!(!BadHeaders.to_string().contains("secret"));
+    }
+    let collector = Collector { url: String::new(), headers: read, service_name: String::new() };
+    assert!(!format!("{collector:?}").contains("dXNlcg"));
+}
