@@ -29,6 +29,8 @@ LISTENERS = {
     "resp-door": re.compile(r"resp door on redis://(\S+:\d+)"),
 }
 
+GRPC = {"grpc": re.compile(r"grpc on http://(\S+:\d+)")}
+
 
 def wait_until(what, question, seconds=READY_S_MAX):
     """Asks until the answer is true, gives the answer back, and fails in words when time runs out."""
@@ -56,14 +58,15 @@ class Server:
     `settings` are variables such as `REVEILLE_FLEET_CAP_TTL_SECONDS`, `flags` more words for the command line.
     """
 
-    def __init__(self, binary, directory, settings=None, flags=()):
+    def __init__(self, binary, directory, settings=None, flags=(), grpc=False):
         self.binary = binary
         self.settings = settings or {}
         self.flags = flags
         self.key = "vk_" + secrets.token_hex(20)
         self.data = directory / "data"
         self.log = directory / "server.log"
-        self.addresses = dict.fromkeys(LISTENERS, "127.0.0.1:0")
+        self.listeners = LISTENERS | GRPC if grpc else LISTENERS
+        self.addresses = dict.fromkeys(self.listeners, "127.0.0.1:0")
         self.process = None
 
     @property
@@ -84,7 +87,7 @@ class Server:
 
     def start(self):
         said_before = self.log.stat().st_size if self.log.exists() else 0
-        command = [self.binary, "serve", "--grpc", "off", "--data", str(self.data)]
+        command = [self.binary, "serve", "--data", str(self.data)]
         for listener, address in self.addresses.items():
             command += [f"--{listener}", address]
         command += self.flags
@@ -100,10 +103,10 @@ class Server:
         def chosen_addresses():
             assert self.process.poll() is None, f"the server ended by itself:\n{self.log_text()}"
             said = self.log.read_bytes()[said_before:].decode(errors="replace")
-            found = {listener: line.search(said) for listener, line in LISTENERS.items()}
+            found = {listener: line.search(said) for listener, line in self.listeners.items()}
             return all(found.values()) and {listener: match[1] for listener, match in found.items()}
 
-        self.addresses = wait_until("the three listeners in the server's output", chosen_addresses)
+        self.addresses = wait_until("the listeners in the server's output", chosen_addresses)
         wait_until("/readyz", self.is_ready)
 
     def is_ready(self):
@@ -221,8 +224,8 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_server(binary, directory, settings=None, flags=()):
-    server = Server(binary, directory, settings, flags)
+def running_server(binary, directory, settings=None, flags=(), grpc=False):
+    server = Server(binary, directory, settings, flags, grpc)
     try:
         server.start()
         yield server

@@ -64,6 +64,7 @@ impl Bench {
             roster: Arc::new(MemoryRoster::new()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
             traces: Arc::new(told.clone()),
             clock,
             dice: Arc::new(SeededDice::new(1)),
