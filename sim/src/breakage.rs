@@ -39,10 +39,14 @@ pub enum Breakage {
     KeepTheFuture,
     /// The store records some decisions a second time.
     RecordTwice,
+    /// The server is told that tenants may have as many jobs at workers as they like.
+    IgnoreLimits,
+    /// The store does not list the jobs that are at workers when it is asked after a restart.
+    HideActive,
 }
 
 impl Breakage {
-    pub const ALL: [(&str, Self); 18] = [
+    pub const ALL: [(&str, Self); 20] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -61,6 +65,8 @@ impl Breakage {
         ("forget-drains", Self::ForgetDrains),
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),
+        ("ignore-limits", Self::IgnoreLimits),
+        ("hide-active", Self::HideActive),
     ];
 
     pub fn parse(word: &str) -> Option<Self> {

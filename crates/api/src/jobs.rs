@@ -25,7 +25,7 @@ pub const INLINE_LEN_MAX: usize = 256 * 1024;
 #[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, responses(
     (status = 200, body = SubmitReply), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
     (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
-    (status = 429, description = "Throttled, or too many live jobs"), (status = 503, description = "The store cannot take it; nothing was stored")))]
+    (status = 429, description = "Throttled, too many live jobs of the tenant or of all, or the key calls too often"), (status = 503, description = "The store cannot take it; nothing was stored")))]
 pub async fn submit(
     State(engine): State<Engine>,
     auth: Auth,

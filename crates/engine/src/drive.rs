@@ -150,7 +150,7 @@ impl Engine {
         if job.state().is_terminal() {
             self.timers.clear(job.id());
         } else {
-            self.timers.set(job.id(), due, job.state());
+            self.timers.set(job, due);
         }
         let matches = {
             let mut floor = self.floor();

@@ -1,5 +1,6 @@
 //! The engine: its parts, and how it starts and stops.
 
+use crate::calls::Calls;
 use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
@@ -20,6 +21,7 @@ use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
+use reveille_core::rate::Rate;
 use reveille_core::time::Millis;
 use reveille_courier::Courier;
 use reveille_roster::{Roster, RosterError};
@@ -61,6 +63,7 @@ pub struct Settings {
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
+    pub limits: LimitSettings,
 }
 
 /// What is said here counts more than what the policy file says.
@@ -69,6 +72,21 @@ pub struct OutputSettings {
     pub enabled: Option<bool>,
     pub fail_mode: Option<FailMode>,
     pub hold: Option<bool>,
+}
+
+/// What one tenant, or one key, may ask of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitSettings {
+    /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
+    pub queued_per_tenant: usize,
+    /// How often a key may call over HTTP; as often as it likes unless told.
+    pub calls: Option<Rate>,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { queued_per_tenant: 100_000, calls: None }
+    }
 }
 
 impl Default for Settings {
@@ -87,6 +105,7 @@ impl Default for Settings {
             open_tenant: None,
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -117,6 +136,7 @@ pub struct Inner {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) keys: Keys,
+    pub(crate) calls: Calls,
     pub(crate) timers: Timers,
     pub(crate) turns: Turns,
     pub(crate) waiters: Waiters,
@@ -153,7 +173,10 @@ impl Engine {
         let (scribe, inbox) = Scribe::new();
         let (clerk, errands) = Clerk::new();
         let events = Arc::new(Events::new(parts.dice.roll()));
-        let floor = Mutex::new(Floor::new(parts.settings.ttls));
+        let mut floor = Floor::new(parts.settings.ttls);
+        // Until the recovery has found what is at workers.
+        floor.begin_recount();
+        let floor = Mutex::new(floor);
         let engine = Self(Arc::new(Inner {
             store: parts.store,
             roster: parts.roster,
@@ -164,6 +187,7 @@ impl Engine {
             settings: parts.settings,
             metrics: Metrics::default(),
             keys,
+            calls: Calls::default(),
             timers: Timers::default(),
             turns: Turns::default(),
             waiters: Waiters::default(),

@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +38,38 @@ struct Completed {
     status: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LimitLabel {
+    limit: &'static str,
+}
+
+/// What held somebody back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A job was turned away: its tenant has too many.
+    Queue,
+    /// A call was turned away: its key calls too often.
+    Rate,
+    /// A new job has to wait for others of its tenant.
+    Tenant,
+    /// A new job has to wait for others of its topic.
+    Topic,
+}
+
+impl Limit {
+    const ALL: [Self; 4] = [Self::Queue, Self::Rate, Self::Tenant, Self::Topic];
+
+    fn label(self) -> LimitLabel {
+        let limit = match self {
+            Self::Queue => "queue",
+            Self::Rate => "rate",
+            Self::Tenant => "tenant",
+            Self::Topic => "topic",
+        };
+        LimitLabel { limit }
+    }
+}
+
 pub struct Metrics {
     registry: Registry,
     topics: Mutex<BTreeSet<Topic>>,
@@ -51,6 +84,7 @@ pub struct Metrics {
     active_goroutines: Gauge,
     stale_jobs: Family<StateLabel, Gauge>,
     validation_rejections: Counter,
+    limited: Family<LimitLabel, Counter>,
     workers: Gauge,
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
@@ -86,6 +120,7 @@ impl Default for Metrics {
             active_goroutines: Gauge::default(),
             stale_jobs: Family::default(),
             validation_rejections: Counter::default(),
+            limited: Family::default(),
             workers: Gauge::default(),
             live_jobs: Gauge::default(),
             fleet: FleetMetrics::register(&mut registry),
@@ -131,6 +166,10 @@ impl Default for Metrics {
             "Packets that were refused",
             metrics.validation_rejections.clone(),
         );
+        registry.register("limited", "Jobs and calls that a limit held back", metrics.limited.clone());
+        for limit in Limit::ALL {
+            drop(metrics.limited.get_or_create(&limit.label()));
+        }
         registry.register("workers", "Workers that are known", metrics.workers.clone());
         registry.register("live_jobs", "Jobs that have not ended", metrics.live_jobs.clone());
         Self { registry, ..metrics }
@@ -165,6 +204,19 @@ impl Metrics {
 
     pub(crate) fn rejected(&self) {
         self.validation_rejections.inc();
+    }
+
+    pub(crate) fn limited(&self, limit: Limit) {
+        self.limited.get_or_create(&limit.label()).inc();
+    }
+
+    /// A new job found no place.
+    pub(crate) fn has_to_wait(&self, reason: Reason) {
+        match reason {
+            Reason::TenantLimit => self.limited(Limit::Tenant),
+            Reason::TopicLimit => self.limited(Limit::Topic),
+            _ => {}
+        }
     }
 
     /// Counts what a committed change was.

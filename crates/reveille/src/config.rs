@@ -5,6 +5,7 @@
 use crate::args::Serve;
 use anyhow::{Context, Result, bail};
 use reveille_core::policy::FailMode;
+use reveille_core::rate::Rate;
 use reveille_courier::AddressRules;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub struct Config {
     pub auth: Auth,
     pub a2a: A2a,
     pub output: Output,
+    pub limits: Limits,
     pub log: Log,
 }
 
@@ -72,6 +74,17 @@ pub struct Output {
     pub fail_mode: Option<FailMode>,
     /// Whether nobody reads a result before its content was looked at.
     pub hold: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Live jobs of one tenant at which its new ones are turned away.
+    pub queued_per_tenant: usize,
+    /// Calls of one key a second over HTTP; 0 means no limit.
+    pub requests_per_second: u32,
+    /// Calls of one key at once; 0 means twice as many as in a second.
+    pub requests_burst: u32,
 }
 
 /// A list, or one string with commas, as variables have it.
@@ -216,6 +229,12 @@ impl Default for Fleet {
     }
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Self { queued_per_tenant: 100_000, requests_per_second: 0, requests_burst: 0 }
+    }
+}
+
 impl Default for Auth {
     fn default() -> Self {
         Self { open: false, open_tenant: "operator".to_owned() }
@@ -275,6 +294,7 @@ impl Config {
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
             ("jobs.audit_days", self.jobs.audit_days as usize),
             ("jobs.live_max", self.jobs.live_max),
+            ("limits.queued_per_tenant", self.limits.queued_per_tenant),
             ("fleet.cap_ttl_seconds", self.fleet.cap_ttl_seconds as usize),
             ("fleet.voicegateway_ttl_seconds", self.fleet.voicegateway_ttl_seconds as usize),
             ("fleet.molecule_ttl_seconds", self.fleet.molecule_ttl_seconds as usize),
@@ -283,6 +303,11 @@ impl Config {
         for (key, value) in positive {
             anyhow::ensure!(value > 0, "{key} = 0: it must be at least 1");
         }
+        anyhow::ensure!(
+            self.limits.requests_burst == 0 || self.limits.requests_per_second > 0,
+            "limits.requests_burst = {}: it needs limits.requests_per_second",
+            self.limits.requests_burst
+        );
         self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
@@ -337,6 +362,17 @@ impl Approvals {
     }
 }
 
+impl Limits {
+    /// Nothing means as often as they like.
+    pub fn calls(&self) -> Option<Rate> {
+        let burst = match self.requests_burst {
+            0 => self.requests_per_second.saturating_mul(2),
+            burst => burst,
+        };
+        (self.requests_per_second > 0).then(|| Rate::new(self.requests_per_second, burst))
+    }
+}
+
 impl Fleet {
     pub fn snapshot_every(&self) -> Result<Duration> {
         let every = duration(&self.snapshot_interval)?;
@@ -360,11 +396,25 @@ fn duration(text: &str) -> Result<Duration> {
     })
 }
 
-const SECTIONS: [&str; 11] =
-    ["http", "doors", "data", "files", "jobs", "approvals", "fleet", "auth", "a2a", "output", "log"];
+const SECTIONS: [&str; 12] = [
+    "http",
+    "doors",
+    "data",
+    "files",
+    "jobs",
+    "approvals",
+    "fleet",
+    "auth",
+    "a2a",
+    "output",
+    "limits",
+    "log",
+];
 
 /// The seeds' variables, each with the setting that it is here.
-const SEEDS: [(&str, &str, &str); 3] = [
+const SEEDS: [(&str, &str, &str); 5] = [
+    ("API_RATE_LIMIT_RPS", "limits", "requests_per_second"),
+    ("API_RATE_LIMIT_BURST", "limits", "requests_burst"),
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
     ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
     ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
@@ -422,6 +472,9 @@ mod tests {
             assert_eq!(config.approvals.expire_after().unwrap(), Some(Duration::from_secs(seconds)));
         }
         assert_eq!(parse("", &[]).unwrap(), Config::default());
+        assert_eq!(Config::default().limits.calls(), None);
+        let config = parse("[limits]\nrequests_per_second = 3", &[("API_RATE_LIMIT_RPS", "5")]).unwrap();
+        assert_eq!(config.limits.calls(), Some(Rate::new(5, 10)));
     }
 
     #[test]
@@ -438,6 +491,8 @@ mod tests {
             ("[approvals]\nexpire_after = 0", &[][..], "approvals.expire_after"),
             ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
             ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
+            ("[limits]\nqueued_per_tenant = 0", &[][..], "limits.queued_per_tenant"),
+            ("", &[("API_RATE_LIMIT_BURST", "9")][..], "limits.requests_burst"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),
         ] {
             let error = format!("{:#}", parse(text, vars).unwrap_err());

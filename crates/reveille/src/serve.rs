@@ -18,7 +18,9 @@ use reveille_core::presence::Ttls;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
-use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_engine::{
+    Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice,
+};
 use reveille_roster::SqliteRoster;
 use reveille_store::SqliteStore;
 use std::io::IsTerminal;
@@ -175,6 +177,10 @@ fn settings(config: &Config) -> Result<Settings> {
             enabled: config.output.enabled,
             fail_mode: config.output.fail_mode,
             hold: config.output.hold,
+        },
+        limits: LimitSettings {
+            queued_per_tenant: config.limits.queued_per_tenant,
+            calls: config.limits.calls(),
         },
     })
 }
