@@ -87,6 +87,7 @@ impl Engine {
     /// held; everything here is derived from the job, so calling it again does no harm.
     pub(crate) fn settle(&self, job: &Arc<Job>) {
         self.seat(job);
+        self.note_sent(job);
         match &job.phase {
             Phase::Dispatched(_) if job.request.delegated.is_some() => {
                 self.spawn(self.clone().deliver(job.clone()));

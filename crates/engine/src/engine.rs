@@ -26,6 +26,7 @@ use reveille_core::time::Millis;
 use reveille_courier::Courier;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
+use rustc_hash::FxHashSet;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,6 +153,8 @@ pub struct Inner {
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
     floor: Mutex<Floor>,
+    /// Attempts that were sent before everything was picked up.
+    pub(crate) sent_early: Mutex<FxHashSet<(JobId, u32)>>,
     recovered: AtomicBool,
     draining: AtomicBool,
     tasks: TaskTracker,
@@ -202,6 +205,7 @@ impl Engine {
             windows: Mutex::default(),
             rules: RwLock::default(),
             floor,
+            sent_early: Mutex::default(),
             recovered: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),

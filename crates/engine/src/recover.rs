@@ -2,11 +2,11 @@
 
 use crate::Engine;
 use reveille_core::id::JobId;
-use reveille_core::job::{Job, State};
+use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
 use reveille_store::{Commit, JobQuery, Page, Step, StoreError};
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const PAGE: usize = 500;
@@ -21,7 +21,7 @@ impl Engine {
         let (mut cursor, mut found) = (None, at_workers.len());
         loop {
             let Some(page) = or_pause(self.store.live(cursor, PAGE).await).await else { continue };
-            // A packet that is sent twice may be run twice, so nobody is picked up twice.
+            // Those at workers were picked up already.
             for job in page.items.iter().filter(|job| !at_workers.contains(job.id())) {
                 found += 1;
                 self.adopt(job.id()).await;
@@ -32,6 +32,7 @@ impl Engine {
             }
         }
         self.set_recovered();
+        *self.sent_early() = FxHashSet::default();
         tracing::info!(jobs = found, "live jobs picked up");
         // Policy may have changed while we were down.
         self.review_approvals().await;
@@ -57,6 +58,24 @@ impl Engine {
         adopted
     }
 
+    /// A packet that is sent twice may be run twice: what was sent since the start is not picked up.
+    fn is_sent(&self, job: &Job) -> bool {
+        let Phase::Dispatched(attempt) = &job.phase else { return false };
+        self.sent_early().contains(&(job.id().clone(), attempt.number))
+    }
+
+    pub(crate) fn note_sent(&self, job: &Job) {
+        if let Phase::Dispatched(attempt) = &job.phase
+            && !self.is_recovered()
+        {
+            self.sent_early().insert((job.id().clone(), attempt.number));
+        }
+    }
+
+    fn sent_early(&self) -> MutexGuard<'_, FxHashSet<(JobId, u32)>> {
+        self.sent_early.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Every job that was at a worker before our start is seated, or has been settled since: from here on
     /// limits can be kept.
     fn end_recount(&self) {
@@ -72,6 +91,7 @@ impl Engine {
         loop {
             let turn = self.turn(id).await;
             match self.in_our_time(id).await {
+                Ok(Some(job)) if self.is_sent(&job) => return,
                 Ok(Some(job)) if job.is_live() => {
                     self.tell_delegation(&job).await;
                     self.settle(&job);

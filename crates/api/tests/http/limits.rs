@@ -47,12 +47,16 @@ async fn a_full_queue_names_the_tenant_its_jobs_and_its_bound() {
     let api = api(LimitSettings { queued_per_tenant: 2, ..LimitSettings::default() }, None).await;
     let (acme, zeta) = (api.key("acme", USER).await, api.key("zeta", USER).await);
     for _ in 0..2 {
-        assert_eq!(api.submit(&acme, json!({"topic": "job.echo"})).await.0, 200);
+        assert_eq!(api.submit(&acme, json!({"prompt": "p", "topic": "job.echo"})).await.0, 200);
     }
-    let (status, reply) = api.submit(&acme, json!({"topic": "job.echo"})).await;
+    let (status, reply) = api.submit(&acme, json!({"prompt": "p", "topic": "job.echo"})).await;
     assert_eq!((status, &reply["code"]), (429, &json!("queue_full")), "{reply}");
     assert_eq!((&reply["tenant"], &reply["live"], &reply["max"]), (&json!("acme"), &json!(2), &json!(2)));
-    assert_eq!(api.submit(&zeta, json!({"topic": "job.echo"})).await.0, 200, "others have room");
+    assert_eq!(
+        api.submit(&zeta, json!({"prompt": "p", "topic": "job.echo"})).await.0,
+        200,
+        "others have room"
+    );
 }
 
 #[tokio::test]

@@ -19,12 +19,13 @@ use reveille_engine::{
     Submitter, SystemClock,
 };
 use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
+use reveille_store::{BlobKey, MemoryStore, PutMode};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus, ResourceRef};
 use reveille_wire::convert::Introduction;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -150,14 +151,14 @@ async fn a_tenant_never_has_more_jobs_at_workers_than_it_may_not_even_over_a_res
     for id in &first {
         life.report(id, JobResult::default()).await;
     }
-    let mut left = 60 - first.len();
-    while left > 0 {
+    let mut done: BTreeSet<JobId> = first.iter().cloned().collect();
+    while done.len() < 60 {
         let id = life.next().await;
         if first.contains(&id) {
             continue;
         }
         life.report(&id, JobResult::default()).await;
-        left -= 1;
+        assert!(done.insert(id.clone()), "{id} was sent twice");
     }
     for number in 0..40 {
         assert_eq!(life.ended(&format!("a{number}")).await.state(), State::Succeeded);
