@@ -51,8 +51,18 @@ pub struct Floor {
 
 /// Where a live job sits.
 enum Seat {
-    Waiting { lane: LaneIx, ticket: Ticket, request: Arc<Request> },
-    Held { by: Holder, request: Arc<Request>, since: Millis },
+    Waiting {
+        lane: LaneIx,
+        ticket: Ticket,
+        request: Arc<Request>,
+    },
+    /// At somebody; or about to be, while the commit that says so is under way.
+    Held {
+        by: Holder,
+        request: Arc<Request>,
+        since: Millis,
+        is_pending: bool,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -135,8 +145,17 @@ impl Floor {
                     self.crowds.orphan(job.id(), now + self.fleet.ttls().of(Contract::Cap));
                 }
                 self.hold(&job.request, by.unwrap_or(Holder::Nobody), attempt.dispatched_at);
+                self.unplace(job.id());
             }
             _ => self.leave(job.id()),
+        }
+    }
+
+    /// The commit that needed the job's place is over, well or badly. Until then a job keeps the place it
+    /// was given, whatever is settled: somebody else would get it, and then there would be one too many.
+    pub fn unplace(&mut self, job: &JobId) {
+        if let Some(Seat::Held { is_pending, .. }) = self.seats.get_mut(job) {
+            *is_pending = false;
         }
     }
 
@@ -242,7 +261,10 @@ impl Floor {
     }
 
     fn wait(&mut self, job: &Job) {
-        if matches!(self.seats.get(job.id()), Some(Seat::Waiting { .. })) {
+        if matches!(
+            self.seats.get(job.id()),
+            Some(Seat::Waiting { .. } | Seat::Held { is_pending: true, .. })
+        ) {
             return;
         }
         self.leave(job.id());
@@ -327,6 +349,9 @@ impl Floor {
             None => Holder::Crowd(request.topic.clone()),
         };
         self.hold(request, by, now);
+        if let Some(Seat::Held { is_pending, .. }) = self.seats.get_mut(&request.id) {
+            *is_pending = true;
+        }
         let worker = slot.and_then(|slot| self.fleet.get(slot));
         let pool = worker.and_then(|worker| self.fleet.profile(worker.profile).pool.clone());
         Some(Placement { worker: worker.map(|worker| worker.id.clone()), pool })
@@ -350,7 +375,7 @@ impl Floor {
             Holder::Nobody => {}
         }
         self.shares.take(request);
-        self.seats.insert(job.clone(), Seat::Held { by, request: request.clone(), since });
+        self.seats.insert(job.clone(), Seat::Held { by, request: request.clone(), since, is_pending: false });
     }
 
     fn let_go(&mut self, job: &JobId, by: &Holder, request: &Request) {

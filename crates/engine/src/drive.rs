@@ -118,6 +118,7 @@ impl Engine {
         if let Err(error) = done {
             // It was cancelled, or ended otherwise, while it was on its way: the seat is given back.
             tracing::debug!(job = %id, %error, "not assigned");
+            self.floor().unplace(&id);
             self.reseat(&id).await;
         }
     }

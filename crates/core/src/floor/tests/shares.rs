@@ -177,6 +177,21 @@ fn a_job_whose_worker_died_counts_until_it_is_settled() {
 }
 
 #[test]
+fn a_job_that_is_settled_again_while_its_place_is_committed_keeps_the_place() {
+    let mut floor = Floor::default();
+    floor.limit_tenants(BTreeMap::from([(TenantId::known("acme"), 1)]));
+    worker(&mut floor, "w", 10, 0.0);
+    wait(&mut floor, "a", "acme", Priority::Batch);
+    wait(&mut floor, "b", "acme", Priority::Batch);
+    assert_eq!(placed(&mut floor), ["a@w"]);
+    wait(&mut floor, "a", "acme", Priority::Batch);
+    assert_eq!(placed(&mut floor), Vec::<String>::new(), "b does not get what a may have by now");
+    floor.unplace(&id("a"));
+    wait(&mut floor, "a", "acme", Priority::Batch);
+    assert_eq!(placed(&mut floor), ["b@w"], "the commit failed: a goes back to the queue");
+}
+
+#[test]
 fn while_jobs_are_recounted_whoever_has_a_limit_waits() {
     let mut floor = Floor::default();
     floor.begin_recount();
@@ -269,6 +284,7 @@ fn whatever_happens_no_limit_is_exceeded() {
                 check(&active);
                 for job in gone.jobs {
                     let back = active.remove(&job).unwrap();
+                    floor.unplace(&job);
                     floor.settle(&back, NOW);
                     waiting.insert(job, back);
                 }
