@@ -2,10 +2,13 @@
 //!
 //! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
 
+mod limits;
+
+pub use limits::Limits;
+
 use crate::args::Serve;
 use anyhow::{Context, Result, bail};
 use reveille_core::policy::FailMode;
-use reveille_core::rate::Rate;
 use reveille_courier::AddressRules;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -74,17 +77,6 @@ pub struct Output {
     pub fail_mode: Option<FailMode>,
     /// Whether nobody reads a result before its content was looked at.
     pub hold: Option<bool>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Live jobs of one tenant at which its new ones are turned away.
-    pub queued_per_tenant: usize,
-    /// Calls of one key a second over HTTP; 0 means no limit.
-    pub requests_per_second: u32,
-    /// Calls of one key at once; 0 means twice as many as in a second.
-    pub requests_burst: u32,
 }
 
 /// A list, or one string with commas, as variables have it.
@@ -229,12 +221,6 @@ impl Default for Fleet {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { queued_per_tenant: 100_000, requests_per_second: 0, requests_burst: 0 }
-    }
-}
-
 impl Default for Auth {
     fn default() -> Self {
         Self { open: false, open_tenant: "operator".to_owned() }
@@ -362,17 +348,6 @@ impl Approvals {
     }
 }
 
-impl Limits {
-    /// Nothing means as often as they like.
-    pub fn calls(&self) -> Option<Rate> {
-        let burst = match self.requests_burst {
-            0 => self.requests_per_second.saturating_mul(2),
-            burst => burst,
-        };
-        (self.requests_per_second > 0).then(|| Rate::new(self.requests_per_second, burst))
-    }
-}
-
 impl Fleet {
     pub fn snapshot_every(&self) -> Result<Duration> {
         let every = duration(&self.snapshot_interval)?;
@@ -439,6 +414,7 @@ fn read(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reveille_core::rate::Rate;
 
     fn parse(text: &str, vars: &[(&str, &str)]) -> Result<Config> {
         let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -108,11 +108,11 @@ impl Life {
 
     /// The next job that reaches the worker.
     async fn next(&mut self) -> JobId {
-        tokio::time::timeout(Duration::from_secs(60), self.got.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(Duration::from_mins(1), self.got.recv()).await.unwrap().unwrap()
     }
 
     async fn ended(&self, id: &str) -> Arc<Job> {
-        self.engine.wait_for_end(&JobId::known(id), Duration::from_secs(60)).await.unwrap().unwrap()
+        self.engine.wait_for_end(&JobId::known(id), Duration::from_mins(1)).await.unwrap().unwrap()
     }
 }
 
