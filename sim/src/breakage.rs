@@ -43,11 +43,15 @@ pub enum Breakage {
     LoseTimers,
     /// The same, and the store never lets the safety net begin.
     NoNet,
+    /// The server is told that tenants may have as many jobs at workers as they like.
+    IgnoreLimits,
+    /// The store does not list the jobs that are at workers when it is asked after a restart.
+    HideActive,
 }
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 19] = [
+    pub const ALL: [(&str, Self); 21] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -67,6 +71,8 @@ impl Breakage {
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),
         ("no-net", Self::NoNet),
+        ("ignore-limits", Self::IgnoreLimits),
+        ("hide-active", Self::HideActive),
     ];
 
     /// Those that must be made good.

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Everyone may have these done; `job.flaky` often asks for another try.
-const OPEN_TOPICS: [&str; 4] = ["job.echo", "job.build", "job.flaky", "job.bounded"];
+const OPEN_TOPICS: [&str; 4] = ["job.echo", SCARCE, "job.flaky", "job.bounded"];
 /// A person has to allow it.
 pub const ASKED: &str = "job.asked";
 /// Policy never allows it.
@@ -25,9 +25,15 @@ pub const BOUNDED: &str = "job.bounded";
 /// Its results are looked at.
 pub const LEAKY: &str = "job.echo";
 
+/// Where routing is mapped, few of its jobs may be at workers at once.
+const SCARCE: &str = "job.build";
+const TOPIC_MAX: u32 = 2;
+const TENANT_MAX: u32 = 2;
+
 pub const TENANTS: [&str; 3] = ["default", "acme", "zeta"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 
+#[derive(Clone)]
 pub struct Plan {
     pub workers: Vec<WorkerPlan>,
     pub agents: Vec<AgentKey>,
@@ -106,21 +112,36 @@ impl Plan {
             jobs,
             span_ms: dice.between(60, 900) * 1000,
             mapped,
-            limited: dice.percent(30).then(|| *dice.pick(&TENANTS)),
+            limited: dice.percent(50).then(|| *dice.pick(&TENANTS)),
             dispatch_timeout_s: dice.between(40, 120),
             running_timeout_s: dice.between(45, 200),
             retries_max: dice.between(2, 6),
         }
     }
 
-    pub fn is_limited(&self, tenant: &TenantId) -> bool {
-        self.limited.is_some_and(|limited| limited == tenant.as_str())
+    /// How many jobs of this job's tenant may be at workers at once, if there is a limit.
+    pub fn tenant_max(&self, request: &Request) -> Option<u32> {
+        self.limited.filter(|limited| *limited == request.tenant.as_str()).map(|_| TENANT_MAX)
+    }
+
+    /// The same for its topic.
+    pub fn topic_max(&self, request: &Request) -> Option<u32> {
+        (self.mapped && request.topic.as_str() == SCARCE).then_some(TOPIC_MAX)
+    }
+
+    /// The same world for a server that does not know its tenants' limits.
+    pub fn without_limits(&self) -> Self {
+        Self { limited: None, ..self.clone() }
+    }
+
+    pub fn is_limited(&self, request: &Request) -> bool {
+        self.tenant_max(request).or(self.topic_max(request)).is_some()
     }
 
     /// Whether placement may give the job to this worker; labels aside.
     pub fn may_take(&self, worker: &WorkerPlan, request: &Request) -> bool {
         let pools: &[&str] = match request.topic.as_str() {
-            "job.build" => &["strict"],
+            SCARCE => &["strict"],
             "job.flaky" => &["main", "strict"],
             GHOST => &[],
             _ => &["main"],
@@ -134,7 +155,8 @@ impl Plan {
 
     /// The rules of the stirred phase; later the slowed topic is let through.
     pub fn rules(&self, slowed: &str) -> Result<Rules, String> {
-        let limits = self.limited.map(|tenant| (tenant.to_owned(), json!({ "max_concurrent_jobs": 2 })));
+        let limits =
+            self.limited.map(|tenant| (tenant.to_owned(), json!({ "max_concurrent_jobs": TENANT_MAX })));
         let document = json!({
             "version": slowed,
             "rules": [
@@ -180,7 +202,8 @@ fn mapped_routing() -> Routing {
     let document = json!({
         "topics": {
             "job.echo": "main", "job.flaky": ["main", "strict"], "job.bounded": "main", ASKED: "main",
-            SLOWED: "main", DENIED: "main", GHOST: "nowhere", "job.build": "strict",
+            SLOWED: "main", DENIED: "main", GHOST: "nowhere",
+            SCARCE: { "pools": "strict", "max_concurrent_jobs": TOPIC_MAX },
         },
         "pools": { "main": {}, "strict": { "on_worker_lost": "fail" }, "nowhere": {} },
     });

@@ -31,6 +31,9 @@ sights! {
     GivenBeforeBeat = "given before a beat";
     /// A worker had a job when it was drained.
     DrainedAtWork = "drained at work";
+    /// A tenant, or a topic, had as many jobs at workers as it may.
+    TenantFull = "tenant at its limit";
+    TopicFull = "topic at its limit";
     DrainOutlived = "drain outlived a start";
     AgentOffline = "agent offline";
     AgentBack = "agent back";

@@ -6,7 +6,7 @@ use crate::faults::Fault;
 use crate::outages::Kept;
 use crate::port::Port;
 use crate::server::Life;
-use crate::watch::drains;
+use crate::watch::{drains, limits};
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -90,6 +90,7 @@ impl SimStore {
             }
             world.check(|ledger| {
                 drains::committed(world, ledger.job(job.id()), &job)?;
+                limits::committed(world, ledger, &job)?;
                 ledger.committed(&job, world.now())
             });
         }
@@ -146,7 +147,11 @@ impl Store for SimStore {
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
-        self.port.read("jobs", self.world.store.jobs(query)).await
+        let mut page = self.port.read("jobs", self.world.store.jobs(query)).await?;
+        if self.world.breakage == Some(Breakage::HideActive) {
+            page.items.retain(|job| job.attempt().is_none());
+        }
+        Ok(page)
     }
 
     async fn live(&self, cursor: Option<u64>, _limit: usize) -> Result<Page<Arc<Job>>, StoreError> {

@@ -4,6 +4,7 @@
 mod agents;
 pub mod drains;
 mod jobs;
+pub mod limits;
 mod net;
 mod workers;
 mod workspaces;

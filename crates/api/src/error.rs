@@ -21,11 +21,18 @@ pub struct ApiError {
     code: &'static str,
     message: String,
     more: Map<String, Value>,
+    retry_after_seconds: u64,
 }
 
 impl ApiError {
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), more: Map::new() }
+        Self {
+            status,
+            code,
+            message: message.into(),
+            more: Map::new(),
+            retry_after_seconds: RETRY_AFTER_SECONDS,
+        }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -49,6 +56,11 @@ impl ApiError {
         self.status
     }
 
+    /// When a caller that was turned away should try again, if that is known better than usual.
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after_seconds: seconds, ..self }
+    }
+
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.more.insert(key.to_owned(), value.into());
         self
@@ -69,7 +81,7 @@ impl IntoResponse for ApiError {
         body.insert("status".to_owned(), self.status.as_u16().into());
         let mut response = (self.status, axum::Json(Value::Object(body))).into_response();
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds));
         }
         response
     }
@@ -125,6 +137,16 @@ impl From<SubmitError> for ApiError {
                     .with("field", "topic")
             }
             SubmitError::TooMany(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "BACKPRESSURE", message),
+            SubmitError::QueueFull { tenant, live, max } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", message)
+                    .with("tenant", tenant.as_str())
+                    .with("live", live)
+                    .with("max", max)
+            }
+            SubmitError::TooManyKinds(tenant) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_kinds", message)
+                    .with("tenant", tenant.as_str())
+            }
             SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             SubmitError::Store(error) => error.into(),
         }

@@ -20,6 +20,7 @@ mod policy;
 mod pools;
 mod presence;
 mod quarantine;
+mod rate;
 mod stream;
 mod trace;
 mod types;
@@ -31,7 +32,7 @@ pub use openapi::document as openapi_document;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{delete, get, post};
 use reveille_engine::Engine;
 
@@ -85,6 +86,7 @@ pub fn router(engine: Engine) -> Router {
         .method_not_allowed_fallback(error::no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
         .layer(from_fn(body::refuse_long_bodies))
+        .layer(from_fn_with_state(engine.clone(), rate::hold_back))
         .merge(hot)
         .with_state(engine)
 }

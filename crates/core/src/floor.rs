@@ -10,6 +10,7 @@ mod fitting;
 mod index;
 mod pools;
 mod presence;
+mod shares;
 
 pub use fitting::Fitting;
 pub use pools::PoolLoad;
@@ -19,6 +20,7 @@ use crate::fleet::{Fleet, Slot, Who};
 use crate::id::{JobId, TenantId, Topic, WorkerId};
 use crate::job::{Job, Phase, State};
 use crate::life::Placement;
+use crate::place::lane::{LANES_PER_TENANT_MAX, Lane};
 use crate::place::routing::Routing;
 use crate::place::waiting::Ticket;
 use crate::place::{Selector, Target};
@@ -29,6 +31,7 @@ use crate::time::Millis;
 use crowd::Crowds;
 use index::{Index, LaneIx};
 use rustc_hash::FxHashMap;
+use shares::{Kind, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -40,7 +43,7 @@ pub struct Floor {
     crowds: Crowds,
     seats: FxHashMap<JobId, Seat>,
     held_by: FxHashMap<Slot, BTreeSet<JobId>>,
-    tenants: FxHashMap<TenantId, Tenant>,
+    shares: Shares,
     drains: BTreeMap<Drained, Drain>,
     tickets: Ticket,
     serving: u64,
@@ -48,20 +51,26 @@ pub struct Floor {
 
 /// Where a live job sits.
 enum Seat {
-    Waiting { lane: LaneIx, ticket: Ticket, request: Arc<Request> },
-    Held { by: Holder, tenant: TenantId, since: Millis },
+    Waiting {
+        lane: LaneIx,
+        ticket: Ticket,
+        request: Arc<Request>,
+    },
+    /// At somebody; or about to be, while the commit that says so is under way.
+    Held {
+        by: Holder,
+        request: Arc<Request>,
+        since: Millis,
+        is_pending: bool,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq)]
 enum Holder {
     Worker(Slot),
     Crowd(Topic),
-}
-
-#[derive(Default)]
-struct Tenant {
-    active: u32,
-    limit: Option<u32>,
+    /// Whoever had it is gone. It counts until a commit says what becomes of it.
+    Nobody,
 }
 
 /// Why a job has no worker yet, and how many go before it.
@@ -87,20 +96,36 @@ impl Floor {
     /// Finds a place for a job that is not on the floor yet, and keeps it. Nothing is taken from jobs
     /// that already wait for the same workers.
     pub fn offer(&mut self, request: &Arc<Request>, now: Millis) -> Result<Placement, Reason> {
+        self.offer_within(request, None, now)
+    }
+
+    /// The same, for a job whose verdict says how many of its tenant may be at workers at once.
+    pub fn offer_within(
+        &mut self,
+        request: &Arc<Request>,
+        jobs_max: Option<u32>,
+        now: Millis,
+    ) -> Result<Placement, Reason> {
         if self.seats.contains_key(&request.id) {
             return Err(Reason::DispatchFailed);
         }
-        let lane = self.lane(request);
+        let lane = self.lane(request, jobs_max);
         if !self.index.lane(lane).waiting.is_empty() {
             return Err(self.reason(lane, &request.tenant));
         }
         self.place(lane, request, now).ok_or_else(|| self.reason(lane, &request.tenant))
     }
 
-    /// Whether a new job of this kind would be one kind too many. Jobs that are already taken in are
-    /// always seated.
+    /// Whether a new job of this kind would be one kind too many, of all that wait or of those of its
+    /// tenant. Jobs that are already taken in are always seated.
     pub fn is_full_for(&self, request: &Request) -> bool {
-        self.index.is_crowded() && self.index.is_full_for(&Selector::of(request, &self.routing))
+        let has_share = self.shares.lanes_of(&request.tenant) < LANES_PER_TENANT_MAX;
+        if has_share && !self.index.is_crowded() {
+            return false;
+        }
+        let selector = Selector::of(request, &self.routing);
+        self.index.is_full_for(&selector)
+            || !(has_share || self.index.is_waited_in(&selector, &request.tenant))
     }
 
     /// Seats a job as its state says. Call [`Floor::matches`] afterwards.
@@ -119,12 +144,18 @@ impl Floor {
                     // It is from before our start; whoever ran it has lost its connection since.
                     self.crowds.orphan(job.id(), now + self.fleet.ttls().of(Contract::Cap));
                 }
-                match by {
-                    Some(by) => self.hold(job.id(), &job.request.tenant, by, attempt.dispatched_at),
-                    None => self.leave(job.id()),
-                }
+                self.hold(&job.request, by.unwrap_or(Holder::Nobody), attempt.dispatched_at);
+                self.unplace(job.id());
             }
             _ => self.leave(job.id()),
+        }
+    }
+
+    /// The commit that needed the job's place is over, well or badly. Until then a job keeps the place it
+    /// was given, whatever is settled: somebody else would get it, and then there would be one too many.
+    pub fn unplace(&mut self, job: &JobId) {
+        if let Some(Seat::Held { is_pending, .. }) = self.seats.get_mut(job) {
+            *is_pending = false;
         }
     }
 
@@ -134,8 +165,9 @@ impl Floor {
             None => {}
             Some(Seat::Waiting { lane, ticket, request }) => {
                 self.index.lane_mut(lane).waiting.remove(&request.tenant, request.priority, ticket);
+                self.waits_less(lane, &request.tenant);
             }
-            Some(Seat::Held { by, tenant, .. }) => self.let_go(job, &by, &tenant),
+            Some(Seat::Held { by, request, .. }) => self.let_go(job, &by, &request),
         }
     }
 
@@ -147,6 +179,8 @@ impl Floor {
             let Some(job) = self.index.lane_mut(lane).waiting.take(priority, &tenant, self.serving) else {
                 continue;
             };
+            self.shares.serve(&tenant, priority, self.serving);
+            self.waits_less(lane, &tenant);
             let Some(Seat::Waiting { request, .. }) = self.seats.remove(&job) else { continue };
             match self.place(lane, &request, now) {
                 Some(placement) => found.push((job, placement)),
@@ -183,71 +217,104 @@ impl Floor {
     /// Another `pools.yaml`: every waiting job gets its lane anew.
     pub fn reroute(&mut self, routing: Arc<Routing>) {
         self.routing = routing;
-        let mut waiting: Vec<(Ticket, Arc<Request>)> = Vec::new();
+        let mut waiting: Vec<(Ticket, Arc<Request>, Option<u32>)> = Vec::new();
+        let index = &self.index;
         self.seats.retain(|_, seat| match seat {
-            Seat::Waiting { ticket, request, .. } => {
-                waiting.push((*ticket, request.clone()));
+            Seat::Waiting { lane, ticket, request } => {
+                waiting.push((*ticket, request.clone(), index.lane(*lane).selector.bounds.jobs_max));
                 false
             }
             Seat::Held { .. } => true,
         });
-        waiting.sort_by_key(|(ticket, _)| *ticket);
+        waiting.sort_by_key(|(ticket, ..)| *ticket);
         self.index = Index::default();
+        self.shares.part_all();
         let slots: Vec<Slot> = self.fleet.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             self.index.rejoin(slot, &self.fleet);
         }
-        for (_, request) in waiting {
-            let lane = self.lane(&request);
+        for (_, request, jobs_max) in waiting {
+            let lane = self.lane(&request, jobs_max);
             self.enqueue(lane, request);
         }
     }
 
     /// How many jobs tenants may have at workers at once; those not named have no limit.
     pub fn limit_tenants(&mut self, limits: BTreeMap<TenantId, u32>) {
-        self.tenants.values_mut().for_each(|tenant| tenant.limit = None);
-        for (tenant, limit) in limits {
-            self.tenants.entry(tenant).or_default().limit = Some(limit);
-        }
+        self.shares.set_limits(limits);
+        self.index.touch_all();
+    }
+
+    /// Jobs from before our start are still to be seated. Until then nobody knows how much of a limit is
+    /// used, so whoever has one waits.
+    pub fn begin_recount(&mut self) {
+        self.shares.begin_recount();
+    }
+
+    /// All that were at workers are seated. Call [`Floor::matches`] afterwards.
+    pub fn end_recount(&mut self) {
+        self.shares.end_recount();
         self.index.touch_all();
     }
 
     // Helpers, from here on.
 
-    fn lane(&mut self, request: &Request) -> LaneIx {
-        self.index.lane_for(Selector::of(request, &self.routing), &self.fleet)
+    fn lane(&mut self, request: &Request, jobs_max: Option<u32>) -> LaneIx {
+        let mut selector = Selector::of(request, &self.routing);
+        selector.bounds.jobs_max = jobs_max;
+        self.index.lane_for(selector, &self.fleet)
     }
 
     fn wait(&mut self, job: &Job) {
-        if matches!(self.seats.get(job.id()), Some(Seat::Waiting { .. })) {
+        if matches!(
+            self.seats.get(job.id()),
+            Some(Seat::Waiting { .. } | Seat::Held { is_pending: true, .. })
+        ) {
             return;
         }
         self.leave(job.id());
-        let lane = self.lane(&job.request);
+        let lane = self.lane(&job.request, job.jobs_max());
         self.enqueue(lane, job.request.clone());
     }
 
     fn enqueue(&mut self, lane: LaneIx, request: Arc<Request>) {
         self.tickets += 1;
-        let waiting = &mut self.index.lane_mut(lane).waiting;
+        let Lane { selector, waiting, .. } = self.index.lane_mut(lane);
+        if !waiting.has(&request.tenant) {
+            self.shares.join(&request.tenant, kind(selector));
+        }
         waiting.push(request.id.clone(), &request.tenant, request.priority, self.tickets, self.serving);
         self.index.touch(lane);
         self.seats.insert(request.id.clone(), Seat::Waiting { lane, ticket: self.tickets, request });
     }
 
+    /// A job of this tenant has just left the lane's queue.
+    fn waits_less(&mut self, lane: LaneIx, tenant: &TenantId) {
+        let lane = self.index.lane(lane);
+        if !lane.waiting.has(tenant) {
+            self.shares.part(tenant, kind(&lane.selector));
+        }
+    }
+
     /// The lane and tenant whose turn it is, among those that can go now.
     fn next_turn(&mut self) -> Option<(LaneIx, Priority, TenantId)> {
         let mut best: Option<(crate::place::waiting::Turn, LaneIx, TenantId)> = None;
-        for lane in self.index.touched() {
-            let turn = if self.has_room(lane) {
-                self.index.lane(lane).waiting.first(|tenant| self.may_go(tenant))
+        for ix in self.index.touched() {
+            let turn = if self.has_room(ix) && self.topic_may_go(ix) {
+                let shares = &self.shares;
+                let lane = self.index.lane_mut(ix);
+                let jobs_max = lane.selector.bounds.jobs_max;
+                lane.waiting.first(
+                    |tenant| shares.tenant_may_go(tenant, jobs_max),
+                    |tenant, priority| shares.served(tenant, priority),
+                )
             } else {
                 None
             };
             match turn {
-                None => self.index.untouch(lane),
+                None => self.index.untouch(ix),
                 Some((turn, tenant)) if best.as_ref().is_none_or(|(best, _, _)| turn < *best) => {
-                    best = Some((turn, lane, tenant.clone()));
+                    best = Some((turn, ix, tenant));
                 }
                 Some(_) => {}
             }
@@ -262,13 +329,19 @@ impl Floor {
                 && lane.selector.open_to_anyone().is_some_and(|topic| self.crowds.has_room(topic)))
     }
 
-    fn may_go(&self, tenant: &TenantId) -> bool {
-        self.tenants.get(tenant).is_none_or(|tenant| tenant.limit.is_none_or(|limit| tenant.active < limit))
+    fn tenant_may_go(&self, lane: LaneIx, tenant: &TenantId) -> bool {
+        self.shares.tenant_may_go(tenant, self.index.lane(lane).selector.bounds.jobs_max)
+    }
+
+    fn topic_may_go(&self, lane: LaneIx) -> bool {
+        let topic = self.index.lane(lane).selector.bounds.topic.as_ref();
+        let limit = topic.and_then(|topic| self.routing.topic_max(topic));
+        limit.zip(topic).is_none_or(|(limit, topic)| self.shares.topic_may_go(topic, limit))
     }
 
     /// Takes the preferred worker if it has room, else the least loaded one, else the crowd.
-    fn place(&mut self, lane: LaneIx, request: &Request, now: Millis) -> Option<Placement> {
-        if !self.may_go(&request.tenant) || !self.has_room(lane) {
+    fn place(&mut self, lane: LaneIx, request: &Arc<Request>, now: Millis) -> Option<Placement> {
+        if !self.tenant_may_go(lane, &request.tenant) || !self.topic_may_go(lane) || !self.has_room(lane) {
             return None;
         }
         let preferred =
@@ -280,14 +353,21 @@ impl Floor {
             Some(slot) => Holder::Worker(slot),
             None => Holder::Crowd(request.topic.clone()),
         };
-        self.hold(&request.id, &request.tenant, by, now);
+        self.hold(request, by, now);
+        if let Some(Seat::Held { is_pending, .. }) = self.seats.get_mut(&request.id) {
+            *is_pending = true;
+        }
         let worker = slot.and_then(|slot| self.fleet.get(slot));
         let pool = worker.and_then(|worker| self.fleet.profile(worker.profile).pool.clone());
         Some(Placement { worker: worker.map(|worker| worker.id.clone()), pool })
     }
 
-    fn hold(&mut self, job: &JobId, tenant: &TenantId, by: Holder, since: Millis) {
-        if matches!(self.seats.get(job), Some(Seat::Held { by: seated, .. }) if *seated == by) {
+    fn hold(&mut self, request: &Arc<Request>, by: Holder, since: Millis) {
+        let job = &request.id;
+        // The same id may have been offered for another tenant, before it was known to be taken.
+        let is_same = |seated: &Request| (&seated.tenant, &seated.topic) == (&request.tenant, &request.topic);
+        if matches!(self.seats.get(job), Some(Seat::Held { by: seated, request, .. }) if *seated == by && is_same(request))
+        {
             return;
         }
         self.leave(job);
@@ -297,12 +377,13 @@ impl Floor {
                 self.recount(*slot, |held| held + 1);
             }
             Holder::Crowd(topic) => self.crowds.hold(topic),
+            Holder::Nobody => {}
         }
-        self.tenants.entry(tenant.clone()).or_default().active += 1;
-        self.seats.insert(job.clone(), Seat::Held { by, tenant: tenant.clone(), since });
+        self.shares.take(request);
+        self.seats.insert(job.clone(), Seat::Held { by, request: request.clone(), since, is_pending: false });
     }
 
-    fn let_go(&mut self, job: &JobId, by: &Holder, tenant: &TenantId) {
+    fn let_go(&mut self, job: &JobId, by: &Holder, request: &Request) {
         match by {
             Holder::Worker(slot) => {
                 if let Some(jobs) = self.held_by.get_mut(slot) {
@@ -317,8 +398,16 @@ impl Floor {
                 self.crowds.release(topic, job);
                 self.index.touch_topic(topic);
             }
+            Holder::Nobody => {}
         }
-        self.release_tenant(tenant);
+        let topic = &request.topic;
+        let was_full =
+            self.routing.topic_max(topic).is_some_and(|limit| self.shares.active_of_topic(topic) >= limit);
+        if self.shares.give_back(request) {
+            self.index.touch_all();
+        } else if was_full {
+            self.index.touch_bounded(topic);
+        }
     }
 
     fn recount(&mut self, slot: Slot, count: impl FnOnce(u32) -> u32) {
@@ -329,21 +418,12 @@ impl Floor {
         });
     }
 
-    fn release_tenant(&mut self, tenant: &TenantId) {
-        let Some(entry) = self.tenants.get_mut(tenant) else { return };
-        let was_full = entry.limit.is_some_and(|limit| entry.active >= limit);
-        entry.active -= 1;
-        if entry.active == 0 && entry.limit.is_none() {
-            self.tenants.remove(tenant);
-        }
-        if was_full {
-            self.index.touch_all();
-        }
-    }
-
     fn reason(&self, lane: LaneIx, tenant: &TenantId) -> Reason {
-        if !self.may_go(tenant) {
+        if !self.tenant_may_go(lane, tenant) {
             return Reason::TenantLimit;
+        }
+        if !self.topic_may_go(lane) {
+            return Reason::TopicLimit;
         }
         let lane = self.index.lane(lane);
         match &lane.selector.target {
@@ -355,6 +435,10 @@ impl Floor {
             _ => Reason::NoWorkers,
         }
     }
+}
+
+fn kind(selector: &Selector) -> Kind {
+    if selector.bounds.jobs_max.is_some() { Kind::Bounded } else { Kind::Free }
 }
 
 /// Who holds a job that names this worker.

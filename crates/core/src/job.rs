@@ -10,7 +10,7 @@ pub use table::{Event, Refusal, State, next};
 use crate::approval::{Choice, Decided};
 use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use crate::output::{OutputCheck, Resolution};
-use crate::policy::Judgement;
+use crate::policy::{Budgets, Judgement};
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
@@ -246,6 +246,23 @@ impl Job {
     /// The latest thing policy said.
     pub fn judgement(&self) -> Option<&Judgement> {
         self.judgements.last()
+    }
+
+    /// What it may use up, if the latest judgement says so.
+    pub fn budgets(&self) -> Option<&Budgets> {
+        let constraints = self.judgement()?.verdict.constraints.as_ref()?;
+        Some(&constraints.budgets)
+    }
+
+    /// How many jobs of its tenant may be at workers at once so that it may go too, if policy says so.
+    pub fn jobs_max(&self) -> Option<u32> {
+        self.budgets().map(|budgets| budgets.max_concurrent_jobs).filter(|max| *max > 0)
+    }
+
+    /// How large its result, or anything else it makes, may be, if policy says so.
+    pub fn artifact_bytes_max(&self) -> Option<u64> {
+        let max = self.budgets()?.max_artifact_bytes;
+        u64::try_from(max).ok().filter(|max| *max > 0)
     }
 
     /// Whether its result was let out of quarantine: it is no dead letter any more.

@@ -19,6 +19,7 @@ pub mod output;
 pub mod place;
 pub mod policy;
 pub mod presence;
+pub mod rate;
 pub mod reason;
 pub mod request;
 pub mod safety_net;

@@ -9,7 +9,7 @@ mod report;
 
 pub use clock::{Due, Limits, due, pass_time, set_back};
 pub use output::{await_scan, check_output, discard, release};
-pub use report::{Report, Status, finish};
+pub use report::{Made, Report, Status, finish};
 
 use crate::approval::{Answer, Choice, Conflict};
 use crate::backoff;

@@ -24,6 +24,17 @@ pub struct Selector {
     pub labels: BTreeMap<String, String>,
     /// Lower case.
     pub requires: BTreeSet<String>,
+    pub bounds: Bounds,
+}
+
+/// What a job waits for beside a worker. Jobs that share a limit share a lane, so that one which has to
+/// wait for it holds up nobody else.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Bounds {
+    /// Its topic, if that has a limit.
+    pub topic: Option<Topic>,
+    /// How many jobs of its tenant may be at workers at once, if its verdict says so.
+    pub jobs_max: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,7 +59,9 @@ impl Selector {
             Some(delegated) => Target::Workspace(delegated.to.clone()),
             None => routing.target(&request.topic, preferred, &requires),
         };
-        Self { target, labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(), requires }
+        let labels = labels.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let topic = routing.topic_max(&request.topic).map(|_| request.topic.clone());
+        Self { target, labels, requires, bounds: Bounds { topic, jobs_max: None } }
     }
 
     pub fn fits(&self, worker: &Profile) -> bool {

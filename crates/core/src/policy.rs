@@ -307,6 +307,11 @@ impl Policy {
         self.0.tenants.limits()
     }
 
+    /// How many jobs of a tenant that have not ended there may be, if the file says so.
+    pub fn tenant_queue_max(&self, tenant: &TenantId) -> Option<u32> {
+        self.0.tenants.queue_max(tenant)
+    }
+
     /// What a careful reader of the file would remark on.
     pub fn remarks(&self) -> Vec<Remark> {
         lint::remarks(&self.0.rules, self.0.default_decision)

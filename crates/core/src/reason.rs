@@ -36,6 +36,8 @@ reasons! {
     PoolOverloaded = "pool_overloaded";
     /// The tenant already runs as many jobs as it may.
     TenantLimit = "tenant_limit";
+    /// As many jobs of the topic are at workers as may be.
+    TopicLimit = "topic_limit";
     /// A dispatch reached nobody.
     DispatchFailed = "dispatch_failed";
     /// Policy said no.
@@ -52,6 +54,8 @@ reasons! {
     WorkerLost = "worker_lost";
     /// The worker said that the job failed.
     JobFailed = "job_failed";
+    /// The result, or something else the job made, is larger than policy allows.
+    ArtifactTooLarge = "artifact_too_large";
     /// The job's deadline, or the time allowed in its state, has passed.
     Timeout = "timeout";
     /// Output policy holds the result back.

@@ -91,6 +91,7 @@ impl Engine {
     /// held; everything here is derived from the job, so calling it again does no harm.
     pub(crate) fn settle(&self, job: &Arc<Job>) {
         self.seat(job);
+        self.note_sent(job);
         match &job.phase {
             Phase::Dispatched(_) if job.request.delegated.is_some() => {
                 self.spawn(self.clone().deliver(job.clone()));
@@ -121,6 +122,7 @@ impl Engine {
         if let Err(error) = done {
             // It was cancelled, or ended otherwise, while it was on its way: the seat is given back.
             tracing::debug!(job = %id, %error, "not assigned");
+            self.floor().unplace(&id);
             self.reseat(&id).await;
         }
     }
@@ -154,7 +156,7 @@ impl Engine {
         if job.state().is_terminal() {
             self.timers.clear(job.id());
         } else {
-            self.timers.set(job.id(), due, job.state());
+            self.timers.set(job, due);
         }
         let matches = {
             let mut floor = self.floor();

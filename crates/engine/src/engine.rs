@@ -1,5 +1,6 @@
 //! The engine: its parts, and how it starts and stops.
 
+use crate::calls::Calls;
 use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
@@ -22,6 +23,7 @@ use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
+use reveille_core::rate::Rate;
 use reveille_core::time::Millis;
 use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
@@ -29,6 +31,7 @@ use reveille_kernel::Kernel;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
+use rustc_hash::FxHashSet;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +76,7 @@ pub struct Settings {
     pub policy_fail_mode: Option<FailMode>,
     /// Which part of the traces that begin here is recorded.
     pub trace_ratio: Ratio,
+    pub limits: LimitSettings,
 }
 
 /// What is said here counts more than what the policy file says.
@@ -81,6 +85,21 @@ pub struct OutputSettings {
     pub enabled: Option<bool>,
     pub fail_mode: Option<FailMode>,
     pub hold: Option<bool>,
+}
+
+/// What one tenant, or one key, may ask of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitSettings {
+    /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
+    pub queued_per_tenant: usize,
+    /// How often a key may call over HTTP; as often as it likes unless told.
+    pub calls: Option<Rate>,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { queued_per_tenant: 100_000, calls: None }
+    }
 }
 
 impl Default for Settings {
@@ -101,6 +120,7 @@ impl Default for Settings {
             output: OutputSettings::default(),
             policy_fail_mode: None,
             trace_ratio: Ratio::ALL,
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -135,6 +155,7 @@ pub struct Inner {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) keys: Keys,
+    pub(crate) calls: Calls,
     pub(crate) timers: Timers,
     pub(crate) turns: Turns,
     pub(crate) waiters: Waiters,
@@ -151,6 +172,8 @@ pub struct Inner {
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
     floor: Mutex<Floor>,
+    /// Attempts that were sent before everything was picked up.
+    pub(crate) sent_early: Mutex<FxHashSet<(JobId, u32)>>,
     recovered: AtomicBool,
     draining: AtomicBool,
     tasks: TaskTracker,
@@ -172,7 +195,10 @@ impl Engine {
         let (scribe, inbox) = Scribe::new();
         let (clerk, errands) = Clerk::new();
         let events = Arc::new(Events::new(parts.dice.roll()));
-        let floor = Mutex::new(Floor::new(parts.settings.ttls));
+        let mut floor = Floor::new(parts.settings.ttls);
+        // Until the recovery has found what is at workers.
+        floor.begin_recount();
+        let floor = Mutex::new(floor);
         let engine = Self(Arc::new(Inner {
             store: parts.store,
             roster: parts.roster,
@@ -184,6 +210,7 @@ impl Engine {
             settings: parts.settings,
             metrics: Metrics::default(),
             keys,
+            calls: Calls::default(),
             timers: Timers::default(),
             turns: Turns::default(),
             waiters: Waiters::default(),
@@ -199,6 +226,7 @@ impl Engine {
             windows: Mutex::default(),
             rules: RwLock::default(),
             floor,
+            sent_early: Mutex::default(),
             recovered: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),

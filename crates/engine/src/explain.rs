@@ -124,6 +124,11 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
             format!("Tenant {} has as many jobs running as it may.{ahead}", job.request.tenant),
             "Wait for one of its jobs to end, or raise max_concurrent_jobs.".to_owned(),
         ),
+        Reason::TopicLimit => told(
+            code,
+            format!("As many jobs of topic {topic} are at workers as may be.{ahead}"),
+            "Wait for one of them to end, or raise the topic's max_concurrent_jobs in pools.yaml.".to_owned(),
+        ),
         Reason::PoolOverloaded => match fitting {
             Fitting { ready: 0, busy: 0, drained: 0, away }
                 if job.request.delegated.is_some() && *away > 0 =>

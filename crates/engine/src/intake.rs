@@ -1,7 +1,7 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
 use crate::story::told_by;
-use crate::submit::{Submission, SubmitError, Submitted, Submitter};
+use crate::submit::{Submission, Submitted, Submitter};
 use crate::{DriveError, Engine};
 use reveille_bus::{BusError, Message, Origin, Subscription};
 use reveille_core::fleet::Who;
@@ -22,10 +22,12 @@ const AT_ONCE_MAX: usize = 2_048;
 impl Engine {
     /// Subscribes to everything that concerns us and starts to read.
     pub(crate) async fn listen(&self) -> Result<(), BusError> {
-        let room = Arc::new(Semaphore::new(AT_ONCE_MAX));
+        // Jobs that wait to be taken in must not hold up the results that make room for them.
+        let (jobs, rest) = (Arc::new(Semaphore::new(AT_ONCE_MAX)), Arc::new(Semaphore::new(AT_ONCE_MAX)));
         let shared = [subject::JOB_SUBMIT, subject::JOB_RESULT, subject::JOB_CANCEL, subject::JOB_PROGRESS];
         for name in shared {
             let subscription = self.bus.subscribe(name, Some(subject::QUEUE_SCHEDULER)).await?;
+            let room = if name == subject::JOB_SUBMIT { &jobs } else { &rest };
             self.spawn(self.clone().read_in_parallel(subscription, room.clone()));
         }
         for name in [subject::HEARTBEAT, subject::HANDSHAKE] {
@@ -128,7 +130,7 @@ impl Engine {
                     return Ok(Some(job.state().to_string()));
                 }
                 Ok(Submitted::Throttled(_)) => return Err("throttled".to_owned()),
-                Err(error @ (SubmitError::Store(_) | SubmitError::TooMany(_))) => {
+                Err(error) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "a submitted packet waits", &request.id, &error);
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }

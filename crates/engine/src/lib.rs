@@ -6,6 +6,7 @@
 
 mod agents;
 mod approvals;
+mod calls;
 mod clerk;
 mod clock;
 mod dead_letters;
@@ -55,7 +56,7 @@ pub use dead_letters::{Retried, RetryError};
 pub use delegate::{DelegateError, Taken};
 pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
 pub use drive::DriveError;
-pub use engine::{Engine, OutputSettings, Parts, Settings};
+pub use engine::{Engine, LimitSettings, OutputSettings, Parts, Settings};
 pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
 pub use explain::Explanation;
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};

@@ -21,6 +21,7 @@ use prometheus_client::registry::{Metric, Registry};
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::output::{OutputDecision, Stage};
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use reveille_traces::Counts;
 use safety::SafetyMetrics;
@@ -53,6 +54,38 @@ struct Completed {
     status: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LimitLabel {
+    limit: &'static str,
+}
+
+/// What held somebody back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A job was turned away: its tenant has too many.
+    Queue,
+    /// A call was turned away: its key calls too often.
+    Rate,
+    /// A new job has to wait for others of its tenant.
+    Tenant,
+    /// A new job has to wait for others of its topic.
+    Topic,
+}
+
+impl Limit {
+    const ALL: [Self; 4] = [Self::Queue, Self::Rate, Self::Tenant, Self::Topic];
+
+    fn label(self) -> LimitLabel {
+        let limit = match self {
+            Self::Queue => "queue",
+            Self::Rate => "rate",
+            Self::Tenant => "tenant",
+            Self::Topic => "topic",
+        };
+        LimitLabel { limit }
+    }
+}
+
 pub struct Metrics {
     registry: Registry,
     topics: Mutex<BTreeSet<Topic>>,
@@ -68,6 +101,7 @@ pub struct Metrics {
     stale_jobs: Family<StateLabel, Gauge>,
     orphan_replayed: PerTopic<Counter>,
     validation_rejections: Counter,
+    limited: Family<LimitLabel, Counter>,
     workers: Gauge,
     live_jobs: Gauge,
     pub(crate) fleet: FleetMetrics,
@@ -124,6 +158,7 @@ impl Default for Metrics {
             stale_jobs: page.list("stale_jobs", missed),
             orphan_replayed: page.list("orphan_replayed", "Jobs that stood still and were moved on"),
             validation_rejections: page.list("validation_rejections", "Packets that were refused"),
+            limited: page.list("limited", "Jobs and calls that a limit held back"),
             workers: page.list("workers", "Workers that are known"),
             live_jobs: page.list("live_jobs", "Jobs that have not ended"),
             fleet: FleetMetrics::list(&mut page),
@@ -133,6 +168,9 @@ impl Default for Metrics {
             traces: TraceMetrics::list(&mut page),
             registry: Registry::default(),
         };
+        for limit in Limit::ALL {
+            drop(metrics.limited.get_or_create(&limit.label()));
+        }
         saga::list(&mut page);
         Self { registry: page.0, ..metrics }
     }
@@ -198,6 +236,19 @@ impl Metrics {
 
     pub(crate) fn output_skipped(&self, topic: &Topic) {
         self.output.skipped(&self.label(topic));
+    }
+
+    pub(crate) fn limited(&self, limit: Limit) {
+        self.limited.get_or_create(&limit.label()).inc();
+    }
+
+    /// A new job found no place.
+    pub(crate) fn has_to_wait(&self, reason: Reason) {
+        match reason {
+            Reason::TenantLimit => self.limited(Limit::Tenant),
+            Reason::TopicLimit => self.limited(Limit::Topic),
+            _ => {}
+        }
     }
 
     /// Counts what a committed change was.

@@ -10,9 +10,10 @@ use crate::safety::Circuit;
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal, State};
-use reveille_core::life::{self, Report, Status};
+use reveille_core::life::{self, Made, Report, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{FailMode, Outcome, Policy, Sheet};
+use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_kernel::{Look, Looked, NoAnswer};
@@ -55,8 +56,9 @@ impl Engine {
             _ => Glance::None,
         };
         let dice = self.dice.roll();
+        let made = self.measured(id, report).await;
         self.drive_on(id, |job, now| {
-            let report = Report { status: status(job), ..report.clone() };
+            let report = Report { status: status(job), made: made.clone(), ..report.clone() };
             let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
             self.first_look(done, &glance, began, now)
         })
@@ -145,6 +147,41 @@ impl Engine {
     async fn sheet(&self, pointer: &str) -> Option<Sheet> {
         let content = self.content(pointer).await.ok()?;
         Some(Sheet { len: content.map_or(0, |content| content.len() as u64), has_error: false })
+    }
+
+    /// What a job made, with the size of what is ours to measure. A store that fails is asked until it
+    /// answers: a result that nobody has measured must not pass.
+    async fn measured(&self, id: &JobId, report: &Report) -> Made {
+        loop {
+            match self.measure(id, report).await {
+                Ok(made) => return made,
+                Err(error) if !error.may_pass() => return report.made.clone(),
+                Err(error) => self.trouble.store.tell(
+                    self.now(),
+                    "a result could not be measured; trying again",
+                    id,
+                    &error,
+                ),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// What is kept outside is as large as the worker says.
+    async fn measure(&self, id: &JobId, report: &Report) -> Result<Made, StoreError> {
+        let mut made = report.made.clone();
+        if report.status != Status::Succeeded {
+            return Ok(made);
+        }
+        let job = self.store.job(id).await?;
+        if job.is_none_or(|job| job.artifact_bytes_max().is_none()) {
+            return Ok(made);
+        }
+        for pointer in report.made.artifact_ptrs.iter().chain([&report.result_ptr]) {
+            let len = self.content(pointer).await?.map_or(0, |content| content.len() as u64);
+            made.largest_bytes = made.largest_bytes.max(len);
+        }
+        Ok(made)
     }
 
     /// What a pointer points at, if it is ours.
@@ -279,6 +316,9 @@ impl Engine {
     pub fn holds_result(&self, job: &Job) -> bool {
         match job.state() {
             State::OutputQuarantined => true,
+            State::Failed => {
+                job.ending().is_some_and(|ending| ending.reason == Some(Reason::ArtifactTooLarge))
+            }
             State::Succeeded => {
                 job.owed.output_scan && self.settings.output.hold.unwrap_or(self.rules().policy.output().hold)
             }

@@ -2,31 +2,28 @@
 
 use crate::Engine;
 use reveille_core::id::JobId;
-use reveille_core::job::Job;
+use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
-use reveille_store::{Commit, Step, StoreError};
-use std::sync::Arc;
+use reveille_store::{Commit, JobQuery, Page, Step, StoreError};
+use rustc_hash::FxHashSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const PAGE: usize = 500;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Reads the live jobs page by page, behind the open doors. What arrives meanwhile is handled as
-    /// always; a job that is met twice is settled twice, which does no harm.
+    /// Reads the live jobs page by page, behind the open doors: first those at workers, because limits
+    /// count them, then the others. What arrives meanwhile is handled as always.
     pub(crate) async fn recover(self) {
-        let (mut cursor, mut found) = (None, 0usize);
+        let at_workers = self.adopt_at_workers().await;
+        self.end_recount();
+        let (mut cursor, mut found) = (None, at_workers.len());
         loop {
-            let page = match self.store.live(cursor, PAGE).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::warn!(%error, "live jobs could not be read; trying again");
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-            };
-            found += page.items.len();
-            for job in page.items {
+            let Some(page) = or_pause(self.store.live(cursor, PAGE).await).await else { continue };
+            // Those at workers were picked up already.
+            for job in page.items.iter().filter(|job| !at_workers.contains(job.id())) {
+                found += 1;
                 self.adopt(job.id()).await;
             }
             match page.next {
@@ -35,15 +32,66 @@ impl Engine {
             }
         }
         self.set_recovered();
+        *self.sent_early() = FxHashSet::default();
         tracing::info!(jobs = found, "live jobs picked up");
         // Policy may have changed while we were down.
         self.review_approvals().await;
+    }
+
+    async fn adopt_at_workers(&self) -> FxHashSet<JobId> {
+        let mut adopted = FxHashSet::default();
+        for state in [State::Dispatched, State::Running] {
+            let mut query = JobQuery { state: Some(state), limit: PAGE, ..JobQuery::default() };
+            loop {
+                let Some(page) = or_pause(self.store.jobs(&query).await).await else { continue };
+                for job in &page.items {
+                    if adopted.insert(job.id().clone()) {
+                        self.adopt(job.id()).await;
+                    }
+                }
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        adopted
+    }
+
+    /// A packet that is sent twice may be run twice: what was sent since the start is not picked up.
+    fn is_sent(&self, job: &Job) -> bool {
+        let Phase::Dispatched(attempt) = &job.phase else { return false };
+        self.sent_early().contains(&(job.id().clone(), attempt.number))
+    }
+
+    pub(crate) fn note_sent(&self, job: &Job) {
+        if let Phase::Dispatched(attempt) = &job.phase
+            && !self.is_recovered()
+        {
+            self.sent_early().insert((job.id().clone(), attempt.number));
+        }
+    }
+
+    fn sent_early(&self) -> MutexGuard<'_, FxHashSet<(JobId, u32)>> {
+        self.sent_early.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every job that was at a worker before our start is seated, or has been settled since: from here on
+    /// limits can be kept.
+    fn end_recount(&self) {
+        let matches = {
+            let mut floor = self.floor();
+            floor.end_recount();
+            floor.matches(self.now())
+        };
+        self.assign_all(matches);
     }
 
     async fn adopt(&self, id: &JobId) {
         loop {
             let turn = self.turn(id).await;
             match self.in_our_time(id).await {
+                Ok(Some(job)) if self.is_sent(&job) => return,
                 Ok(Some(job)) if job.is_live() => {
                     self.tell_delegation(&job).await;
                     self.settle(&job);
@@ -75,6 +123,18 @@ impl Engine {
             if self.store.commit(step).await? == Commit::Done {
                 return Ok(Some(job));
             }
+        }
+    }
+}
+
+/// The page; nothing, and only after a pause, if it could not be read.
+async fn or_pause(read: Result<Page<Arc<Job>>, StoreError>) -> Option<Page<Arc<Job>>> {
+    match read {
+        Ok(page) => Some(page),
+        Err(error) => {
+            tracing::warn!(%error, "live jobs could not be read; trying again");
+            tokio::time::sleep(PAUSE).await;
+            None
         }
     }
 }

@@ -101,7 +101,7 @@ impl Rules {
             running_ms: running.filter(|s| *s > 0).map_or(defaults.running_ms, ms),
             retries_max: topic
                 .and_then(|topic| topic.max_retries)
-                .map_or(defaults.retries_max, |retries| retries + 1),
+                .map_or(defaults.retries_max, |retries| retries.saturating_add(1)),
             ..defaults
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::Engine;
 use crate::hearing::Hearing;
+use crate::metrics::Limit;
 use bytes::Bytes;
-use reveille_core::id::Topic;
+use reveille_core::id::{TenantId, Topic};
 use reveille_core::job::{Job, State};
 use reveille_core::life;
 use reveille_core::policy::{Decision, Verdict};
@@ -44,10 +45,24 @@ pub enum SubmitError {
     UnknownTopic(Topic),
     #[error("{0} jobs are live already; try again later")]
     TooMany(usize),
+    #[error("tenant {tenant} has {live} jobs that have not ended, and may have {max}; try again later")]
+    QueueFull { tenant: TenantId, live: usize, max: usize },
+    #[error("tenant {0} waits for too many kinds of workers; try again later")]
+    TooManyKinds(TenantId),
     #[error("this server is shutting down")]
     Draining,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl SubmitError {
+    /// Whether the same job may be taken in later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Store(_) | Self::TooMany(_) | Self::QueueFull { .. } | Self::TooManyKinds(_) => true,
+            Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining => false,
+        }
+    }
 }
 
 impl Engine {
@@ -64,9 +79,15 @@ impl Engine {
             return Err(SubmitError::UnknownTopic(request.topic));
         }
         let live = self.timers.len();
-        if live >= self.settings.live_jobs_max || self.floor().is_full_for(&request) {
+        if live >= self.settings.live_jobs_max {
             return Err(SubmitError::TooMany(live));
         }
+        if self.floor().is_full_for(&request) {
+            self.metrics.limited(Limit::Queue);
+            return Err(SubmitError::TooManyKinds(request.tenant));
+        }
+        // A look saves the judgement. What counts is the look in `take_in`.
+        self.has_room(&request.tenant, self.timers.live_of(&request.tenant))?;
         let now = self.now();
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
@@ -90,6 +111,8 @@ impl Engine {
         if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
             return Ok(Submitted::Throttled(verdict.clone()));
         }
+        let max = self.queue_max(&job.request.tenant);
+        self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;
         let job = self.placed(job, now);
         let mut step = Step::insert(job);
         if let Some(context) = context {
@@ -99,6 +122,7 @@ impl Engine {
         let committed = self.store.commit(step).await;
         if !matches!(committed, Ok(Commit::Done)) {
             // The seat was a new job's. If the id is that of an older one, that one sits as it stands.
+            self.floor().unplace(&id);
             let (engine, id) = (self.clone(), id.clone());
             self.spawn(async move { engine.reseat(&id).await });
         }
@@ -119,6 +143,21 @@ impl Engine {
         }
     }
 
+    /// How many jobs of a tenant may be live.
+    fn queue_max(&self, tenant: &TenantId) -> usize {
+        let own = self.rules().policy.tenant_queue_max(tenant);
+        own.map_or(self.settings.limits.queued_per_tenant, |max| max as usize)
+    }
+
+    fn has_room(&self, tenant: &TenantId, live: usize) -> Result<(), SubmitError> {
+        let max = self.queue_max(tenant);
+        if live < max {
+            return Ok(());
+        }
+        self.metrics.limited(Limit::Queue);
+        Err(SubmitError::QueueFull { tenant: tenant.clone(), live, max })
+    }
+
     fn judged(&self, job: &Job, hearing: &Hearing, now: Millis) -> Job {
         match self.judge(job, hearing, now) {
             Ok(judged) => judged,
@@ -131,10 +170,13 @@ impl Engine {
         if judged.state() != State::Scheduled {
             return judged;
         }
-        let offered = self.floor().offer(&judged.request, now);
+        let offered = self.floor().offer_within(&judged.request, judged.jobs_max(), now);
         match offered {
             Ok(place) => life::assign(&judged, &place, now).unwrap_or(judged),
-            Err(_) => judged,
+            Err(reason) => {
+                self.metrics.has_to_wait(reason);
+                judged
+            }
         }
     }
 }

@@ -115,7 +115,7 @@ impl Engine {
         let is_due = matches!(life::pass_time(job, &self.limits(job), None, self.now()), Ok(Due::Judge));
         if is_due {
             // Its deadline does not wait for the answer.
-            self.timers.set(job.id(), job.deadline().unwrap_or(NEVER), job.state());
+            self.timers.set(job, job.deadline().unwrap_or(NEVER));
         }
         is_due
     }

@@ -1,11 +1,12 @@
-//! When to look at which job again. One entry a live job; what the moment means is the core's business.
+//! The live jobs: how many each tenant has, and when to look at which again. What that moment means is the
+//! core's business.
 
-use reveille_core::id::JobId;
-use reveille_core::job::State;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
 pub struct Timers(Mutex<Entries>);
@@ -13,80 +14,174 @@ pub struct Timers(Mutex<Entries>);
 #[derive(Default)]
 struct Entries {
     order: BTreeSet<(Millis, JobId)>,
-    of_job: FxHashMap<JobId, (Millis, State)>,
+    of_job: FxHashMap<JobId, Entry>,
+    of_tenant: FxHashMap<TenantId, usize>,
+}
+
+struct Entry {
+    tenant: TenantId,
+    state: State,
+    /// Nothing while it is being looked at, or is about to be taken in.
+    at: Option<Millis>,
 }
 
 /// A moment that passed this long ago was missed.
 const OVERDUE_MS: i64 = 1_000;
 
 impl Timers {
+    /// Counts a job that is about to be taken in, unless its tenant has `max` already; then says how many
+    /// it has. Whoever counts one sets or clears it afterwards.
+    pub fn admit(&self, job: &Job, max: usize) -> Result<(), usize> {
+        let mut entries = self.lock();
+        if entries.of_job.contains_key(job.id()) {
+            return Ok(());
+        }
+        let live = entries.live_of(&job.request.tenant);
+        if live >= max {
+            return Err(live);
+        }
+        entries.count(job, None);
+        Ok(())
+    }
+
     /// Replaces the job's moment.
-    pub fn set(&self, job: &JobId, at: Millis, state: State) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = entries.of_job.insert(job.clone(), (at, state));
-        if before.is_some_and(|(before, _)| before == at) {
+    pub fn set(&self, job: &Job, at: Millis) {
+        let mut entries = self.lock();
+        let before = match entries.of_job.get_mut(job.id()) {
+            Some(entry) if entry.tenant == job.request.tenant => {
+                entry.state = job.state();
+                entry.at.replace(at)
+            }
+            _ => {
+                entries.uncount(job.id());
+                entries.count(job, Some(at));
+                None
+            }
+        };
+        if before == Some(at) {
             return;
         }
-        if let Some((before, _)) = before {
-            entries.order.remove(&(before, job.clone()));
+        if let Some(before) = before {
+            entries.order.remove(&(before, job.id().clone()));
         }
-        entries.order.insert((at, job.clone()));
+        entries.order.insert((at, job.id().clone()));
     }
 
     /// The job is not looked at again.
     pub fn clear(&self, job: &JobId) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, _)) = entries.of_job.remove(job) {
-            entries.order.remove(&(at, job.clone()));
-        }
+        self.lock().uncount(job);
     }
 
     /// How many jobs of each state should have been looked at by now, and were not.
     pub fn overdue(&self, now: Millis) -> BTreeMap<State, u64> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.lock();
         let mut overdue = BTreeMap::new();
         for (_, job) in entries.order.iter().take_while(|(at, _)| *at < now - OVERDUE_MS) {
-            if let Some((_, state)) = entries.of_job.get(job) {
-                *overdue.entry(*state).or_default() += 1;
+            if let Some(entry) = entries.of_job.get(job) {
+                *overdue.entry(entry.state).or_default() += 1;
             }
         }
         overdue
     }
 
-    /// Takes at most `max` jobs whose moment has come.
+    /// Takes at most `max` jobs whose moment has come. They still count.
     pub fn due(&self, now: Millis, max: usize) -> Vec<JobId> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.lock();
         let mut due = Vec::new();
         while due.len() < max && entries.order.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, job)) = entries.order.pop_first() {
-                entries.of_job.remove(&job);
+                if let Some(entry) = entries.of_job.get_mut(&job) {
+                    entry.at = None;
+                }
                 due.push(job);
             }
         }
         due
     }
 
-    /// How many jobs are live: every one of them has a moment here, if only a far one.
+    /// How many jobs are live.
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).of_job.len()
+        self.lock().of_job.len()
+    }
+
+    /// How many of them are a tenant's.
+    pub fn live_of(&self, tenant: &TenantId) -> usize {
+        self.lock().live_of(tenant)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn live_of(&self, tenant: &TenantId) -> usize {
+        self.of_tenant.get(tenant).copied().unwrap_or_default()
+    }
+
+    fn count(&mut self, job: &Job, at: Option<Millis>) {
+        let tenant = job.request.tenant.clone();
+        *self.of_tenant.entry(tenant.clone()).or_default() += 1;
+        self.of_job.insert(job.id().clone(), Entry { tenant, state: job.state(), at });
+    }
+
+    fn uncount(&mut self, job: &JobId) {
+        let Some(entry) = self.of_job.remove(job) else { return };
+        if let Some(at) = entry.at {
+            self.order.remove(&(at, job.clone()));
+        }
+        if let Some(live) = self.of_tenant.get_mut(&entry.tenant) {
+            *live -= 1;
+            if *live == 0 {
+                self.of_tenant.remove(&entry.tenant);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reveille_core::life;
+    use reveille_core::request::Request;
 
     #[test]
     fn a_job_has_one_moment_and_the_last_word_counts() {
         let timers = Timers::default();
-        let (a, b) = (JobId::known("a"), JobId::known("b"));
-        timers.set(&a, Millis(10), State::Running);
-        timers.set(&b, Millis(20), State::Running);
-        timers.set(&a, Millis(30), State::Running);
-        assert_eq!(timers.overdue(Millis(1_025)), BTreeMap::from([(State::Running, 1)]));
-        assert_eq!(timers.due(Millis(25), 10), [b]);
-        timers.clear(&a);
-        assert!(timers.due(Millis(99), 10).is_empty());
-        assert_eq!(timers.len(), 0);
+        let (a, b) = (job("a", "t"), job("b", "t"));
+        timers.set(&a, Millis(10));
+        timers.set(&b, Millis(20));
+        timers.set(&a, Millis(30));
+        assert_eq!(timers.overdue(Millis(1_025)), BTreeMap::from([(State::Pending, 1)]));
+        assert_eq!(timers.due(Millis(25), 10), [b.id().clone()]);
+        assert_eq!(timers.len(), 2, "one that is being looked at is live");
+        timers.set(&b, Millis(40));
+        timers.clear(a.id());
+        assert_eq!(timers.due(Millis(99), 10), [b.id().clone()]);
+        timers.clear(b.id());
+        assert_eq!((timers.len(), timers.live_of(&b.request.tenant)), (0, 0));
+    }
+
+    #[test]
+    fn a_tenant_has_no_more_live_jobs_than_it_may() {
+        let timers = Timers::default();
+        let (a, b, c) = (job("a", "t"), job("b", "t"), job("c", "t"));
+        assert_eq!((timers.admit(&a, 2), timers.admit(&b, 2)), (Ok(()), Ok(())));
+        assert_eq!(timers.admit(&c, 2), Err(2));
+        assert_eq!(timers.admit(&b, 2), Ok(()), "it counts already");
+        assert_eq!(timers.admit(&job("d", "other"), 2), Ok(()));
+        // The id turns out to be another tenant's.
+        timers.set(&job("b", "other"), Millis(10));
+        assert_eq!(
+            (timers.live_of(&TenantId::known("t")), timers.live_of(&TenantId::known("other"))),
+            (1, 2)
+        );
+        timers.clear(a.id());
+        assert_eq!(timers.admit(&c, 2), Ok(()));
+    }
+
+    fn job(id: &str, tenant: &str) -> Job {
+        let request = Request { tenant: TenantId::known(tenant), ..Request::plain(id, "job.echo") };
+        life::submit(request, Millis(0))
     }
 }

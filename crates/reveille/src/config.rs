@@ -2,8 +2,10 @@
 //!
 //! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
 
+mod limits;
 mod tracing;
 
+pub use limits::Limits;
 pub use tracing::Tracing;
 
 use crate::args::Serve;
@@ -35,6 +37,7 @@ pub struct Config {
     pub safety: Safety,
     pub grpc: Grpc,
     pub tracing: Tracing,
+    pub limits: Limits,
     pub log: Log,
 }
 
@@ -331,6 +334,7 @@ impl Config {
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
             ("jobs.audit_days", self.jobs.audit_days as usize),
             ("jobs.live_max", self.jobs.live_max),
+            ("limits.queued_per_tenant", self.limits.queued_per_tenant),
             ("fleet.cap_ttl_seconds", self.fleet.cap_ttl_seconds as usize),
             ("fleet.voicegateway_ttl_seconds", self.fleet.voicegateway_ttl_seconds as usize),
             ("fleet.molecule_ttl_seconds", self.fleet.molecule_ttl_seconds as usize),
@@ -339,6 +343,11 @@ impl Config {
         for (key, value) in positive {
             anyhow::ensure!(value > 0, "{key} = 0: it must be at least 1");
         }
+        anyhow::ensure!(
+            self.limits.requests_burst == 0 || self.limits.requests_per_second > 0,
+            "limits.requests_burst = {}: it needs limits.requests_per_second",
+            self.limits.requests_burst
+        );
         self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
@@ -432,11 +441,14 @@ const SECTIONS: &[&str] = &[
     "safety",
     "grpc",
     "tracing",
+    "limits",
     "log",
 ];
 
 /// The seeds' variables, and OpenTelemetry's, each with the setting that it is here.
 const SEEDS: &[(&str, &str, &str)] = &[
+    ("API_RATE_LIMIT_RPS", "limits", "requests_per_second"),
+    ("API_RATE_LIMIT_BURST", "limits", "requests_burst"),
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
     ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
     ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
@@ -471,6 +483,7 @@ fn read(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reveille_core::rate::Rate;
 
     fn parse(text: &str, vars: &[(&str, &str)]) -> Result<Config> {
         let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -504,6 +517,9 @@ mod tests {
             assert_eq!(config.approvals.expire_after().unwrap(), Some(Duration::from_secs(seconds)));
         }
         assert_eq!(parse("", &[]).unwrap(), Config::default());
+        assert_eq!(Config::default().limits.calls(), None);
+        let config = parse("[limits]\nrequests_per_second = 3", &[("API_RATE_LIMIT_RPS", "5")]).unwrap();
+        assert_eq!(config.limits.calls(), Some(Rate::new(5, 10)));
     }
 
     #[test]
@@ -520,6 +536,8 @@ mod tests {
             ("[approvals]\nexpire_after = 0", &[][..], "approvals.expire_after"),
             ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
             ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
+            ("[limits]\nqueued_per_tenant = 0", &[][..], "limits.queued_per_tenant"),
+            ("", &[("API_RATE_LIMIT_BURST", "9")][..], "limits.requests_burst"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),
             ("[tracing]\notlp_endpoint = \"collector:4318\"", &[][..], "tracing.otlp_endpoint"),
             ("[tracing]\nsample_ratio = 1.5", &[][..], "tracing.sample_ratio"),

@@ -20,7 +20,9 @@ use reveille_core::presence::Ttls;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
-use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice};
+use reveille_engine::{
+    Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice,
+};
 use reveille_kernel::{GrpcKernel, Kernel};
 use reveille_roster::SqliteRoster;
 use reveille_store::SqliteStore;
@@ -200,6 +202,10 @@ fn settings(config: &Config) -> Result<Settings> {
         },
         policy_fail_mode: config.safety.fail_mode,
         trace_ratio: config.tracing.ratio()?,
+        limits: LimitSettings {
+            queued_per_tenant: config.limits.queued_per_tenant,
+            calls: config.limits.calls(),
+        },
     })
 }
 

@@ -104,6 +104,6 @@ fn placed_at_once(world: &World, job: &Job, seen: &Seen, now: Millis) -> Verdict
 fn waits_for_anybody(world: &World, job: &Job) -> Option<Millis> {
     let Phase::Scheduled { not_before, .. } = job.phase else { return None };
     let request = &job.request;
-    let is_free = !world.plan.is_limited(&request.tenant) && request.labels.is_empty();
+    let is_free = !world.plan.is_limited(request) && request.labels.is_empty();
     (is_free && request.delegated.is_none()).then(|| world.when(not_before.max(job.updated_at)))
 }

@@ -21,11 +21,14 @@ pub struct Detail {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
+    #[serde(skip)]
+    retry_after_seconds: u64,
 }
 
 impl Detail {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), field: None }
+        let retry_after_seconds = RETRY_AFTER_SECONDS;
+        Self { status, detail: detail.into(), field: None, retry_after_seconds }
     }
 
     pub fn bad_request(detail: &str) -> Self {
@@ -35,7 +38,13 @@ impl Detail {
     /// A field of the body, and what is wrong with it.
     pub fn field(field: &str, problem: impl std::fmt::Display) -> Self {
         let detail = format!("{field}: {problem}");
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail, field: Some(field.to_owned()) }
+        let unprocessable = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        Self { field: Some(field.to_owned()), ..unprocessable }
+    }
+
+    /// When a caller that was turned away should try again, if that is known better than usual.
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after_seconds: seconds, ..self }
     }
 
     pub fn not_found(what: &str) -> Self {
@@ -50,11 +59,11 @@ impl Detail {
 
 impl IntoResponse for Detail {
     fn into_response(self) -> Response {
-        let status = self.status;
+        let (status, seconds) = (self.status, self.retry_after_seconds);
         let mut response = (status, axum::Json(self)).into_response();
         let headers = response.headers_mut();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use reveille_core::again;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::life::{self, Limits, Placement, Report, Status};
+use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
 use reveille_core::request::{Budget, Hints, Needs, Place, Priority, Request};
 use reveille_engine::{Submission, Submitted, Submitter};
 use reveille_roster::Scope;
@@ -255,6 +255,7 @@ async fn succeed(api: &Api, id: &JobId) {
         error_message: String::new(),
         execution_ms: 1,
         trace: None,
+        made: Made::default(),
     };
     let done = life::finish(&given, &report, &Limits::default(), now, 0).unwrap();
     assert_eq!(api.engine.store().commit(Step::change(&job, done)).await.unwrap(), Commit::Done);

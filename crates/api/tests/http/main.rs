@@ -7,6 +7,7 @@ mod audit;
 mod dead_letters;
 mod events;
 mod jobs;
+mod limits;
 mod molecule;
 mod openorca;
 mod output;

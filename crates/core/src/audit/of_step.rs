@@ -118,7 +118,7 @@ mod tests {
     use crate::approval::Answer;
     use crate::id::WorkerId;
     use crate::job::{JUDGEMENTS_MAX, MARKS_MAX, Progress};
-    use crate::life::{self, Placement, Report, Status};
+    use crate::life::{self, Made, Placement, Report, Status};
     use crate::output::{OutputDecision, OutputVerdict, Stage};
     use crate::policy::{Decision, Policy, Verdict};
     use crate::request::Request;
@@ -150,6 +150,7 @@ mod tests {
             error_message: String::new(),
             execution_ms: 1,
             trace: None,
+            made: Made::default(),
         };
         let done = life::finish(job, &report, &life::Limits::default(), NOW, 0).unwrap();
         let verdict = OutputVerdict {

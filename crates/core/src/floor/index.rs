@@ -4,7 +4,7 @@
 //! (its score, and how long it has had it) is the same in all its lanes and is kept once.
 
 use crate::fleet::{Fleet, Profile, ProfileIx, Slot, Worker};
-use crate::id::Topic;
+use crate::id::{TenantId, Topic};
 use crate::place::lane::{LANES_MAX, Lane, Standing};
 use crate::place::{Selector, Target};
 use rustc_hash::FxHashMap;
@@ -51,6 +51,11 @@ impl Index {
         self.is_crowded()
             && !self.by_selector.contains_key(selector)
             && self.lanes.iter().flatten().all(|lane| !lane.waiting.is_empty())
+    }
+
+    /// Whether jobs of this tenant wait for such workers already.
+    pub fn is_waited_in(&self, selector: &Selector, tenant: &TenantId) -> bool {
+        self.by_selector.get(selector).is_some_and(|ix| self.lane(*ix).waiting.has(tenant))
     }
 
     /// The lane of a selector, made if need be.
@@ -136,6 +141,11 @@ impl Index {
         let serves =
             |lane: &Lane| matches!(&lane.selector.target, Target::Topic { topic: own, .. } if own == topic);
         self.touch_where(serves);
+    }
+
+    /// The lanes of a topic that has a limit.
+    pub fn touch_bounded(&mut self, topic: &Topic) {
+        self.touch_where(|lane| lane.selector.bounds.topic.as_ref() == Some(topic));
     }
 
     pub fn touch_all(&mut self) {

@@ -342,8 +342,8 @@ impl Floor {
     fn take_jobs(&mut self, slot: Slot) -> Vec<JobId> {
         let jobs = self.held_by.remove(&slot).unwrap_or_default();
         for job in &jobs {
-            if let Some(Seat::Held { tenant, .. }) = self.seats.remove(job) {
-                self.release_tenant(&tenant);
+            if let Some(Seat::Held { by, .. }) = self.seats.get_mut(job) {
+                *by = Holder::Nobody;
             }
         }
         jobs.into_iter().collect()

@@ -1,3 +1,5 @@
+mod shares;
+
 use super::*;
 use crate::fleet::{Beat, Load};
 use crate::id::PoolId;

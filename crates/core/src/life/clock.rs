@@ -124,8 +124,7 @@ pub fn set_back(job: &Job, now: Millis) -> Option<Job> {
 
 /// The time allowed to run: the topic's, or less if policy said so.
 fn running_ms(job: &Job, limits: &Limits) -> i64 {
-    let constraints = job.judgement().and_then(|judgement| judgement.verdict.constraints.as_ref());
-    match constraints.map_or(0, |constraints| constraints.budgets.max_runtime_ms) {
+    match job.budgets().map_or(0, |budgets| budgets.max_runtime_ms) {
         0 => limits.running_ms,
         allowed => allowed.min(limits.running_ms),
     }

@@ -23,6 +23,16 @@ pub struct Report {
     pub execution_ms: i64,
     /// Where the worker stood in its own trace, if it said so.
     pub trace: Option<TraceParent>,
+    pub made: Made,
+}
+
+/// What it made, beside what the result says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Made {
+    /// Where its artifacts are.
+    pub artifact_ptrs: Vec<String>,
+    /// The size of the largest thing, the result included, as far as somebody told or measured it.
+    pub largest_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +52,13 @@ pub enum Status {
 ///
 /// Success counts whichever attempt it comes from, as long as the job is live. Anything else counts
 /// only from the attempt under way: the failure of a lost attempt says nothing about its successor.
+/// Success with something that is larger than policy allows is no success.
 pub fn finish(job: &Job, report: &Report, limits: &Limits, now: Millis, dice: u64) -> Result<Job, Refusal> {
     holds(job, report)?;
     let job = &started(job, report, now);
     let words = &report.error_message;
-    if report.status == Status::Succeeded {
+    let too_large = too_large(job, report);
+    if report.status == Status::Succeeded && too_large.is_none() {
         return Ok(detailed(
             step(job, Event::Succeed, ended(job, State::Succeeded, None, String::new()), now, String::new())?,
             report,
@@ -56,6 +68,10 @@ pub fn finish(job: &Job, report: &Report, limits: &Limits, now: Millis, dice: u6
     let foreign = attempt.worker.as_ref().is_some_and(|worker| *worker != report.worker);
     if foreign || report.attempt.is_some_and(|number| number != u64::from(attempt.number)) {
         return Err(Refusal::StaleAttempt { got: report.attempt.unwrap_or_default(), now: attempt.number });
+    }
+    if let Some(words) = too_large {
+        let unreadable = Report { result_ptr: String::new(), ..report.clone() };
+        return Ok(detailed(fail(job, Reason::ArtifactTooLarge, &words, now)?, &unreadable));
     }
     let after = match report.status {
         Status::Retryable => {
@@ -112,10 +128,9 @@ fn holds(job: &Job, report: &Report) -> Result<(), Refusal> {
 }
 
 fn retries_max(job: &Job, limits: &Limits) -> u32 {
-    let constraints = job.judgement().and_then(|judgement| judgement.verdict.constraints.as_ref());
-    match constraints.map_or(0, |constraints| constraints.budgets.max_retries) {
+    match job.budgets().map_or(0, |budgets| budgets.max_retries) {
         0 => limits.retries_max,
-        allowed => (allowed + 1).min(limits.retries_max),
+        allowed => allowed.saturating_add(1).min(limits.retries_max),
     }
 }
 
@@ -125,6 +140,14 @@ fn own_trace(request: &Request, attempts: usize, report: &Report) -> Option<Trac
     let said = report.trace?;
     let given = JobTrace::of(request, Ratio::ALL).attempt(number).parent;
     (said.span != given.span).then_some(said)
+}
+
+/// Why a success does not count, if something it made is larger than policy allows.
+fn too_large(job: &Job, report: &Report) -> Option<String> {
+    let allowed = job.artifact_bytes_max()?;
+    let made = report.made.largest_bytes;
+    (report.status == Status::Succeeded && made > allowed)
+        .then(|| format!("it made something of {made} bytes; policy allows {allowed}"))
 }
 
 fn detailed(mut job: Job, report: &Report) -> Job {

@@ -31,6 +31,7 @@ fn report(worker: &str, attempt: Option<u64>, status: Status) -> Report {
         error_message: "it broke".into(),
         execution_ms: 5,
         trace: None,
+        made: Made::default(),
     }
 }
 
@@ -337,4 +338,81 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
     let judged = judge(&job, verdict(Decision::Allow), now).unwrap();
     assert_eq!(judged.state(), State::Scheduled);
     assert!(unjudged(&judged, "too late", now, 0).is_err());
+}
+
+fn bounded(budgets: crate::policy::Budgets) -> Job {
+    let mut judgement = verdict(Decision::AllowWithConstraints);
+    let constraints = crate::policy::Constraints { budgets, ..Default::default() };
+    judgement.verdict.constraints = Some(Box::new(constraints));
+    let job = judge(&submit(Request::plain("j", "job.echo"), NOW), judgement, NOW).unwrap();
+    start(&assign(&job, &to("w"), NOW).unwrap(), 1, None, NOW).unwrap()
+}
+
+#[test]
+fn policy_bounds_how_often_a_job_is_tried() {
+    use crate::policy::Budgets;
+    for (by_policy, by_topic, attempts) in [(0, 50, 50), (1, 50, 2), (3, 50, 4), (9, 3, 3), (u32::MAX, 5, 5)]
+    {
+        let limits = Limits { retries_max: by_topic, ..LIMITS };
+        let mut job = bounded(Budgets { max_retries: by_policy, ..Budgets::default() });
+        let mut now = NOW;
+        while job.state() == State::Running {
+            job = finish(&job, &report("w", None, Status::Retryable), &limits, now, 0).unwrap();
+            if let Phase::Scheduled { not_before, .. } = job.phase {
+                now = not_before;
+                job = assign(&job, &to("w"), now).unwrap();
+                job = start(&job, job.attempts.len() as u32, None, now).unwrap();
+            }
+        }
+        assert_eq!(job.attempts.len(), attempts, "{by_policy} and {by_topic}");
+        assert_eq!(job.ending().unwrap().reason, Some(Reason::MaxRetriesExceeded));
+    }
+}
+
+#[test]
+fn policy_bounds_how_long_a_job_runs() {
+    use crate::policy::Budgets;
+    for (by_policy, allowed) in [(0, LIMITS.running_ms), (700, 700), (i64::MAX, LIMITS.running_ms)] {
+        let job = bounded(Budgets { max_runtime_ms: by_policy, ..Budgets::default() });
+        assert_eq!(due(&job, &LIMITS, NOW), Some(NOW + allowed));
+        assert_eq!(pass_time(&job, &LIMITS, None, NOW + allowed - 1), Ok(Due::Nothing));
+        let Ok(Due::Change(job)) = pass_time(&job, &LIMITS, None, NOW + allowed) else {
+            panic!("still running")
+        };
+        assert_eq!((job.state(), job.owed.cancel), (State::Timeout, true));
+    }
+}
+
+#[test]
+fn policy_bounds_how_large_a_result_is() {
+    use crate::policy::Budgets;
+    let check = |allowed: i64, made: u64, state: State| {
+        let job = bounded(Budgets { max_artifact_bytes: allowed, ..Budgets::default() });
+        let mut told = report("w", Some(1), Status::Succeeded);
+        told.made.largest_bytes = made;
+        let job = finish(&job, &told, &LIMITS, NOW, 0).unwrap();
+        assert_eq!(job.state(), state, "{made} of {allowed}");
+        job
+    };
+    for (allowed, made) in [(0, u64::MAX), (100, 0), (100, 100), (-1, 5)] {
+        let job = check(allowed, made, State::Succeeded);
+        assert_eq!(job.ending().unwrap().result_ptr, "redis://res:j");
+    }
+    for (allowed, made) in [(100, 101), (1, u64::MAX)] {
+        let job = check(allowed, made, State::Failed);
+        let ending = job.ending().unwrap();
+        assert_eq!((ending.reason, ending.result_ptr.as_str()), (Some(Reason::ArtifactTooLarge), ""));
+        assert!(ending.words.contains(&format!("{made} bytes")), "{}", ending.words);
+        assert!(job.owed.dead_letter && job.dead_letter().is_some());
+    }
+}
+
+#[test]
+fn a_lost_attempts_oversized_result_says_nothing_about_its_successor() {
+    let budgets = crate::policy::Budgets { max_artifact_bytes: 10, ..Default::default() };
+    let job = lose_worker(&bounded(budgets), 1, &LIMITS, NOW).unwrap();
+    let job = assign(&job, &to("w2"), NOW).unwrap();
+    let mut told = report("w", Some(1), Status::Succeeded);
+    told.made.largest_bytes = 11;
+    assert!(matches!(finish(&job, &told, &LIMITS, NOW, 0), Err(Refusal::StaleAttempt { .. })));
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 
 /// Lanes that new jobs may make. Idle ones are dropped first.
 pub const LANES_MAX: usize = 10_000;
+/// Lanes in which the new jobs of one tenant may wait: no tenant can use them up.
+pub const LANES_PER_TENANT_MAX: u32 = 1_000;
 
 pub struct Lane {
     pub selector: Selector,

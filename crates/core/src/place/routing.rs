@@ -17,8 +17,25 @@ pub enum Routing {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pools {
-    pub topics: BTreeMap<Topic, OneOrMany>,
+    pub topics: BTreeMap<Topic, Mapping>,
     pub pools: BTreeMap<PoolId, Pool>,
+}
+
+/// Where a topic goes: a pool, several, or those and how many of its jobs may be at workers at once.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a pool, a list of pools, or a map with `pools` and `max_concurrent_jobs`")]
+pub enum Mapping {
+    Plain(OneOrMany),
+    Limited(Limited),
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limited {
+    pub pools: OneOrMany,
+    /// Zero means no limit.
+    #[serde(default)]
+    pub max_concurrent_jobs: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,6 +75,14 @@ pub enum OnWorkerLost {
     Fail,
 }
 
+impl Mapping {
+    pub fn pools(&self) -> &[PoolId] {
+        match self {
+            Self::Plain(pools) | Self::Limited(Limited { pools, .. }) => pools.pools(),
+        }
+    }
+}
+
 impl OneOrMany {
     pub fn pools(&self) -> &[PoolId] {
         match self {
@@ -90,7 +115,7 @@ impl Routing {
             let pool = preferred_pool.and_then(|name| PoolId::parse(name).ok());
             return Target::Topic { topic: topic.clone(), pool };
         };
-        let mapped = map.topics.get(topic).map_or(&[][..], OneOrMany::pools);
+        let mapped = map.topics.get(topic).map_or(&[][..], Mapping::pools);
         let fits = |pool: &&PoolId| {
             let known = map.pools.get(*pool);
             let offers = |need: &String| {
@@ -110,6 +135,17 @@ impl Routing {
         }
     }
 
+    /// How many jobs of a topic may be at workers at once, if that has a limit.
+    pub fn topic_max(&self, topic: &Topic) -> Option<u32> {
+        match self {
+            Self::Mapped(map) => match map.topics.get(topic)? {
+                Mapping::Limited(limited) => Some(limited.max_concurrent_jobs).filter(|max| *max > 0),
+                Mapping::Plain(_) => None,
+            },
+            Self::Discovered => None,
+        }
+    }
+
     pub fn on_worker_lost(&self, pool: Option<&PoolId>) -> OnWorkerLost {
         match (self, pool) {
             (Self::Mapped(map), Some(pool)) => {
@@ -124,7 +160,9 @@ impl Routing {
         topics: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
         pools: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
     ) -> Self {
-        let many = |names: Vec<&str>| OneOrMany::Many(names.into_iter().map(PoolId::known).collect());
+        let many = |names: Vec<&str>| {
+            Mapping::Plain(OneOrMany::Many(names.into_iter().map(PoolId::known).collect()))
+        };
         let pool = |requires: Vec<&str>| Pool {
             requires: requires.into_iter().map(str::to_owned).collect(),
             ..Pool::default()

@@ -27,11 +27,12 @@ struct Queue {
 /// When a job began to wait: tickets are handed out in order.
 pub type Ticket = u64;
 
-/// Whose turn it is, comparable across lanes.
+/// Whose turn it is, comparable across lanes: a tenant that waits in several goes with its oldest job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
     pub priority: Priority,
     pub turn: u64,
+    pub oldest: Ticket,
 }
 
 impl Waiting {
@@ -74,13 +75,32 @@ impl Waiting {
         Some(job)
     }
 
-    /// Whose turn it is, among tenants that may go at all.
-    pub fn first(&self, may_go: impl Fn(&TenantId) -> bool) -> Option<(Turn, &TenantId)> {
-        Priority::ALL.into_iter().find_map(|priority| {
-            let (turn, tenant) =
-                self.levels[priority as usize].turns.iter().find(|(_, tenant)| may_go(tenant))?;
-            Some((Turn { priority, turn: *turn }, tenant))
-        })
+    pub fn has(&self, tenant: &TenantId) -> bool {
+        self.levels.iter().any(|level| level.tenants.contains_key(tenant))
+    }
+
+    /// Whose turn it is, among tenants that may go at all. A tenant that was `served` in another lane since
+    /// has had its turn: it goes to where it then stands.
+    pub fn first(
+        &mut self,
+        may_go: impl Fn(&TenantId) -> bool,
+        served: impl Fn(&TenantId, Priority) -> u64,
+    ) -> Option<(Turn, TenantId)> {
+        for priority in Priority::ALL {
+            let level = &mut self.levels[priority as usize];
+            while let Some((turn, tenant)) = level.turns.iter().find(|(_, tenant)| may_go(tenant)).cloned() {
+                let queue = level.tenants.get_mut(&tenant)?;
+                let served = served(&tenant, priority);
+                if served <= turn {
+                    let oldest = queue.jobs.first_key_value().map_or(0, |(ticket, _)| *ticket);
+                    return Some((Turn { priority, turn, oldest }, tenant));
+                }
+                queue.turn = served;
+                level.turns.remove(&(turn, tenant.clone()));
+                level.turns.insert((served, tenant));
+            }
+        }
+        None
     }
 
     /// Takes a tenant's oldest job and sends the tenant to the back.
@@ -136,7 +156,7 @@ mod tests {
         assert_eq!(waiting.ahead(&TenantId::known("acme"), Priority::Interactive, 3, 100), 5);
         let mut order = Vec::new();
         for serving in 1.. {
-            let Some((turn, tenant)) = waiting.first(|_| true) else { break };
+            let Some((turn, tenant)) = waiting.first(|_| true, |_, _| 0) else { break };
             let tenant = tenant.clone();
             order.push(waiting.take(turn.priority, &tenant, serving).unwrap().to_string());
         }
@@ -149,7 +169,7 @@ mod tests {
         let mut waiting = Waiting::default();
         waiting.push(JobId::known("a"), &TenantId::known("acme"), Priority::Critical, 1, 0);
         waiting.push(JobId::known("z"), &TenantId::known("zeta"), Priority::Batch, 2, 0);
-        let (turn, tenant) = waiting.first(|tenant| tenant.as_str() != "acme").unwrap();
+        let (turn, tenant) = waiting.first(|tenant| tenant.as_str() != "acme", |_, _| 0).unwrap();
         assert_eq!((turn.priority, tenant.as_str()), (Priority::Batch, "zeta"));
         assert!(waiting.remove(&TenantId::known("acme"), Priority::Critical, 1).is_some());
         assert!(waiting.remove(&TenantId::known("acme"), Priority::Critical, 1).is_none());

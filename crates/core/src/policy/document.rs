@@ -137,6 +137,8 @@ pub struct TenantRules {
     /// Hosts of the labels `repo_host` and `repo_url`.
     pub allowed_repo_hosts: Vec<String>,
     pub max_concurrent_jobs: u32,
+    /// Jobs that have not ended, wherever they are.
+    pub max_queued_jobs: u32,
     pub mcp: Option<Mcp>,
 }
 

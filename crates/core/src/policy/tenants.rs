@@ -16,6 +16,7 @@ struct Tenant {
     deny_topics: Patterns,
     allowed_repo_hosts: Patterns,
     max_concurrent_jobs: u32,
+    max_queued_jobs: u32,
     mcp: Option<mcp::Filter>,
 }
 
@@ -28,6 +29,7 @@ impl Tenants {
                 deny_topics: Patterns::parse(&rules.deny_topics).map_err(bad)?,
                 allowed_repo_hosts: Patterns::parse(&rules.allowed_repo_hosts).map_err(bad)?,
                 max_concurrent_jobs: rules.max_concurrent_jobs,
+                max_queued_jobs: rules.max_queued_jobs,
                 mcp: rules.mcp.as_ref().map(mcp::Filter::new).transpose().map_err(bad)?,
             };
             Ok((name, tenant))
@@ -72,6 +74,11 @@ impl Tenants {
         let limits = limited
             .filter_map(|(name, rules)| Some((TenantId::parse(name).ok()?, rules.max_concurrent_jobs)));
         limits.collect()
+    }
+
+    /// How many jobs of a tenant may be under way at once, if the file says so.
+    pub fn queue_max(&self, tenant: &TenantId) -> Option<u32> {
+        self.0.get(tenant.as_str()).map(|rules| rules.max_queued_jobs).filter(|max| *max > 0)
     }
 }
 

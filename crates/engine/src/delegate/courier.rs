@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reveille_core::fleet::Who;
 use reveille_core::id::{WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Phase, State};
-use reveille_core::life::{self, Report, Status};
+use reveille_core::life::{self, Made, Report, Status};
 use reveille_core::presence::delegation::{Delegation, Rung};
 use reveille_courier::a2a::{self, Answer};
 use reveille_courier::{CourierError, Letter, Reply};
@@ -163,6 +163,7 @@ impl Engine {
             error_message: words.to_owned(),
             execution_ms: self.now().since(attempt.dispatched_at),
             trace: None,
+            made: Made::default(),
         };
         let done = self
             .finish_as(job.id(), &report, |job| {

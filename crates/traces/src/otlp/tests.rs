@@ -1,6 +1,6 @@
 use super::*;
 use reveille_core::id::WorkerId;
-use reveille_core::life::{self, Limits, Placement, Report, Status};
+use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
 use reveille_core::policy::{Judgement, Policy};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -28,6 +28,7 @@ fn ended(id: &str) -> Arc<Job> {
         error_code: String::new(),
         error_message: "it \"broke\"".to_owned(),
         execution_ms: 200,
+        made: Made::default(),
         trace: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00000000000000aa-01"),
     };
     Arc::new(life::finish(&job, &report, &Limits::default(), Millis(2_000), 0).unwrap())

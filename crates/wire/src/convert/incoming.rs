@@ -6,13 +6,15 @@ use prost::Message;
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::job::Progress;
-use reveille_core::life::{Report, Status};
+use reveille_core::life::{Made, Report, Status};
 use reveille_core::request::{Actor, Budget, Hints, Needs, Place, Priority, Request};
 
 /// Labels, capabilities and topics that one worker may announce.
 const ANNOUNCED_MAX: usize = 256;
 /// The longest text that a worker may attach to a job.
 const WORDS_LEN_MAX: usize = 4096;
+/// Artifacts that one result may name.
+const ARTIFACTS_MAX: usize = 1_000;
 
 /// A worker says who it is and what it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +160,15 @@ pub fn report(result: cap::JobResult) -> Result<(JobId, Report), Unusable> {
         code if result.error_code.is_empty() => code.as_str_name().to_owned(),
         _ => result.error_code,
     };
+    let refs = result.artifact_refs.iter().chain(&result.result_ref);
+    let made = Made {
+        largest_bytes: refs.map(|told| told.size_bytes).max().unwrap_or_default(),
+        artifact_ptrs: result.artifact_ptrs,
+    };
+    if made.artifact_ptrs.len() > ARTIFACTS_MAX {
+        let problem = format!("job_result.artifact_ptrs names more than {ARTIFACTS_MAX} artifacts");
+        return Err(Unusable::Field(problem));
+    }
     let report = Report {
         worker: worker_id(&result.worker_id)?,
         attempt: result.dispatch.map(|dispatch| dispatch.attempt).filter(|attempt| *attempt > 0),
@@ -167,6 +178,7 @@ pub fn report(result: cap::JobResult) -> Result<(JobId, Report), Unusable> {
         error_message: clipped(result.error_message, WORDS_LEN_MAX),
         execution_ms: result.execution_ms,
         trace: None,
+        made,
     };
     Ok((JobId::parse(&result.job_id)?, report))
 }

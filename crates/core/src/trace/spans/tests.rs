@@ -40,6 +40,7 @@ fn reported(job: &Job, worker: &str, status: Status, at: i64) -> Job {
         error_code: String::new(),
         error_message: "é".repeat(ATTRIBUTE_LEN_MAX),
         execution_ms: 2,
+        made: life::Made::default(),
         trace: TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-aaaaaaaaaaaaaaaa-01"),
     };
     life::finish(job, &report, &limits(), Millis(at), 0).unwrap()

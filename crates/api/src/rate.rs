@@ -1,0 +1,51 @@
+//! Keys that call too often are told when to come back, before any work is done for them.
+//!
+//! Beats are not counted: one that is turned away makes a healthy member look dead. What is open to
+//! everybody is not counted either, and who shows no valid key is turned away soon enough.
+
+use crate::ApiError;
+use crate::auth::secret;
+use crate::voicegateway::Detail;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use reveille_core::rate::RetryAfter;
+use reveille_engine::Engine;
+
+/// What brings beats, and what asks for no key.
+const UNCOUNTED: [&str; 7] = [
+    "/api/v1/presence",
+    "/registry/heartbeat",
+    "/api/v1/openapi.json",
+    "/healthz",
+    "/livez",
+    "/readyz",
+    "/metrics",
+];
+
+pub async fn hold_back(State(engine): State<Engine>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if !engine.limits_calls() || UNCOUNTED.contains(&path) {
+        return next.run(request).await;
+    }
+    let caller = match secret(request.headers()) {
+        Some(secret) => engine.authenticate(secret),
+        None => engine.anonymous(),
+    };
+    match caller.map_or(Ok(()), |caller| engine.count_call(&caller.key)) {
+        Ok(()) => next.run(request).await,
+        Err(after) => refused(path, after),
+    }
+}
+
+/// In the words of the surface that was called.
+fn refused(path: &str, RetryAfter(seconds): RetryAfter) -> Response {
+    let words = format!("this key calls too often; try again in {seconds} s");
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    if path.starts_with("/v1/") || path.starts_with("/openorca/") {
+        return Detail::new(status, words).retry_after(seconds).into_response();
+    }
+    let error = ApiError::new(status, "rate_limited", words).with("retry_after", seconds);
+    error.retry_after(seconds).into_response()
+}
