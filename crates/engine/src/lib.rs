@@ -29,6 +29,8 @@ mod reach;
 mod recover;
 pub mod rules;
 mod scribe;
+#[cfg(test)]
+mod seed_004;
 mod snapshot;
 mod submit;
 mod survey;

@@ -1,0 +1,41 @@
+//! Nothing runs unjudged: whatever the policy says and however jobs come in, are tried again, lose their
+//! worker or outlive the server, no job is at a worker without a judgement that lets it be there.
+//!
+//! Policies, jobs and everything that people, workers and operators do are drawn at random. The rule is
+//! checked on every commit and on every packet that a worker gets (`ledger.rs`), never only at the end. The
+//! simulation asks the same of fewer rules under many more faults.
+
+mod draw;
+mod ledger;
+mod spy;
+mod world;
+
+use ledger::Met;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::cell::RefCell;
+use world::World;
+
+const CASES: u32 = 64;
+
+#[test]
+fn no_path_reaches_a_worker_without_a_judgement_that_lets_it() {
+    let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
+    let met = RefCell::new(Met::default());
+    let done = runner.run(&draw::story(), |story| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let found = runtime.unwrap().block_on(World::live_through(&story));
+        met.borrow_mut().extend(found.met);
+        match found.broken.as_slice() {
+            [] => Ok(()),
+            [first, ..] => Err(TestCaseError::fail(first.clone())),
+        }
+    });
+    if let Err(failure) = done {
+        panic!("{failure}");
+    }
+    let missed: Vec<_> = ledger::WAYS.iter().filter(|way| !met.borrow().contains(*way)).collect();
+    assert!(
+        missed.is_empty(),
+        "no job came to a worker by these ways, so nothing is shown of them: {missed:?}"
+    );
+}
