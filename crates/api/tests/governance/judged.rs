@@ -5,15 +5,11 @@
 //! checked on every commit and on every packet that a worker gets (`ledger.rs`), never only at the end. The
 //! simulation asks the same of fewer rules under many more faults.
 
-mod draw;
-mod ledger;
-mod spy;
-mod world;
-
-use ledger::Met;
+use crate::draw;
+use crate::ledger::{Met, WAYS};
+use crate::world::World;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::cell::RefCell;
-use world::World;
 
 const CASES: u32 = 64;
 
@@ -33,7 +29,7 @@ fn no_path_reaches_a_worker_without_a_judgement_that_lets_it() {
     if let Err(failure) = done {
         panic!("{failure}");
     }
-    let missed: Vec<_> = ledger::WAYS.iter().filter(|way| !met.borrow().contains(*way)).collect();
+    let missed: Vec<_> = WAYS.iter().filter(|way| !met.borrow().contains(*way)).collect();
     assert!(
         missed.is_empty(),
         "no job came to a worker by these ways, so nothing is shown of them: {missed:?}"

@@ -1,4 +1,4 @@
-//! A store that shows every commit to the ledger. Everything else is the store in memory.
+//! A store that shows every commit to the ledger, and that can be made unable to read results.
 
 use crate::ledger::Ledger;
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use reveille_store::{
     AuditQuery, BlobKey, Blobs, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock,
     MemoryStore, Page, PutMode, Step, Store, StoreError, Trail,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone)]
@@ -17,6 +18,8 @@ pub struct Spy {
     pub store: MemoryStore,
     pub ledger: Arc<Mutex<Ledger>>,
     pub clock: reveille_store::Clock,
+    /// Results cannot be read.
+    pub is_blind: Arc<AtomicBool>,
 }
 
 #[async_trait::async_trait]
@@ -93,6 +96,9 @@ impl Trail for Spy {
 #[async_trait::async_trait]
 impl Blobs for Spy {
     async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        if self.is_blind.load(Ordering::Relaxed) && key.job_of_result().is_some() {
+            return Err(StoreError::Unavailable("on purpose".to_owned()));
+        }
         self.store.blob(key).await
     }
 

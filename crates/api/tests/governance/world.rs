@@ -45,18 +45,18 @@ pub struct Found {
 }
 
 pub struct World {
-    spy: Spy,
+    pub spy: Spy,
+    pub bus: LocalBus,
+    pub engine: Engine,
+    settings: Settings,
     roster: MemoryRoster,
-    bus: LocalBus,
     clock: Arc<TokioClock>,
-    engine: Engine,
     policies: Vec<Policy>,
     workers: Vec<Arc<Worker>>,
     /// One for each tenant, and the operator's.
-    keys: Vec<String>,
-    operator: String,
+    pub keys: Vec<String>,
+    pub operator: String,
     packets: u64,
-    lives: u64,
     redriven: Vec<JobId>,
 }
 
@@ -68,7 +68,7 @@ struct Worker {
 
 impl World {
     pub async fn live_through(story: &Story) -> Found {
-        let mut world = Self::start(story).await;
+        let mut world = Self::start(&story.policies, Settings::default()).await;
         for act in &story.acts {
             world.act(act).await;
             settle(1).await;
@@ -79,16 +79,19 @@ impl World {
         Found { met: ledger.met.clone(), broken: ledger.broken.clone() }
     }
 
-    async fn start(story: &Story) -> Self {
+    /// The first of these policies is in force.
+    pub async fn start(policies: &[Value], settings: Settings) -> Self {
         let clock = Arc::new(TokioClock(Instant::now()));
         let now = clock.clone();
         let time: reveille_store::Clock = Arc::new(move || now.now());
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let spy = Spy { store: MemoryStore::new(time.clone()), ledger, clock: time };
-        let policies: Vec<Policy> = story.policies.iter().map(policy_of).collect();
+        let is_blind = Arc::new(AtomicBool::new(false));
+        let spy = Spy { store: MemoryStore::new(time.clone()), ledger, clock: time, is_blind };
+        let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
         let (roster, bus) = (MemoryRoster::default(), LocalBus::default());
-        let engine = start(&spy, &roster, &bus, &clock, &policies[0], 0).await;
+        let engine = start(&spy, &roster, &bus, &clock, &policies[0], settings.clone()).await;
         let mut world = Self {
+            settings,
             spy,
             roster,
             bus,
@@ -99,7 +102,6 @@ impl World {
             keys: Vec::new(),
             operator: String::new(),
             packets: 0,
-            lives: 0,
             redriven: Vec::new(),
         };
         for tenant in TENANTS {
@@ -170,9 +172,7 @@ impl World {
                 self.redriven.extend(made.map(|job| JobId::known(job["job_id"].as_str().unwrap())));
             }
             Act::Reload(which) => self.reload(*which).await,
-            Act::Behave(which, behaviour) => {
-                *self.workers[which % WORKERS.len()].behaviour.lock().unwrap() = *behaviour;
-            }
+            Act::Behave(which, behaviour) => self.behave(*which, *behaviour),
             Act::WorkerDies(which) => {
                 let worker = self.workers[which % WORKERS.len()].clone();
                 worker.is_alive.store(false, Ordering::Relaxed);
@@ -250,16 +250,16 @@ impl World {
     }
 
     /// As kill -9 would; the next life has the policy that was in force.
-    async fn restart(&mut self) {
+    pub async fn restart(&mut self) {
         self.engine.kill();
         settle(10).await;
-        self.lives += 1;
         let policy = {
             let mut ledger = self.spy.ledger.lock().unwrap();
             ledger.restarted();
             ledger.latest()
         };
-        self.engine = start(&self.spy, &self.roster, &self.bus, &self.clock, &policy, self.lives).await;
+        self.engine =
+            start(&self.spy, &self.roster, &self.bus, &self.clock, &policy, self.settings.clone()).await;
         self.beat();
     }
 
@@ -271,7 +271,15 @@ impl World {
         tokio::spawn(work(worker, packets, self.spy.clone(), self.bus.clone()));
     }
 
-    fn beat(&self) {
+    pub fn behave(&self, which: usize, behaviour: Behaviour) {
+        *self.workers[which % WORKERS.len()].behaviour.lock().unwrap() = behaviour;
+    }
+
+    pub async fn job(&self, id: &str) -> Arc<Job> {
+        self.spy.store.job(&JobId::known(id)).await.unwrap().unwrap()
+    }
+
+    pub fn beat(&self) {
         let load = Load { max_parallel_jobs: 10, ..Load::default() };
         let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
         for worker in self.workers.iter().filter(|worker| worker.is_alive.load(Ordering::Relaxed)) {
@@ -285,7 +293,7 @@ impl World {
         if jobs.is_empty() { None } else { Some(jobs[which % jobs.len()].clone()) }
     }
 
-    async fn call(&self, key: &str, method: &str, path: &str, body: Value) -> Value {
+    pub async fn call(&self, key: &str, method: &str, path: &str, body: Value) -> Value {
         let request = HttpRequest::builder().method(method).uri(path).header("x-api-key", key);
         let request = request.body(Body::from(body.to_string())).unwrap();
         let response = reveille_api::router(self.engine.clone()).oneshot(request).await.unwrap();
@@ -311,6 +319,7 @@ async fn work(worker: Arc<Worker>, mut packets: Subscription, spy: Spy, bus: Loc
             Behaviour::AsksForAnotherTry => JobStatus::FailedRetryable,
         };
         let result = JobResult {
+            result_ptr: format!("redis://res:{}", job.job_id),
             job_id: job.job_id,
             worker_id: worker.name.to_owned(),
             status: status as i32,
@@ -327,7 +336,7 @@ async fn start(
     bus: &LocalBus,
     clock: &Arc<TokioClock>,
     policy: &Policy,
-    life: u64,
+    settings: Settings,
 ) -> Engine {
     spy.ledger.lock().unwrap().put_in_force(policy, clock.now());
     Engine::start(Parts {
@@ -336,9 +345,9 @@ async fn start(
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         clock: clock.clone(),
-        dice: Arc::new(SeededDice::new(life)),
+        dice: Arc::new(SeededDice::new(clock.now().0 as u64)),
         rules: rules(policy),
-        settings: Settings::default(),
+        settings,
     })
     .await
     .unwrap()
@@ -367,6 +376,6 @@ fn labels(asked: &Asked) -> Value {
 }
 
 /// Lets time pass, and with it everything that is due.
-async fn settle(ms: u64) {
+pub async fn settle(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
