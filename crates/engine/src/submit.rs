@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use bytes::Bytes;
+use reveille_core::audit::of_step;
 use reveille_core::id::Topic;
 use reveille_core::job::{Job, State};
 use reveille_core::life;
@@ -72,10 +73,24 @@ impl Engine {
         let input = self.input_of(&job.request, context.as_ref()).await?;
         let judgement = self.judgement(&job, &input, now);
         if judgement.verdict.decision == Decision::Throttle && submitter == Submitter::Listens {
-            return Ok(Submitted::Throttled(judgement.verdict));
+            return self.turn_away(&job, judgement, now).await;
         }
         let engine = self.clone();
         self.in_full(async move { engine.take_in(job, judgement, context).await }).await
+    }
+
+    /// Nothing is stored of a job whose sender is told to come back, except that this was decided.
+    async fn turn_away(
+        &self,
+        job: &Job,
+        judgement: Judgement,
+        now: Millis,
+    ) -> Result<Submitted, SubmitError> {
+        let verdict = judgement.verdict.clone();
+        if let Ok(judged) = life::judge(job, judgement, now) {
+            self.store.record(of_step(None, &judged)).await?;
+        }
+        Ok(Submitted::Throttled(verdict))
     }
 
     async fn take_in(

@@ -40,6 +40,8 @@ pub enum Act {
     Cancel(usize),
     RetryLetter(usize),
     RedriveAll,
+    /// A job that policy stopped is asked for in the way that policy offered.
+    Remediate(usize),
     Reload(usize),
     /// The worker does this with the next packets it gets.
     Behave(usize, Behaviour),
@@ -84,7 +86,9 @@ fn rule() -> impl Strategy<Value = Value> {
     );
     (matcher, option::weighted(0.2, 1u32..4), select(&DECISIONS[..])).prop_map(
         |((topic, tenant, env, asks_risk), often, decision)| {
-            let mut rule = json!({"match": {}, "decision": decision});
+            let way_out =
+                json!({"id": "way-out", "add_labels": {"env": "dev"}, "remove_labels": ["approval_granted"]});
+            let mut rule = json!({"match": {}, "decision": decision, "remediations": [way_out]});
             if let Some(topic) = topic {
                 rule["match"]["topics"] = json!([topic]);
             }
@@ -126,6 +130,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => which.clone().prop_map(Act::Cancel),
         3 => which.clone().prop_map(Act::RetryLetter),
         2 => Just(Act::RedriveAll),
+        3 => which.clone().prop_map(Act::Remediate),
         3 => which.clone().prop_map(Act::Reload),
         4 => (which.clone(), behaviour).prop_map(|(worker, how)| Act::Behave(worker, how)),
         1 => which.clone().prop_map(Act::WorkerDies),

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The ways to a worker that a run must have met.
-pub const WAYS: [&str; 11] = [
+pub const WAYS: [&str; 12] = [
     "http",
     "bus",
     "retry",
     "redrive",
+    "remedied",
     "approved",
     "with constraints",
     "throttled first",
@@ -132,6 +133,7 @@ impl Ledger {
 
     fn note_ways(&mut self, job: &Job, is_older: bool) {
         let id = job.id().as_str();
+        let is_first = !id.contains("-retry-") && !id.contains("-remedy-");
         let has = |event| job.marks.iter().any(|mark| mark.event == event);
         let judged_by = job.judgement().map(|judgement| judgement.verdict.snapshot.as_str());
         let in_force = self.in_force.last().map(|(_, policy)| policy.snapshot());
@@ -139,9 +141,10 @@ impl Ledger {
             .judgement()
             .is_some_and(|judgement| judgement.verdict.decision == Decision::AllowWithConstraints);
         let ways = [
-            ("bus", id.starts_with("bus-") && !id.contains("-retry-")),
-            ("http", !id.starts_with("bus-") && !id.contains("-retry-")),
+            ("bus", id.starts_with("bus-") && is_first),
+            ("http", !id.starts_with("bus-") && is_first),
             ("retry", id.contains("-retry-")),
+            ("remedied", id.contains("-remedy-")),
             ("approved", has(Event::Approve)),
             ("with constraints", is_constrained),
             ("throttled first", has(Event::Throttle)),

@@ -171,6 +171,13 @@ impl World {
                 let made = reply["retried"].as_array().into_iter().flatten();
                 self.redriven.extend(made.map(|job| JobId::known(job["job_id"].as_str().unwrap())));
             }
+            Act::Remediate(which) => {
+                let state = if which % 2 == 0 { State::Denied } else { State::ApprovalRequired };
+                if let Some(job) = self.any_job(*which, Some(state)).await {
+                    let path = format!("/api/v1/jobs/{}/remediate", job.id());
+                    self.call(&self.operator, "POST", &path, json!({"remediation_id": "way-out"})).await;
+                }
+            }
             Act::Reload(which) => self.reload(*which).await,
             Act::Behave(which, behaviour) => self.behave(*which, *behaviour),
             Act::WorkerDies(which) => {
