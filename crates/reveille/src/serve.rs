@@ -62,6 +62,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         pools: config.files.pools.clone(),
         policy: config.files.policy.clone(),
         timeouts: config.files.timeouts.clone(),
+        scanners: config.files.scanners.clone(),
     };
     let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
     let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
