@@ -98,7 +98,7 @@ impl Ledger {
             let snapshot = &judgement.verdict.snapshot;
             format!("{id} was judged by {snapshot}, which was not in force at {}", judgement.checked_at.0)
         })?;
-        self.is_about(judgement, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
+        is_about(judgement, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
     }
 
     /// The policy that spoke, if it was in force at some moment between the judgement and now.
@@ -108,27 +108,6 @@ impl Ledger {
             let held = *since <= now && until >= judgement.checked_at;
             (held && policy.snapshot() == judgement.verdict.snapshot).then_some(policy)
         })
-    }
-
-    /// Whether that policy says this of this request: the same rule, or one that asks how often.
-    fn is_about(&self, judgement: &Judgement, policy: &Policy, request: &Request) -> Result<(), String> {
-        let (said, would_say) = (&judgement.verdict, policy.evaluate(request));
-        let (_, trace) = policy.explain(request, &mut Windows::default(), Millis(0));
-        let asks_how_often = trace.lines.iter().any(|line| {
-            (line.rule_id.as_str(), line.decision) == (said.rule_id.as_str(), said.decision.as_str())
-                && line.why.contains("within the window")
-        });
-        let is_same = (&said.rule_id, said.decision) == (&would_say.rule_id, would_say.decision);
-        if is_same || asks_how_often {
-            return Ok(());
-        }
-        Err(format!(
-            "was let go by {} ({}); of its request the policy says {} ({})",
-            said.rule_id,
-            said.decision.as_str(),
-            would_say.rule_id,
-            would_say.decision.as_str()
-        ))
     }
 
     fn note_ways(&mut self, job: &Job, is_older: bool) {
@@ -155,6 +134,27 @@ impl Ledger {
         ];
         self.met.extend(ways.iter().filter(|(_, is_so)| *is_so).map(|(way, _)| *way));
     }
+}
+
+/// Whether that policy says this of this request: the same rule, or one that asks how often.
+fn is_about(judgement: &Judgement, policy: &Policy, request: &Request) -> Result<(), String> {
+    let (said, would_say) = (&judgement.verdict, policy.evaluate(request));
+    let (_, trace) = policy.explain(request, &mut Windows::default(), Millis(0));
+    let asks_how_often = trace.lines.iter().any(|line| {
+        (line.rule_id.as_str(), line.decision) == (said.rule_id.as_str(), said.decision.as_str())
+            && line.why.contains("within the window")
+    });
+    let is_same = (&said.rule_id, said.decision) == (&would_say.rule_id, would_say.decision);
+    if is_same || asks_how_often {
+        return Ok(());
+    }
+    Err(format!(
+        "was let go by {} ({}); of its request the policy says {} ({})",
+        said.rule_id,
+        said.decision.as_str(),
+        would_say.rule_id,
+        would_say.decision.as_str()
+    ))
 }
 
 /// The ledger itself must be able to say no.

@@ -178,7 +178,7 @@ impl World {
                     self.call(&self.operator, "POST", &path, json!({"remediation_id": "way-out"})).await;
                 }
             }
-            Act::Reload(which) => self.reload(*which).await,
+            Act::Reload(which) => self.reload(*which),
             Act::Behave(which, behaviour) => self.behave(*which, *behaviour),
             Act::WorkerDies(which) => {
                 let worker = self.workers[which % WORKERS.len()].clone();
@@ -239,7 +239,7 @@ impl World {
         self.call(&self.operator, "POST", &path, json!({})).await;
     }
 
-    async fn reload(&self, which: usize) {
+    fn reload(&self, which: usize) {
         let policy = &self.policies[which % self.policies.len()];
         self.spy.ledger.lock().unwrap().put_in_force(policy, self.clock.now());
         self.engine.use_rules(rules(policy));

@@ -84,7 +84,7 @@ fn a_job_that_is_not_succeeded_by_now_is_skipped() {
     }
 }
 
-fn policy(rules: serde_json::Value) -> Policy {
+fn policy(rules: &serde_json::Value) -> Policy {
     let document = json!({"rules": [{"id": "all", "decision": "allow"}], "output_rules": rules});
     let document: Document = serde_json::from_value(document).unwrap();
     Policy::new(document, b"").unwrap()
@@ -109,7 +109,7 @@ fn the_first_phase_looks_at_what_is_known_and_leaves_the_content_to_the_second()
         (json!([{"id": "s", "match": {"scanners": ["secret"]}, "decision": "deny"}]), 10, None),
     ];
     for (rules, len, decision) in rows {
-        let verdict = policy(rules.clone()).output().check_sheet(&request, sheet(len));
+        let verdict = policy(&rules).output().check_sheet(&request, sheet(len));
         assert_eq!(verdict.as_ref().map(|verdict| verdict.decision), decision, "{rules} of {len} bytes");
         assert!(verdict.is_none_or(|verdict| verdict.stage == Stage::Sync));
     }
@@ -117,7 +117,7 @@ fn the_first_phase_looks_at_what_is_known_and_leaves_the_content_to_the_second()
 
 #[test]
 fn what_could_not_be_looked_at_passes_unless_told_otherwise() {
-    let policy = policy(json!([{"id": "s", "match": {"scanners": ["secret"]}, "decision": "deny"}]));
+    let policy = policy(&json!([{"id": "s", "match": {"scanners": ["secret"]}, "decision": "deny"}]));
     let unchecked = |mode| policy.output().unchecked(mode, "it took too long").decision;
     assert_eq!(unchecked(FailMode::Open), OutputDecision::Allow);
     assert_eq!(unchecked(FailMode::Closed), OutputDecision::Quarantine);

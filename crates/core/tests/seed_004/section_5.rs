@@ -64,12 +64,14 @@ fn busy(active_jobs: u32, cpu: f32, gpu: f32) -> Load {
     Load { active_jobs, cpu, gpu, ..IDLE }
 }
 
+/// What the row shows, who is there, what is asked for, and where it goes.
+type Row = (&'static str, Vec<(&'static str, Tells)>, Arc<Request>, &'static str);
+
 #[test]
 fn a_subject_is_picked_step_by_step() {
     let gpu = |load| Tells { pool: "gpu", load, ..PLAIN };
     let plain = |load| Tells { load, ..PLAIN };
     let other = || Tells { pool: "other", ..PLAIN };
-    type Row = (&'static str, Vec<(&'static str, Tells)>, Arc<Request>, &'static str);
     let liked = |worker: &str| asks(&[("preferred_worker_id", worker)], &[]);
     let rows: Vec<Row> = vec![
         ("a pool of the topic", vec![("o", other()), ("p", plain(busy(9, 0.0, 0.0)))], asks(&[], &[]), "p"),
