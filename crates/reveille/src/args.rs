@@ -94,7 +94,7 @@ pub struct Serve {
     /// timeouts.yaml: how long jobs may take
     #[arg(long, value_name = "FILE")]
     pub timeouts: Option<PathBuf>,
-    /// output_scanners.yaml: more scanners for the rules of the policy
+    /// `output_scanners.yaml`: more scanners for the rules of the policy
     #[arg(long, value_name = "FILE")]
     pub scanners: Option<PathBuf>,
     /// Add built-in workers and a trickle of jobs, to have something to look at
