@@ -15,6 +15,8 @@ pub enum Breakage {
     DoubleEnd,
     /// The bus has a dispatch before the store has it.
     Unjudged,
+    /// A dispatch is stored with the judgement of a policy that never held.
+    ForgeJudgement,
     /// The bus swallows dead letters and says they were sent.
     MuteDeadLetters,
     /// The store takes an idempotency key for unused.
@@ -51,13 +53,14 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 21] = [
+    pub const ALL: [(&str, Self); 22] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
         ("ghost-beats", Self::GhostBeats),
         ("double-end", Self::DoubleEnd),
         ("unjudged", Self::Unjudged),
+        ("forge-judgement", Self::ForgeJudgement),
         ("mute-dead-letters", Self::MuteDeadLetters),
         ("forget-keys", Self::ForgetKeys),
         ("misroute", Self::Misroute),

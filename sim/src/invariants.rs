@@ -9,7 +9,7 @@ use crate::workers::fits;
 use reveille_core::audit::Draft;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Mark, Phase, State, next};
-use reveille_core::policy::Decision;
+use reveille_core::policy::{Decision, Policy};
 use reveille_core::time::Millis;
 use reveille_wire::cap::JobRequest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,8 @@ pub struct Ledger {
     decisions: BTreeMap<TenantId, u64>,
     /// What was recorded although it belongs to no job.
     records: Vec<Draft>,
+    /// Every policy that is in force at some time, by its snapshot.
+    policies: BTreeMap<String, Policy>,
 }
 
 pub struct Entry {
@@ -49,6 +51,11 @@ pub struct Entry {
 }
 
 impl Ledger {
+    pub fn with_policies(policies: impl IntoIterator<Item = Policy>) -> Self {
+        let named = policies.into_iter().map(|policy| (policy.snapshot().to_owned(), policy));
+        Self { policies: named.collect(), ..Self::default() }
+    }
+
     pub fn job(&self, id: &JobId) -> Option<&Arc<Job>> {
         self.entries.get(id).map(|entry| &entry.job)
     }
@@ -83,6 +90,9 @@ impl Ledger {
         let before = self.entries.get(&id).map(|entry| entry.job.clone());
         succession(before.as_deref(), job)?;
         results::committed(&self.leaks, job)?;
+        if matches!(job.state(), State::Dispatched | State::Running) {
+            self.judged(job)?;
+        }
         for mark in new_marks(before.as_deref(), job) {
             *self.events.entry(mark.event).or_default() += 1;
             *self.states.entry(mark.state).or_default() += 1;
@@ -151,7 +161,7 @@ impl Ledger {
         if topic == plan::ASKED && !self.approvals_asked.contains(id.as_str()) {
             return Err(format!("{id} was dispatched and nobody approved it"));
         }
-        judged(&entry.job)
+        self.judged(&entry.job)
     }
 
     /// A delegated job is at a workspace's door: it was given to it, and judged.
@@ -165,7 +175,7 @@ impl Ledger {
         if !is_given {
             return Err(format!("{id} came to {to}, which was not given it"));
         }
-        judged(&entry.job)
+        self.judged(&entry.job)
     }
 
     /// Somebody is about to approve it.
@@ -308,6 +318,40 @@ impl Ledger {
             None => Ok(()),
         }
     }
+
+    /// The judgement that let it go: an allowance, or an approval followed by a fresh look; and one that a
+    /// policy of this world gives about this very request.
+    fn judged(&self, job: &Job) -> Verdict {
+        let id = job.id();
+        let judgement = job.judgement().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
+        let said = &judgement.verdict;
+        match said.decision {
+            Decision::Allow | Decision::AllowWithConstraints => {}
+            Decision::RequireApproval => {
+                let last = |event| job.marks.iter().rposition(|mark| mark.event == event);
+                match (last(Event::Approve), last(Event::Allow)) {
+                    (Some(approved), Some(allowed)) if approved < allowed => {}
+                    _ => {
+                        return Err(format!(
+                            "{id} was dispatched without its approval, or without a look after it"
+                        ));
+                    }
+                }
+            }
+            decision => return Err(format!("{id} was dispatched after {}", decision.as_str())),
+        }
+        let policy = self.policies.get(&said.snapshot);
+        let policy =
+            policy.ok_or_else(|| format!("{id} was judged by {}, which never held", said.snapshot))?;
+        let would_say = policy.evaluate(&job.request);
+        if (&said.rule_id, said.decision) != (&would_say.rule_id, would_say.decision) {
+            return Err(format!(
+                "{id} was let go by {}; of its request policy says {}",
+                said.rule_id, would_say.rule_id
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Revisions count by one, and states follow the table; an ended job stays ended.
@@ -360,23 +404,6 @@ fn is_decision(event: Event) -> bool {
 /// The cancel came from outside while a worker had the job, so the worker must be told.
 fn by_a_person_at_work(mark: &Mark) -> bool {
     mark.event == Event::Cancel && mark.note.starts_with("cancelled by") && mark.worker.is_some()
-}
-
-/// The judgement that let it go: an allowance, or an approval followed by a fresh look.
-fn judged(job: &Job) -> Verdict {
-    let id = job.id();
-    let judgement = job.judgement().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
-    match judgement.verdict.decision {
-        Decision::Allow | Decision::AllowWithConstraints => Ok(()),
-        Decision::RequireApproval => {
-            let last = |event| job.marks.iter().rposition(|mark| mark.event == event);
-            match (last(Event::Approve), last(Event::Allow)) {
-                (Some(approved), Some(allowed)) if approved < allowed => Ok(()),
-                _ => Err(format!("{id} was dispatched without its approval, or without a look after it")),
-            }
-        }
-        decision => Err(format!("{id} was dispatched after {}", decision.as_str())),
-    }
 }
 
 /// The lines that a commit added to a job's past. Progress overwrites its own last line.

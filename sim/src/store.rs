@@ -37,13 +37,16 @@ impl SimStore {
         Self { world, port }
     }
 
-    async fn try_commit(&self, step: Step) -> Result<Commit, StoreError> {
+    async fn try_commit(&self, mut step: Step) -> Result<Commit, StoreError> {
         let world = &self.world;
         if step.expects.is_some() && world.strikes(Fault::RivalCommit) {
             self.rival(step.job.id()).await?;
         }
         if world.breakage == Some(Breakage::LoseCommit) && world.dice.percent(2) {
             return Ok(Commit::Done);
+        }
+        if world.breakage == Some(Breakage::ForgeJudgement) && step.job.attempt().is_some() {
+            step.job = forged(&step.job);
         }
         let ends = step.job.state().is_terminal();
         let before = world.store.job(step.job.id()).await?;
@@ -124,6 +127,14 @@ impl SimStore {
         }
         step
     }
+}
+
+fn forged(job: &Job) -> Arc<Job> {
+    let mut job = job.clone();
+    if let Some(judgement) = job.judgements.last_mut() {
+        "forged".clone_into(&mut judgement.verdict.snapshot);
+    }
+    Arc::new(job)
 }
 
 fn without_key(job: &Job) -> Job {

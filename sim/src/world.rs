@@ -125,6 +125,8 @@ impl World {
         let workspaces = plan.workspaces.iter().cloned();
         let workspaces = workspaces.map(|(id, tenant)| Arc::new(Workspace::new(id, tenant))).collect();
         let post = Post::new(&plan.delegations);
+        let policies = ["throttle", "allow"].into_iter().filter_map(|slowed| plan.rules(slowed).ok());
+        let ledger = Ledger::with_policies(policies.map(|rules| rules.policy));
         Self {
             seed,
             breakage,
@@ -151,7 +153,7 @@ impl World {
             agents,
             workspaces,
             post: Mutex::new(post),
-            ledger: Mutex::default(),
+            ledger: Mutex::new(ledger),
             archive: Mutex::default(),
             quiet_since: OnceLock::new(),
             failure: Mutex::default(),

@@ -12,7 +12,11 @@ SECRET = "AKIAIOSFODNN7EXAMPLE"
 POLICY = """
 version: v1
 rules:
-  - {id: no-prod, match: {labels: {env: prod}}, decision: deny, reason: not in production}
+  - id: no-prod
+    match: {labels: {env: prod}}
+    decision: deny
+    reason: not in production
+    remediations: [{id: stage, title: Use staging, add_labels: {env: staging}}]
   - {id: dear, when: has(job.labels.amount) && int(job.labels.amount) > 100, decision: require_approval}
   - {id: rest, match: {topics: ["job.*"]}, decision: allow}
 input_rules:
@@ -120,3 +124,53 @@ def test_a_policy_is_tried_out_from_the_command_line(governed, tmp_path):
     replay = json.loads(done.stdout)
     assert (replay["examined"], replay["changed"]) == (1, 1)
     assert replay["differences"][0]["would_be_rule"] == "nobody"
+
+
+def test_a_way_out_that_policy_offered_is_taken(governed):
+    body = {"topic": "job.echo", "context": {"x": 1}, "labels": {"env": "prod"}}
+    status, refusal = governed.call("POST", "/api/v1/jobs", body)
+    assert status == 403
+    path = f"/api/v1/jobs/{refusal['job_id']}/remediate"
+    assert governed.call("POST", path, {"remediation_id": "pray"})[0] == 400
+
+    status, reply = governed.call("POST", path, {"remediation_id": "stage"})
+
+    assert status == 200, reply
+    job = governed.ended_job(reply["job_id"])
+    assert (job["state"], job["labels"]) == ("SUCCEEDED", {"env": "staging"})
+    assert job["parent_job_id"] == refusal["job_id"]
+
+
+def test_scanners_of_a_file_count_and_are_read_again(binary, tmp_path):
+    policy, scanners = tmp_path / "safety.yaml", tmp_path / "output_scanners.yaml"
+    policy.write_text(
+        "rules: [{id: all, decision: allow}]\noutput_policy: {enabled: true}\n"
+        "output_rules: [{id: badges, match: {scanners: [badge]}, decision: quarantine}]\n"
+    )
+
+    def badge(letter):
+        pattern = f"{{name: number, regex: '{letter}-[0-9]{{6}}'}}"
+        scanners.write_text(f"scanners: {{badge: {{finding_type: staff, patterns: [{pattern}]}}}}")
+
+    badge("B")
+    flags = ("--policy", str(policy), "--scanners", str(scanners))
+    with (
+        running_server(binary, tmp_path, flags=flags) as server,
+        running_worker("echo_agent.py", server, tmp_path, "--worker-id", "agent-1"),
+    ):
+        server.wait_for_workers("agent-1")
+        first = server.submit("job.echo", {"who": "B-123456"})
+        wait_until("a quarantine", lambda: held(server, first))
+
+        badge("C")
+        wait_until("the other scanner", lambda: "rules reloaded" in server.log_text())
+        second = server.submit("job.echo", {"who": "C-123456"})
+        wait_until("a quarantine", lambda: held(server, second))
+        third = server.ended_job(server.submit("job.echo", {"who": "B-123456"}))
+        third = wait_until("the second look", lambda: looked_at(server, third["id"]))
+        assert third["state"] == "SUCCEEDED"
+
+
+def looked_at(server, job_id):
+    job = server.job(job_id)
+    return job if job["output_safety"] else None

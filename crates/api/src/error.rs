@@ -191,6 +191,8 @@ impl From<RetryError> for ApiError {
         match error {
             RetryError::JobGone => Self::not_found("job"),
             RetryError::InputGone => Self::new(StatusCode::GONE, "input_expired", message),
+            RetryError::NotOffered(_) => Self::field("remediation_id", message),
+            RetryError::NotStopped(_) => Self::new(StatusCode::CONFLICT, "not_remediable", message),
             RetryError::KeyTaken(_) => Self::new(StatusCode::CONFLICT, "conflict", message),
             RetryError::Throttled(verdict) => Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message)
                 .with("rule_id", verdict.rule_id),

@@ -5,7 +5,8 @@ use crate::auth::Auth;
 use crate::body::Body;
 use crate::trace::{Traced, with_trace};
 use crate::types::job::{
-    Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, SubmitReply, SubmitRequest, WaitQuery,
+    Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, Remediate, SubmitReply, SubmitRequest,
+    WaitQuery,
 };
 use crate::types::text::{cursor, duration, limit};
 use axum::Json;
@@ -180,6 +181,23 @@ pub async fn cancel(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Submits the job again in one of the ways that the verdict offered (`remediations` in its decisions).
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/remediate", tag = "jobs", params(("id" = String, Path)), request_body = Remediate, responses(
+    (status = 200, body = SubmitReply), (status = 400, description = "The verdict did not offer it"), (status = 403, description = "Policy denies that too"),
+    (status = 404, description = "No such job"), (status = 409, description = "The job was not stopped by policy"), (status = 410, description = "The input has expired")))]
+pub async fn remediate(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    Body(body): Body<Remediate>,
+) -> Result<Response, ApiError> {
+    auth.needs(Scope::Write)?;
+    let job = visible(&engine, &auth, &id).await?;
+    let job = engine.remediate(&job, &body.remediation_id, auth.caller()).await?;
+    accepted(&job)?;
+    Ok(Json(SubmitReply::of(&job)).into_response())
 }
 
 #[utoipa::path(get, path = "/api/v1/jobs/{id}/explain", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Explained), (status = 404, description = "No such job")))]

@@ -45,6 +45,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/jobs", post(jobs::submit).get(jobs::list))
         .route("/jobs/{id}", get(jobs::get))
         .route("/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/jobs/{id}/remediate", post(jobs::remediate))
         .route("/jobs/{id}/explain", get(jobs::explain))
         .route("/approvals", get(approvals::list))
         .route("/approvals/{job_id}/context", get(approvals::context))

@@ -12,7 +12,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 #[openapi(
     info(title = "Reveille", description = "Keeps a fleet of AI-agent workers awake, known and at work."),
     paths(
-        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::explain, approvals::list,
+        jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::remediate, jobs::explain, approvals::list,
         approvals::context, approvals::approve, approvals::reject, dead_letters::list, dead_letters::page, dead_letters::get,
         dead_letters::delete, dead_letters::retry, dead_letters::retry_many, dead_letters::stats, workers::list, workers::get,
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,

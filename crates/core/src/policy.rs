@@ -31,6 +31,7 @@ pub use velocity::{Counting, Windows};
 
 use crate::id::TenantId;
 use crate::request::Request;
+use crate::scan::Library;
 use crate::time::Millis;
 use input::Input;
 use rule::{Case, Hit, Rule};
@@ -139,7 +140,7 @@ impl Policy {
             ..Default::default()
         };
         let document = Document { rules: vec![rule], ..Document::default() };
-        match Self::named(document, "builtin".to_owned()) {
+        match Self::named(document, "builtin".to_owned(), &Library::default()) {
             Ok(policy) => policy,
             Err(problem) => unreachable!("the built-in policy is a policy: {problem}"),
         }
@@ -147,14 +148,20 @@ impl Policy {
 
     /// Checks a document and makes it ready; `source` is the text it came from, which names the snapshot.
     pub fn new(document: Document, source: &[u8]) -> Result<Self, BadPolicy> {
+        Self::with_scanners(document, source, &Library::default())
+    }
+
+    /// The same, where rules may choose from more than the built-in scanners. The text of those is part of
+    /// the source: other scanners make another policy.
+    pub fn with_scanners(document: Document, source: &[u8], library: &Library) -> Result<Self, BadPolicy> {
         let mut snapshot = format!("{}:", document.version_text());
         for byte in Sha256::digest(source) {
             let _ = write!(snapshot, "{byte:02x}");
         }
-        Self::named(document, snapshot)
+        Self::named(document, snapshot, library)
     }
 
-    fn named(document: Document, snapshot: String) -> Result<Self, BadPolicy> {
+    fn named(document: Document, snapshot: String, library: &Library) -> Result<Self, BadPolicy> {
         let default_decision = match document.default_decision.as_str() {
             "" => Decision::Deny,
             word => document::decision(word)
@@ -174,8 +181,9 @@ impl Policy {
         rules.sort_by_key(|rule| rule.tier);
         let has_velocity = rules.iter().any(Rule::has_velocity);
         let tenants = Tenants::new(document.tenants).map_err(BadPolicy::Head)?;
-        let input = Input::new(&document.input_policy, document.input_rules, &document.require_human)?;
-        let output = Output::new(&document.output_policy, document.output_rules, &snapshot)?;
+        let input =
+            Input::new(&document.input_policy, document.input_rules, &document.require_human, library)?;
+        let output = Output::new(&document.output_policy, document.output_rules, &snapshot, library)?;
         Ok(Self(Arc::new(Loaded { snapshot, default_decision, rules, tenants, input, output, has_velocity })))
     }
 

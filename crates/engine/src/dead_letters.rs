@@ -1,4 +1,4 @@
-//! Dead letters: jobs that ended badly, to be tried again or put away.
+//! Dead letters: jobs that ended badly, to be tried again or put away; and jobs that policy would have otherwise.
 
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{Caller, Engine};
@@ -19,6 +19,10 @@ pub enum RetryError {
     InputGone,
     #[error("the idempotency key of this retry belongs to job {0}")]
     KeyTaken(JobId),
+    #[error("policy offered no remediation {0:?} for this job")]
+    NotOffered(String),
+    #[error("a job that is {0} was not stopped by policy")]
+    NotStopped(State),
     #[error("policy throttles it: {}", .0.reason)]
     Throttled(Verdict),
     #[error(transparent)]
@@ -49,18 +53,37 @@ impl Engine {
         let (request, context) = self.with_own_input(request).await?;
         let engine = self.clone();
         self.in_full(async move {
-            let id = request.id.clone();
-            let submission = Submission { request, context, submitter: Submitter::Listens };
-            let job = match engine.submit(submission).await? {
-                Submitted::New(job) => job,
-                Submitted::Existing(job) if *job.id() == id => job,
-                Submitted::Existing(other) => return Err(RetryError::KeyTaken(other.id().clone())),
-                Submitted::Throttled(verdict) => return Err(RetryError::Throttled(verdict)),
-            };
+            let job = engine.ask_again(request, context).await?;
             engine.store.remove_dead_letter(&letter.job_id).await?;
             Ok(job)
         })
         .await
+    }
+
+    /// Asks for a job that policy stopped in one of the ways that policy offered instead. The old job stays
+    /// as it is, and the new one is judged like any other.
+    pub async fn remediate(&self, old: &Job, remediation: &str, by: &Caller) -> Result<Arc<Job>, RetryError> {
+        if !matches!(old.state(), State::Denied | State::ApprovalRequired) {
+            return Err(RetryError::NotStopped(old.state()));
+        }
+        let offered = old.judgement().map_or(&[][..], |judgement| &judgement.verdict.remediations);
+        let not_offered = || RetryError::NotOffered(remediation.to_owned());
+        let remediation = offered.iter().find(|offered| offered.id == remediation).ok_or_else(not_offered)?;
+        let request = again::remedy(&old.request, remediation).map_err(|_| not_offered())?;
+        let request = Request { submitted_by: Some(by.key.clone()), ..request };
+        let (request, context) = self.with_own_input(request).await?;
+        self.ask_again(request, context).await
+    }
+
+    async fn ask_again(&self, request: Request, context: Option<Bytes>) -> Result<Arc<Job>, RetryError> {
+        let id = request.id.clone();
+        let submission = Submission { request, context, submitter: Submitter::Listens };
+        match self.submit(submission).await? {
+            Submitted::New(job) => Ok(job),
+            Submitted::Existing(job) if *job.id() == id => Ok(job),
+            Submitted::Existing(other) => Err(RetryError::KeyTaken(other.id().clone())),
+            Submitted::Throttled(verdict) => Err(RetryError::Throttled(verdict)),
+        }
     }
 
     /// Retries what the query finds, at most its limit. Results that are held back are left alone: to run

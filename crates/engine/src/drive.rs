@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Another replica may get in between; this often in a row means that something else is wrong.
 const CONFLICTS_MAX: usize = 50;
 /// How long to leave a store alone that has just failed.
-const STORE_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The moment of a live job that time alone does not change.
 pub(crate) const NEVER: Millis = Millis(i64::MAX);

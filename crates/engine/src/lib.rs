@@ -36,6 +36,8 @@ mod replayer;
 pub mod rules;
 mod safety;
 mod scribe;
+#[cfg(test)]
+mod seed_004;
 mod snapshot;
 mod story;
 mod submit;

@@ -1,4 +1,4 @@
-//! The files that operators write: `pools.yaml`, `safety.yaml`, `timeouts.yaml`.
+//! The files that operators write: `pools.yaml`, `safety.yaml`, `timeouts.yaml`, `output_scanners.yaml`.
 //!
 //! They are read at the start and again when they change. A file that cannot be used stops a start;
 //! later it is reported and the last good one stays in force.
@@ -9,6 +9,7 @@ use reveille_core::job::Job;
 use reveille_core::life::Limits;
 use reveille_core::place::routing::{Pools, Routing};
 use reveille_core::policy::{Document, Policy};
+use reveille_core::scan::{self, Library};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub struct RuleFiles {
     pub pools: Option<PathBuf>,
     pub policy: Option<PathBuf>,
     pub timeouts: Option<PathBuf>,
+    /// More scanners for the rules of the policy.
+    pub scanners: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,9 +113,16 @@ impl Rules {
 impl RuleFiles {
     pub fn load(&self) -> Result<Rules, BadFile> {
         let mut rules = Rules::default();
+        let (mut library, mut scanners) = (Library::default(), String::new());
+        if let Some(path) = &self.scanners {
+            scanners = read(path)?;
+            let document: scan::Document = parse(path, &scanners)?;
+            library = Library::new(&document).map_err(|problem| bad(path, &problem).with(&scanners))?;
+        }
         if let Some(path) = &self.policy {
             let text = read(path)?;
-            rules.policy = read_policy(&text).map_err(|problem| bad(path, &problem).with(&text))?;
+            let policy = policy_from(&text, &scanners, &library);
+            rules.policy = policy.map_err(|problem| bad(path, &problem).with(&text))?;
         }
         if let Some(path) = &self.pools {
             let text = read(path)?;
@@ -126,22 +136,27 @@ impl RuleFiles {
         Ok(rules)
     }
 
-    /// The texts as they are now, to see whether anything changed.
+    /// The texts as they are now, or why they cannot be read, to see whether anything changed.
     pub fn fingerprint(&self) -> Vec<Option<String>> {
-        [&self.pools, &self.policy, &self.timeouts]
+        [&self.pools, &self.policy, &self.timeouts, &self.scanners]
             .into_iter()
-            .map(|path| path.as_ref().and_then(|path| read(path).ok()))
+            .map(|path| path.as_ref().map(|path| read(path).unwrap_or_else(|bad| bad.problem)))
             .collect()
     }
 }
 
 /// A policy from the text of a `safety.yaml`, or what is wrong with it.
 pub fn read_policy(text: &str) -> Result<Policy, String> {
+    policy_from(text, "", &Library::default())
+}
+
+fn policy_from(text: &str, scanners: &str, library: &Library) -> Result<Policy, String> {
     if text.len() as u64 > FILE_LEN_MAX {
         return Err(format!("has {} bytes; at most {FILE_LEN_MAX} are read", text.len()));
     }
     let document: Document = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    Policy::new(document, text.as_bytes()).map_err(|error| error.to_string())
+    let source = [text.as_bytes(), scanners.as_bytes()].concat();
+    Policy::with_scanners(document, &source, library).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> Result<String, BadFile> {
@@ -211,6 +226,47 @@ mod tests {
         let limits = |topic: &str| rules.limits(&life::submit(Request::plain("j", topic), Millis(0)));
         assert_eq!((limits("job.echo").running_ms, limits("job.echo").retries_max), (7_000, 3));
         assert_eq!((limits("job.x").running_ms, limits("job.x").dispatched_ms), (900_000, 5_000));
+    }
+
+    #[test]
+    fn scanners_of_a_file_are_there_for_the_rules_and_part_of_the_policy() {
+        let dir = std::env::temp_dir().join(format!("reveille-scanners-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (policy, scanners) = (dir.join("safety.yaml"), dir.join("output_scanners.yaml"));
+        let files = RuleFiles {
+            policy: Some(policy.clone()),
+            scanners: Some(scanners.clone()),
+            ..RuleFiles::default()
+        };
+        std::fs::write(&policy, "output_rules: [{id: b, match: {scanners: [badge]}, decision: deny}]")
+            .unwrap();
+        let load = |text: &str| {
+            std::fs::write(&scanners, text).unwrap();
+            (files.load().map_err(|error| error.to_string()), files.fingerprint())
+        };
+        let (first, seen) =
+            load("scanners: {badge: {finding_type: staff, patterns: [{name: number, regex: 'B-[0-9]{6}'}]}}");
+        let first = first.unwrap().policy;
+        let looked = |content: &[u8]| {
+            let sheet = reveille_core::policy::Sheet { len: content.len() as u64, has_error: false };
+            let mode = reveille_core::policy::FailMode::Open;
+            let request = Request::plain("j", "job.a");
+            first.output().check_content(&request, sheet, content, mode).verdict.rule_id
+        };
+        assert_eq!((looked(b"B-123456").as_str(), looked(b"B-12").as_str()), ("b", "default"));
+        let (second, seen_after) =
+            load("scanners: {badge: {finding_type: staff, patterns: [{name: number, regex: 'C-[0-9]{6}'}]}}");
+        assert_ne!(second.unwrap().policy.snapshot(), first.snapshot(), "another policy");
+        assert_ne!(seen, seen_after, "and noticed while the server runs");
+        for (text, part) in [
+            ("scanners: {other: {patterns: [{name: n, regex: 'x'}]}}", "badge"),
+            ("scanners: {badge: {patterns: [{name: n, regex: '('}]}}", "badge"),
+            ("scaners: {}", "scaners"),
+        ] {
+            let error = load(text).0.err().unwrap_or_default();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

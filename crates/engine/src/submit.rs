@@ -4,6 +4,7 @@ use crate::Engine;
 use crate::hearing::Hearing;
 use crate::metrics::Limit;
 use bytes::Bytes;
+use reveille_core::audit::of_step;
 use reveille_core::id::{TenantId, Topic};
 use reveille_core::job::{Job, State};
 use reveille_core::life;
@@ -95,6 +96,12 @@ impl Engine {
         self.in_full(async move { engine.take_in(job, context, submitter).await }).await
     }
 
+    /// Nothing is stored of a job whose sender is told to come back, except that this was decided.
+    async fn turn_away(&self, judged: &Job, verdict: Verdict) -> Result<Submitted, SubmitError> {
+        self.store.record(of_step(None, judged)).await?;
+        Ok(Submitted::Throttled(verdict))
+    }
+
     async fn take_in(
         &self,
         job: Job,
@@ -109,7 +116,7 @@ impl Engine {
         let now = self.now();
         let job = self.judged(&job, &hearing, now);
         if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
-            return Ok(Submitted::Throttled(verdict.clone()));
+            return self.turn_away(&job, verdict.clone()).await;
         }
         let max = self.queue_max(&job.request.tenant);
         self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;

@@ -94,6 +94,9 @@ pub struct Serve {
     /// timeouts.yaml: how long jobs may take
     #[arg(long, value_name = "FILE")]
     pub timeouts: Option<PathBuf>,
+    /// `output_scanners.yaml`: more scanners for the rules of the policy
+    #[arg(long, value_name = "FILE")]
+    pub scanners: Option<PathBuf>,
     /// Add built-in workers and a trickle of jobs, to have something to look at
     #[arg(long)]
     pub demo: bool,
@@ -269,7 +272,7 @@ pub enum Dlq {
     },
     /// Try a job again, or with --all those that the filters leave
     Retry {
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        #[arg(required_unless_present = "all", conflicts_with_all = ["all", "reason_code", "topic", "limit"])]
         id: Option<String>,
         /// Many at once; results that are held back are left alone
         #[arg(long)]
@@ -449,4 +452,23 @@ pub enum Key {
         #[command(flatten)]
         server: Server,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_of_one_job_takes_no_filters() {
+        let parse = |words: &str| {
+            Args::try_parse_from(["reveille", "dlq", "retry"].into_iter().chain(words.split(' ')))
+        };
+        for words in ["j", "j --json", "--all", "--all --reason-code timeout --topic job.a --limit 5"] {
+            assert!(parse(words).is_ok(), "{words}");
+        }
+        for words in ["j --all", "j --reason-code timeout", "j --topic job.a", "j --limit 5", "--topic job.a"]
+        {
+            assert!(parse(words).is_err(), "{words} would ignore what it says");
+        }
+    }
 }

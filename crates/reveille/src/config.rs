@@ -176,6 +176,7 @@ pub struct Files {
     pub pools: Option<PathBuf>,
     pub policy: Option<PathBuf>,
     pub timeouts: Option<PathBuf>,
+    pub scanners: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -384,6 +385,7 @@ impl Config {
             .clone()
             .or_else(|| files.timeouts.take())
             .or_else(|| from_env("TIMEOUT_CONFIG_PATH"));
+        files.scanners = args.scanners.clone().or_else(|| files.scanners.take());
     }
 }
 
@@ -520,6 +522,17 @@ mod tests {
         assert_eq!(Config::default().limits.calls(), None);
         let config = parse("[limits]\nrequests_per_second = 3", &[("API_RATE_LIMIT_RPS", "5")]).unwrap();
         assert_eq!(config.limits.calls(), Some(Rate::new(5, 10)));
+    }
+
+    #[test]
+    fn seed_004_section_2_the_variable_turns_output_policy_on_and_off() {
+        assert_eq!(parse("", &[]).unwrap().output.enabled, None, "off, unless the policy says otherwise");
+        for (file, variable, enabled) in
+            [("", "true", true), ("", "false", false), ("[output]\nenabled = true", "false", false)]
+        {
+            let config = parse(file, &[("OUTPUT_POLICY_ENABLED", variable)]).unwrap();
+            assert_eq!(config.output.enabled, Some(enabled), "{file:?} {variable}");
+        }
     }
 
     #[test]

@@ -65,7 +65,9 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         pools: config.files.pools.clone(),
         policy: config.files.policy.clone(),
         timeouts: config.files.timeouts.clone(),
+        scanners: config.files.scanners.clone(),
     };
+    let files_at_start = files.fingerprint();
     let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
     let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
@@ -136,7 +138,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         let now = Arc::new(move || now.now());
         tokio::spawn(resp::serve(door, tls, engine.readable_blobs(), gate, now, limits, stopped.clone()));
     }
-    tokio::spawn(reload::watch(engine.clone(), files));
+    tokio::spawn(reload::watch(engine.clone(), files, files_at_start));
     if with_demo {
         demo::start(engine.clone(), &connect)?;
     }

@@ -1,7 +1,8 @@
 """A stock CAP `Agent` that gives back what it was given.
 
 Nothing here knows of Reveille: the servers come from `NATS_URL` and `REDIS_URL`, as the SDK reads them by itself.
-Two words in the input make the handler misbehave on request: `fail` raises, `sleep_s` holds the job for a while.
+Words in the input make the handler misbehave on request: `fail` raises, `sleep_s` holds the job for a while,
+`letters` gives back a text of that length instead.
 """
 
 import argparse
@@ -27,7 +28,7 @@ def build_agent(arguments: argparse.Namespace) -> Agent:
         if wishes.get("fail"):
             raise RuntimeError("the job asked for it")
         await asyncio.sleep(wishes.get("sleep_s", 0))
-        return payload
+        return "x" * wishes["letters"] if "letters" in wishes else payload
 
     return agent
 

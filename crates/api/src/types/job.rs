@@ -1,6 +1,6 @@
 //! Jobs over HTTP, in the reference's shapes.
 
-pub use super::submit::{SubmitReply, SubmitRequest};
+pub use super::submit::{Remediate, SubmitReply, SubmitRequest};
 pub use crate::types::quarantine::OutputSafety;
 
 use super::text::rfc3339;

@@ -239,6 +239,13 @@ fn with_prompt(context: &RawValue, prompt: &str) -> serde_json::Result<String> {
     serde_json::to_string(&fields)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Remediate {
+    /// The id of one of the `remediations` of the job's last decision.
+    pub remediation_id: String,
+}
+
 #[derive(Serialize, ToSchema)]
 pub struct SubmitReply {
     pub job_id: String,

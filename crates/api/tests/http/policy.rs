@@ -90,6 +90,13 @@ async fn asking_counts_nothing_and_submitting_does() {
     assert_eq!(statuses, [200, 200]);
     let (status, reply) = api.submit(&key, job.clone()).await;
     assert_eq!((status, &reply["rule_id"]), (429, &json!("flood")), "{reply}");
+    let (_, trail) = api.call(&key, "GET", "/api/v1/audit?limit=1", "").await;
+    let entry = &trail["items"][0];
+    assert_eq!(
+        (&entry["decision"], &entry["matched_rule"]),
+        (&json!("THROTTLE"), &json!("flood")),
+        "who is turned away is recorded: {entry}"
+    );
     let other = api.key("zeta", USER).await;
     assert_eq!(api.submit(&other, job.clone()).await.0, 200, "another tenant is counted apart");
     tokio::time::sleep(std::time::Duration::from_secs(61)).await;
@@ -141,6 +148,36 @@ async fn another_policy_is_tried_on_the_jobs_of_the_past() {
     assert_eq!(status, 400);
     assert!(reply["error"].as_str().unwrap().contains("rule 1"), "{reply}");
     assert_eq!(ask(&api, &key, "replay", json!({"policy": stricter, "since": "soon"})).await.0, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remediation_that_was_offered_is_a_new_job_that_is_judged() {
+    let (api, key) = governed().await;
+    let body = json!({"topic": "job.a", "context": {"n": 1}, "labels": {"env": "prod", "amount": "5"}});
+    let (status, reply) = api.submit(&key, body.clone()).await;
+    assert_eq!(status, 403);
+    let denied = reply["job_id"].as_str().unwrap().to_owned();
+    let apply = async |key: &str, id: &str, remediation: Value| {
+        let path = format!("/api/v1/jobs/{id}/remediate");
+        api.call(key, "POST", &path, &json!({"remediation_id": remediation}).to_string()).await
+    };
+    for (remediation, status) in [(json!("pray"), 400), (json!(5), 400), (Value::Null, 400)] {
+        assert_eq!(apply(&key, &denied, remediation).await.0, status);
+    }
+    let (status, reply) = apply(&key, &denied, json!("stage")).await;
+    assert_eq!(status, 200, "{reply}");
+    let id = reply["job_id"].as_str().unwrap().to_owned();
+    assert_eq!(apply(&key, &denied, json!("stage")).await.1["job_id"], id.as_str(), "twice is once");
+    let (_, job) = api.call(&key, "GET", &format!("/api/v1/jobs/{id}"), "").await;
+    assert_eq!((&job["labels"]["env"], &job["context"]), (&json!("staging"), &json!({"n": 1})));
+    assert_eq!((&job["parent_job_id"], &job["decisions"][0]["rule_id"]), (&json!(denied), &json!("rest")));
+    assert_eq!(api.call(&key, "GET", &format!("/api/v1/jobs/{denied}"), "").await.1["state"], "DENIED");
+    let (status, reply) = apply(&key, &id, json!("stage")).await;
+    assert_eq!((status, &reply["code"]), (409, &json!("not_remediable")), "it was let run");
+    let other = api.key("zeta", USER).await;
+    assert_eq!(apply(&other, &denied, json!("stage")).await.0, 404);
+    let reader = api.named_key("eve", "acme", &[reveille_roster::Scope::Read]).await;
+    assert_eq!(apply(&reader, &denied, json!("stage")).await.0, 403);
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ impl Input {
         policy: &InputPolicy,
         written: Vec<document::ContentRule>,
         human: &RequireHuman,
+        library: &Library,
     ) -> Result<Self, BadPolicy> {
         let decision = |word: &str| {
             document::decision(word).filter(|d| matches!(d, Decision::Deny | Decision::RequireApproval))
@@ -27,7 +28,7 @@ impl Input {
         let mut rules = Vec::new();
         for (index, written) in written.into_iter().enumerate() {
             let rule = format!("{} of input_rules ({:?})", index + 1, written.id);
-            let made = ContentRule::new(written, decision, &Library::default());
+            let made = ContentRule::new(written, decision, library);
             rules.push(made.map_err(|problem| BadPolicy::Rule { rule, problem })?);
         }
         if !policy.enabled {

@@ -32,11 +32,12 @@ impl Output {
         policy: &OutputPolicy,
         written: Vec<document::ContentRule>,
         snapshot: &str,
+        library: &Library,
     ) -> Result<Self, BadPolicy> {
         let mut rules = Vec::new();
         for (index, written) in written.into_iter().enumerate() {
             let rule = format!("{} of output_rules ({:?})", index + 1, written.id);
-            let made = ContentRule::new(written, OutputDecision::parse, &Library::default());
+            let made = ContentRule::new(written, OutputDecision::parse, library);
             rules.push(made.map_err(|problem| BadPolicy::Rule { rule, problem })?);
         }
         let OutputPolicy { enabled, fail_mode, hold } = *policy;

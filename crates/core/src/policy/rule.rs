@@ -5,6 +5,7 @@ use super::document::{self, Constraints, Remediation, Selector, Tier, decision};
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
 use super::{Decision, Question, mcp};
+use crate::id::Topic;
 use crate::request::Request;
 use crate::time::Millis;
 use std::cell::OnceCell;
@@ -100,6 +101,7 @@ impl Rule {
         let sources = [&written.when, &written.matcher.predicate];
         let conditions = sources.into_iter().filter(|source| !source.trim().is_empty());
         let conditions = conditions.map(|source| Condition::parse(source)).collect::<Result<_, _>>();
+        check_remediations(&written.remediations)?;
         let asks = Asks::new(written.matcher, written.selector.unwrap_or_else(|| selector.clone()))?;
         Ok(Self {
             id: written.id,
@@ -263,6 +265,23 @@ impl Asks {
             && same(self.mcp.is_some(), self.mcp == other.mcp)
             && same(self.selector != Selector::default(), self.selector == other.selector)
     }
+}
+
+/// What a verdict offers must be possible to take.
+fn check_remediations(offered: &[Remediation]) -> Result<(), String> {
+    for (index, remediation) in offered.iter().enumerate() {
+        let Remediation { id, replacement_topic, .. } = remediation;
+        if id.is_empty() {
+            return Err("remediations: one has no id".to_owned());
+        }
+        if offered[..index].iter().any(|other| other.id == *id) {
+            return Err(format!("remediations: the id {id:?} is used twice"));
+        }
+        if !replacement_topic.is_empty() {
+            Topic::parse(replacement_topic).map_err(|problem| format!("remediations: {id}: {problem}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn contains_all(list: &[String], wanted: &[String]) -> bool {

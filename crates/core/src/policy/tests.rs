@@ -83,6 +83,10 @@ fn a_policy_that_cannot_be_honoured_is_refused() {
     );
     check(json!({"rules": [{"id": "a", "decision": "allow", "match": {"tpoics": []}}]}), "tpoics");
     check(json!({"rules": [{"id": "a", "decision": "allow", "match": {"topics": ["job.[a"]}}]}), "job.[a");
+    let offers = |remediations: serde_json::Value| json!({"rules": [{"id": "a", "decision": "deny", "remediations": remediations}]});
+    check(offers(json!([{"title": "do otherwise"}])), "no id");
+    check(offers(json!([{"id": "x"}, {"id": "x"}])), "twice");
+    check(offers(json!([{"id": "x", "replacement_topic": "two words"}])), "remediations");
     check(json!({"default_decision": "perhaps"}), "perhaps");
     check(json!({"tenants": {"acme": {"deny_topics": ["job.[a"]}}}), "acme");
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-pub async fn watch(engine: Engine, files: RuleFiles) {
+/// `seen` is what the files were before they were read for the start, so that no edit falls in between.
+pub async fn watch(engine: Engine, files: RuleFiles, mut seen: Vec<Option<String>>) {
     if files == RuleFiles::default() {
         return;
     }
-    let mut seen = fingerprint(&files).await;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let now = fingerprint(&files).await;
