@@ -1,5 +1,5 @@
 //! Measures what users feel: jobs a second from HTTP to SUCCEEDED, the time until a worker has a job,
-//! beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
+//! what policy costs, beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
 //!
 //! The server is the release binary in a process of its own; submitters and workers share this one.
 //! Everything is durable (fsync) and on one machine, so the figures include the load's own cost.
@@ -11,6 +11,7 @@ mod fleet;
 mod http;
 mod ingest;
 mod jobs;
+mod policy;
 mod raw;
 mod report;
 mod server;
@@ -37,7 +38,7 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs|fleet|ingest|expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs|policy|fleet|ingest|expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
@@ -51,6 +52,9 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if wanted("jobs") {
         runtime.block_on(jobs::measure(&mut report, &server, seconds))?;
+    }
+    if wanted("policy") {
+        policy::measure(&mut report)?;
     }
     if wanted("ingest") {
         runtime.block_on(ingest::measure(&mut report, &server, seconds))?;

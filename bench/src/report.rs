@@ -44,6 +44,11 @@ impl Report {
         self.figures.push(Figure { what, value, unit, target });
     }
 
+    /// A figure of this run.
+    pub fn value(&self, what: &str) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.what == what).map(|figure| figure.value)
+    }
+
     pub fn write(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
         let mut table =

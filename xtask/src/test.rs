@@ -3,10 +3,11 @@
 //! A step that cannot run has failed: nothing is skipped because a server or a package is missing. The counts of
 //! passed and failed tests are in the runners' own lines; this task adds only which step took how long.
 
-use crate::process::{cargo, check, target_directory};
-use crate::{install, sim, tidy, wire};
+use crate::process::{cargo, check, command, target_directory};
+use crate::{install, tidy, wire};
 use anyhow::bail;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SIMULATED_SEEDS: u32 = 1000;
@@ -23,10 +24,10 @@ const STEPS: [Step; 10] = [
     Step { name: "tidy", what: "the small rules of the house", run: tidy::run },
     Step { name: "clippy", what: "no warnings", run: clippy },
     Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
-    Step { name: "build", what: "the release binary and the examples", run: build },
+    Step { name: "build", what: "the server, the simulation and the examples, optimised", run: build },
     Step { name: "sim", what: "the simulation, a thousand seeds", run: simulate },
     Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
-    Step { name: "stock", what: "stock SDK workers on the release binary", run: stock },
+    Step { name: "stock", what: "stock SDK workers on the server", run: stock },
     Step { name: "chaos", what: "killed servers and workers, full disks, spoilt files", run: chaos },
 ];
 
@@ -94,32 +95,38 @@ fn unit() -> anyhow::Result<()> {
     check(cargo().args(["test", "--workspace"]))
 }
 
+/// All at once: built one by one, each would build its dependencies anew, with features of its own.
 fn build() -> anyhow::Result<()> {
-    check(cargo().args(["build", "--release", "-p", "reveille"]))?;
-    check(cargo().args(["build", "--release", "-p", "reveille-worker", "--examples"]))
+    let packages = ["-p", "reveille", "-p", "reveille-worker", "-p", "reveille-sim"];
+    check(cargo().args(["build", "--profile", "ci"]).args(packages).args(["--bins", "--examples"]))
 }
 
+fn built(name: &str) -> PathBuf {
+    target_directory().join("ci").join(name)
+}
+
+// Building is nothing to do after the build step; alone, it keeps these from testing yesterday's binaries.
+
 fn simulate() -> anyhow::Result<()> {
-    sim::run(&["--seeds".to_owned(), SIMULATED_SEEDS.to_string()])
+    build()?;
+    check(command(&built("reveille-sim").to_string_lossy()).args(["--seeds", &SIMULATED_SEEDS.to_string()]))
 }
 
 fn stock() -> anyhow::Result<()> {
-    // Nothing to do after the build step; alone, it keeps this from testing yesterday's binaries.
     build()?;
     check(
         install::venv_python()?
             .args(["-m", "pytest", "tests/stock", "-q", "-n", "3", "--dist", "loadfile"])
-            .env("REVEILLE_BIN", target_directory().join("release/reveille")),
+            .env("REVEILLE_BIN", built("reveille")),
     )
 }
 
 fn chaos() -> anyhow::Result<()> {
-    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille"]))?;
-    check(cargo().args(["build", "--quiet", "--release", "-p", "reveille-worker", "--example", "echo"]))?;
+    build()?;
     check(
         install::venv_python()?
             .args(["-m", "pytest", "tests/chaos", "-q"])
-            .env("REVEILLE_BIN", target_directory().join("release/reveille"))
-            .env("REVEILLE_ECHO_BIN", target_directory().join("release/examples/echo")),
+            .env("REVEILLE_BIN", built("reveille"))
+            .env("REVEILLE_ECHO_BIN", built("examples/echo")),
     )
 }

@@ -2,10 +2,11 @@
 //! accepts of the other. The scripts are beside the crate that they judge, in `crates/wire/tests`.
 
 use crate::install::venv_python;
-use crate::process::{cargo, check, target_directory};
+use crate::process::{cargo, check, command, target_directory};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const COMPARE_DESCRIPTORS: &str = "crates/wire/tests/compare_descriptors.py";
 const CHECK_SIGNATURE: &str = "crates/wire/tests/check_signature.py";
@@ -18,6 +19,8 @@ const RANDOM_PACKETS: u32 = 500;
 pub fn run() -> anyhow::Result<()> {
     let scratch = target_directory().join("wire");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    // The whole workspace, as the unit tests have it: one crate alone would build its dependencies anew.
+    check(cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
     compare_descriptors(&scratch)?;
     we_accept_what_the_sdk_signed(&scratch)?;
     the_sdk_accepts_what_we_signed(&scratch)
@@ -25,11 +28,7 @@ pub fn run() -> anyhow::Result<()> {
 
 fn compare_descriptors(scratch: &Path) -> anyhow::Result<()> {
     let descriptors = scratch.join("descriptors.bin");
-    check(
-        cargo()
-            .args(["run", "--quiet", "-p", "reveille-wire", "--example", "descriptors", "--"])
-            .arg(&descriptors),
-    )?;
+    check(example("descriptors").arg(&descriptors))?;
     check(venv_python()?.arg(COMPARE_DESCRIPTORS).arg(&descriptors))
 }
 
@@ -38,11 +37,7 @@ fn we_accept_what_the_sdk_signed(scratch: &Path) -> anyhow::Result<()> {
     let signed = std::path::absolute(scratch.join("captured"))?;
     let random = RANDOM_PACKETS.to_string();
     check(venv_python()?.args([CHECK_SIGNATURE, "--random", &random, "--sign"]).arg(&signed))?;
-    check(
-        cargo()
-            .args(["test", "--quiet", "-p", "reveille-wire", "--test", "stock_sdk"])
-            .env("CAPTURED", signed),
-    )
+    check(cargo().args(["test", "--quiet", "--workspace", "--test", "stock_sdk"]).env("CAPTURED", signed))
 }
 
 fn the_sdk_accepts_what_we_signed(scratch: &Path) -> anyhow::Result<()> {
@@ -53,13 +48,7 @@ fn the_sdk_accepts_what_we_signed(scratch: &Path) -> anyhow::Result<()> {
     }
     let signed = scratch.join("signed.bin");
     for packet in packets {
-        check(
-            cargo()
-                .args(["run", "--quiet", "-p", "reveille-wire", "--example", "sign", "--"])
-                .arg(packet)
-                .arg(captured.join("private.pem"))
-                .arg(&signed),
-        )?;
+        check(example("sign").arg(packet).arg(captured.join("private.pem")).arg(&signed))?;
         check(
             venv_python()?
                 .arg(CHECK_SIGNATURE)
@@ -69,6 +58,10 @@ fn the_sdk_accepts_what_we_signed(scratch: &Path) -> anyhow::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn example(name: &str) -> Command {
+    command(&target_directory().join("debug/examples").join(name).to_string_lossy())
 }
 
 fn captured_packets(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -32,6 +32,7 @@ pub struct Asked {
 #[derive(Debug, Clone)]
 pub enum Act {
     SubmitOverHttp(Asked),
+    SubmitOverGrpc(Asked),
     SubmitOverBus(Asked),
     /// A packet with the id of a job that waits for a person, and the claim that one has agreed.
     ForgeApproval(usize),
@@ -123,6 +124,7 @@ fn act() -> impl Strategy<Value = Act> {
     );
     prop_oneof![
         6 => asked().prop_map(Act::SubmitOverHttp),
+        3 => asked().prop_map(Act::SubmitOverGrpc),
         6 => asked().prop_map(Act::SubmitOverBus),
         2 => which.clone().prop_map(Act::ForgeApproval),
         4 => which.clone().prop_map(Act::Approve),

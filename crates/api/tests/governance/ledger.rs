@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The ways to a worker that a run must have met.
-pub const WAYS: [&str; 12] = [
+pub const WAYS: [&str; 13] = [
     "http",
+    "grpc",
     "bus",
     "retry",
     "redrive",
@@ -24,6 +25,9 @@ pub const WAYS: [&str; 12] = [
     "after a restart",
     "allowed by a policy that is gone",
 ];
+
+/// The pack that jobs over gRPC say they come from.
+pub const GRPC_PACK: &str = "over-grpc";
 
 pub type Met = BTreeSet<&'static str>;
 
@@ -113,6 +117,7 @@ impl Ledger {
     fn note_ways(&mut self, job: &Job, is_older: bool) {
         let id = job.id().as_str();
         let is_first = !id.contains("-retry-") && !id.contains("-remedy-");
+        let is_grpc = job.request.needs.pack_id == GRPC_PACK;
         let has = |event| job.marks.iter().any(|mark| mark.event == event);
         let judged_by = job.judgement().map(|judgement| judgement.verdict.snapshot.as_str());
         let in_force = self.in_force.last().map(|(_, policy)| policy.snapshot());
@@ -121,7 +126,8 @@ impl Ledger {
             .is_some_and(|judgement| judgement.verdict.decision == Decision::AllowWithConstraints);
         let ways = [
             ("bus", id.starts_with("bus-") && is_first),
-            ("http", !id.starts_with("bus-") && is_first),
+            ("http", !id.starts_with("bus-") && !is_grpc && is_first),
+            ("grpc", is_grpc && is_first),
             ("retry", id.contains("-retry-")),
             ("remedied", id.contains("-remedy-")),
             ("approved", has(Event::Approve)),

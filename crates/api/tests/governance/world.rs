@@ -1,7 +1,7 @@
 //! A real engine behind a router and a bus, with two workers, and a story that happens to it.
 
 use crate::draw::{Act, Asked, Behaviour, Story, TENANTS, TOPICS};
-use crate::ledger::{Ledger, Met};
+use crate::ledger::{GRPC_PACK, Ledger, Met};
 use crate::spy::Spy;
 use axum::body::Body;
 use axum::http::Request as HttpRequest;
@@ -15,11 +15,13 @@ use reveille_core::policy::{Document, Policy};
 use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
+use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore, Store};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobMetadata, JobProgress, JobRequest, JobResult, JobStatus};
+use reveille_wire::cordum::SubmitJobRequest;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,6 +142,7 @@ impl World {
                 });
                 self.call(&self.keys[number].clone(), "POST", "/api/v1/jobs", body).await;
             }
+            Act::SubmitOverGrpc(asked) => self.submit_over_grpc(asked).await,
             Act::SubmitOverBus(asked) => {
                 self.packets += 1;
                 let id = format!("bus-{}", self.packets);
@@ -198,6 +201,23 @@ impl World {
                 self.beat();
             }
         }
+    }
+
+    async fn submit_over_grpc(&self, asked: &Asked) {
+        let number = TENANTS.iter().position(|tenant| *tenant == asked.tenant).unwrap();
+        let labels = labels(asked).as_object().unwrap().clone();
+        let labels = labels.into_iter().map(|(key, value)| (key, value.as_str().unwrap().to_owned()));
+        let mut job = tonic::Request::new(SubmitJobRequest {
+            prompt: "over gRPC".to_owned(),
+            topic: asked.topic.to_owned(),
+            labels: labels.collect(),
+            risk_tags: if asked.is_risky { vec!["money".to_owned()] } else { Vec::new() },
+            pack_id: GRPC_PACK.to_owned(),
+            ..SubmitJobRequest::default()
+        });
+        job.metadata_mut().insert("x-api-key", self.keys[number].parse().unwrap());
+        // Policy may deny it, which is an error to whoever asked.
+        let _ = CordumApiClient::new(reveille_api::grpc::services(self.engine.clone())).submit_job(job).await;
     }
 
     async fn submit_packet(&self, id: &str, asked: &Asked) {

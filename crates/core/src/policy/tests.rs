@@ -305,28 +305,6 @@ fn rules_that_never_decide_are_remarked_on() {
     assert!(remarks(json!({"rules": [{"id": "a", "decision": "allow"}]})).is_empty());
 }
 
-/// Run with `cargo test --release -p reveille-core -- --ignored --nocapture evaluations`.
-#[test]
-#[ignore = "a measurement"]
-fn a_million_evaluations_of_fifty_rules() {
-    let rules: Vec<serde_json::Value> = (0..50)
-        .map(|number| {
-            json!({
-                "id": format!("r{number}"),
-                "match": {"topics": [format!("job.team{number}.*")], "tenants": ["default", "acme"], "labels": {"env": "prod"}},
-                "decision": "allow",
-            })
-        })
-        .collect();
-    let policy = policy(json!({"rules": rules}));
-    let request = job("job.team49.deploy", |r| label(r, "env", "prod"));
-    let began = std::time::Instant::now();
-    for _ in 0..1_000_000 {
-        std::hint::black_box(policy.evaluate(std::hint::black_box(&request)));
-    }
-    println!("{:.0} evaluations/s, the last of 50 rules deciding", 1e6 / began.elapsed().as_secs_f64());
-}
-
 /// What cannot be read may be anything: closed stops it, open lets it pass, and a job that no input rule is
 /// about is no concern of theirs.
 #[test]

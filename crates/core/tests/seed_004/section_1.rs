@@ -38,12 +38,15 @@ const RUNNING_AFTER_25_MS: &str = "docs/adr/0003-running-after-25-ms.md";
 const WAITING: &str = "docs/adr/0004-waiting-costs-no-writes.md";
 const DISCOVERED: &str = "docs/adr/0006-discovered-routing.md";
 const CONFIG: &str = "docs/config.md";
+const ASKING: &str = "docs/adr/0026-asking-another-kernel.md";
 const HELD_BACK: &str = "docs/adr/0022-results-that-are-held-back.md";
 
 /// What happens beside the diagram, and the page that tells of it.
-const BESIDE: [(State, Event, State, &str); 28] = [
+const BESIDE: [(State, Event, State, &str); 29] = [
     (State::Pending, Event::Submit, State::Pending, ARCHITECTURE),
     (State::Pending, Event::Throttle, State::Pending, CONFIG),
+    // Section 6 has it in words: a job that nobody can judge is requeued.
+    (State::Pending, Event::Unjudged, State::Pending, ASKING),
     // The diagram has no arrow for a person who says no, nor for a policy that changes its mind meanwhile.
     (State::ApprovalRequired, Event::Reject, State::Denied, ARCHITECTURE),
     (State::ApprovalRequired, Event::Allow, State::Scheduled, ARCHITECTURE),
