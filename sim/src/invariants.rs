@@ -406,15 +406,21 @@ fn by_a_person_at_work(mark: &Mark) -> bool {
     mark.event == Event::Cancel && mark.note.starts_with("cancelled by") && mark.worker.is_some()
 }
 
-/// The lines that a commit added to a job's past. Progress overwrites its own last line.
+/// The lines that a commit added to a job's past. Progress, and a kernel that does not answer, overwrite their
+/// own last line.
 fn new_marks<'a>(before: Option<&Job>, job: &'a Job) -> &'a [Mark] {
     let Some(last) = before.and_then(|before| before.marks.last()) else { return &job.marks };
     if last.at > job.updated_at {
         // The clock was set back: old and new marks are of the same moment and may look alike.
         return job.marks_since(before);
     }
+    let newest = &job.marks[job.marks.len() - 1..];
+    let overwrites = matches!(last.event, Event::Progress | Event::Unjudged);
+    if overwrites && newest[0].event == last.event && newest[0].at != last.at {
+        return newest;
+    }
     match job.marks.iter().rposition(|mark| mark == last) {
         Some(at) => &job.marks[at + 1..],
-        None => &job.marks[job.marks.len() - 1..],
+        None => newest,
     }
 }

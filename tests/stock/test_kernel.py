@@ -58,7 +58,7 @@ def test_the_kernels_word_is_the_jobs_fate(governed, tmp_path):
         kernel.decision = moods.REQUIRE_HUMAN
         job_id = server.submit("job.echo", {})
         assert server.job(job_id)["state"] == "APPROVAL_REQUIRED"
-        ann = server.create_key("default", "read", "write", "approve")
+        ann = server.create_key("default", "read", "write")
         kernel.mood = "fails"
         status, reply = server.call("POST", f"/api/v1/approvals/{job_id}/approve", {}, key=ann)
         assert (status, reply["code"]) == (503, "safety_unavailable")
