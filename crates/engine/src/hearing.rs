@@ -25,6 +25,15 @@ const FAIL_OPEN: &str = "fail-open";
 pub(crate) struct Hearing {
     rules: Arc<Rules>,
     said: Said,
+    read: Read,
+}
+
+/// What was read of the input.
+enum Read {
+    /// Nothing, or what came along with the job.
+    Nothing,
+    /// This was stored, if anything was.
+    Stored(Option<Bytes>),
 }
 
 enum Said {
@@ -49,21 +58,40 @@ impl Engine {
     /// Hears a new job. `given` is its input if that came along.
     pub(crate) async fn hear(&self, request: &Request, given: Option<&Bytes>) -> Result<Hearing, StoreError> {
         let rules = self.rules();
-        let Some(kernel) = self.safety.kernel() else {
-            let input = if rules.policy.reads_input(request) {
-                self.input_of(request, given).await?
-            } else {
-                Some(Bytes::new())
-            };
-            return Ok(Hearing { rules, said: Said::Policy(input) });
+        if self.safety.kernel().is_none() && !rules.policy.reads_input(request) {
+            return Ok(Hearing { rules, said: Said::Policy(Some(Bytes::new())), read: Read::Nothing });
+        }
+        let (input, read) = match given {
+            Some(given) => (Some(given.clone()), Read::Nothing),
+            None => {
+                let input = self.input_of(request).await?;
+                (input.clone(), Read::Stored(input))
+            }
         };
-        let input = self.input_of(request, given).await?;
-        let question = kernel.judge(request, input.as_ref(), Purpose::Check);
-        let said = match self.ask_kernel(Circuit::Input, question).await {
-            Ok(verdict) => Said::Kernel(verdict),
-            Err(problem) => self.unanswered(request, problem, &rules),
+        let said = match self.safety.kernel() {
+            None => Said::Policy(input),
+            Some(kernel) => {
+                let question = kernel.judge(request, input.as_ref(), Purpose::Check);
+                match self.ask_kernel(Circuit::Input, question).await {
+                    Ok(verdict) => Said::Kernel(verdict),
+                    Err(problem) => self.unanswered(request, problem, &rules),
+                }
+            }
         };
-        Ok(Hearing { rules, said })
+        Ok(Hearing { rules, said, read })
+    }
+
+    /// Whether the stored input is still the one that was heard. Asked with the turn of a job that does not
+    /// exist yet: once it does, nobody changes its input.
+    pub(crate) async fn is_unchanged(
+        &self,
+        request: &Request,
+        hearing: &Hearing,
+    ) -> Result<bool, StoreError> {
+        match &hearing.read {
+            Read::Nothing => Ok(true),
+            Read::Stored(before) => Ok(self.input_of(request).await? == *before),
+        }
     }
 
     /// Hears a job that is stored, if it is one that wants to be heard. A store that fails is asked again
@@ -142,20 +170,19 @@ impl Engine {
     }
 
     /// What a job is to work on; nothing if that is not to be had here.
-    async fn input_of(&self, request: &Request, given: Option<&Bytes>) -> Result<Option<Bytes>, StoreError> {
-        match given {
-            Some(given) => Ok(Some(given.clone())),
-            None if request.context_ptr.is_empty() => Ok(Some(Bytes::new())),
-            None => match self.content(&request.context_ptr).await {
-                Err(error) if !error.may_pass() => Ok(None),
-                read => read,
-            },
+    async fn input_of(&self, request: &Request) -> Result<Option<Bytes>, StoreError> {
+        if request.context_ptr.is_empty() {
+            return Ok(Some(Bytes::new()));
+        }
+        match self.content(&request.context_ptr).await {
+            Err(error) if !error.may_pass() => Ok(None),
+            read => read,
         }
     }
 
     /// For what is no judgement.
     pub(crate) fn not_asked(&self) -> Hearing {
-        Hearing { rules: self.rules(), said: Said::NotAsked }
+        Hearing { rules: self.rules(), said: Said::NotAsked, read: Read::Nothing }
     }
 
     // Asking without a job.

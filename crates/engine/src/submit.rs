@@ -3,16 +3,20 @@
 use crate::Engine;
 use crate::hearing::Hearing;
 use crate::metrics::Limit;
+use crate::turns::Turn;
 use bytes::Bytes;
 use reveille_core::audit::of_step;
 use reveille_core::id::{TenantId, Topic};
 use reveille_core::job::{Job, State};
-use reveille_core::life;
+use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Commit, Step, StoreError};
 use std::sync::Arc;
+
+/// How often an input may change under us while its job is judged.
+const HEARINGS_MAX: usize = 3;
 
 /// A job somebody asks for.
 pub struct Submission {
@@ -102,6 +106,23 @@ impl Engine {
         Ok(Submitted::Throttled(verdict))
     }
 
+    /// Hears a new job and takes its turn. Whoever is asked may be slow, and the id may be that of a job that
+    /// is under way, so the turn comes last.
+    async fn heard(
+        &self,
+        request: &Request,
+        context: Option<&Bytes>,
+    ) -> Result<(Turn<'_>, Hearing), SubmitError> {
+        for _ in 0..HEARINGS_MAX {
+            let hearing = self.hear(request, context).await?;
+            let turn = self.turn(&request.id).await;
+            if self.is_unchanged(request, &hearing).await? {
+                return Ok((turn, hearing));
+            }
+        }
+        Err(BadRequest::new("context_ptr", "what it points at keeps changing").into())
+    }
+
     async fn take_in(
         &self,
         job: Job,
@@ -109,10 +130,8 @@ impl Engine {
         submitter: Submitter,
     ) -> Result<Submitted, SubmitError> {
         let id = job.id().clone();
-        // Until the job is settled nobody else may handle it: its input must not change after it was
-        // looked at, and a worker can be faster than this function.
-        let _turn = self.turn(&id).await;
-        let hearing = self.hear(&job.request, context.as_ref()).await?;
+        // Until the job is settled nobody else may handle it: a worker can be faster than this function.
+        let (_turn, hearing) = self.heard(&job.request, context.as_ref()).await?;
         let now = self.now();
         let job = self.judged(&job, &hearing, now);
         if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
@@ -165,7 +184,11 @@ impl Engine {
         Err(SubmitError::QueueFull { tenant: tenant.clone(), live, max })
     }
 
+    /// As policy says, unless its time was over before anybody could say anything.
     fn judged(&self, job: &Job, hearing: &Hearing, now: Millis) -> Job {
+        if let Ok(Due::Change(expired)) = life::pass_time(job, &self.limits(job), None, now) {
+            return *expired;
+        }
         match self.judge(job, hearing, now) {
             Ok(judged) => judged,
             Err(refusal) => unreachable!("a new job is always open to judgement: {refusal}"),

@@ -29,6 +29,8 @@ const START: Millis = Millis(1_800_000_000_000);
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
     Says(Decision),
+    /// After a second.
+    SaysLater(Decision),
     Fails,
     Hangs,
 }
@@ -57,6 +59,10 @@ impl Moody {
         let mood = *self.mood.lock().unwrap();
         match mood {
             Mood::Says(decision) => Ok(decision),
+            Mood::SaysLater(decision) => {
+                sleep(1).await;
+                Ok(decision)
+            }
             Mood::Fails => Err(NoAnswer("it fails".to_owned())),
             Mood::Hangs => std::future::pending().await,
         }
@@ -313,4 +319,51 @@ async fn nobody_changes_an_input_after_its_job_was_judged() {
     submit(&engine, "j").await;
     assert!(!put("something else").await);
     assert_eq!(blobs.blob(&key()).await.unwrap().unwrap(), "{}");
+}
+
+/// What a job over the bus is to work on can still change while the kernel thinks; then it thinks again.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::SaysLater(Decision::Allow)));
+    let engine = world.start(&kernel, Settings::default()).await;
+    let blobs = engine.readable_blobs();
+    let until = engine.now() + 60_000;
+    let put = async |text: &'static str| {
+        let key = BlobKey::parse("ctx:j").unwrap();
+        blobs.put_blob(key, Bytes::from_static(text.as_bytes()), until, PutMode::Always).await.unwrap()
+    };
+    let submitted = async |id: &str| {
+        let mut request = Request::plain(id, "job.echo");
+        request.context_ptr = "redis://ctx:j".to_owned();
+        engine.submit(Submission { request, context: None, submitter: Submitter::IsGone }).await
+    };
+    assert!(put("harmless").await);
+    let (done, changed) = tokio::join!(submitted("j"), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        put("something else").await
+    });
+    assert!(matches!(done, Ok(Submitted::New(_))), "{done:?}");
+    assert!(changed, "there was no job yet");
+    assert_eq!(kernel.asked(), 2);
+    assert!(!put("too late").await);
+}
+
+/// Whoever submits the same job again does not keep it from going on while the kernel thinks about it.
+#[tokio::test(start_paused = true)]
+async fn a_repeated_submit_holds_up_nobody() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
+    let engine = world.start(&kernel, Settings::default()).await;
+    let asking = submit(&engine, "j").await;
+    kernel.feel(Mood::Hangs);
+    let mut request = Request::plain("j", "job.echo");
+    request.context_ptr = "redis://ctx:j".to_owned();
+    let again = engine.submit(Submission { request, context: None, submitter: Submitter::IsGone });
+    let (again, rejected_after) = tokio::join!(again, async {
+        let began = Instant::now();
+        let answer = Answer { by: "boss".to_owned(), ..Answer::default() };
+        engine.reject(asking.id(), answer).await.unwrap();
+        began.elapsed()
+    });
+    assert_eq!(rejected_after, Duration::ZERO);
+    assert!(matches!(again, Ok(Submitted::Existing(_))), "{again:?}");
 }
