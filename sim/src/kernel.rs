@@ -34,9 +34,9 @@ impl SimKernel {
             std::future::pending::<()>().await;
         }
         if world.strikes(Fault::KernelFailed) {
-            return Err(NoAnswer("the simulation says so".to_owned()));
+            return Err(NoAnswer::Down("the simulation says so".to_owned()));
         }
-        Ok(world.rules().map_err(NoAnswer)?.policy)
+        Ok(world.rules().map_err(NoAnswer::Down)?.policy)
     }
 }
 

@@ -157,6 +157,10 @@ impl Store for SimStore {
         self.port.read("job", self.world.store.job(id)).await
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        self.port.read("job of key", self.world.store.job_of_key(tenant, key)).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let mut page = self.port.read("jobs", self.world.store.jobs(query)).await?;
         if self.world.breakage == Some(Breakage::HideActive) {

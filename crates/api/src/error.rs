@@ -161,7 +161,7 @@ impl From<DriveError> for ApiError {
                 Self::new(approval_status(conflict), conflict.code(), conflict.to_string())
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
-            DriveError::Unjudged(problem) => NoAnswer(problem).into(),
+            DriveError::Unjudged(problem) => NoAnswer::Down(problem).into(),
             DriveError::Store(error) => error.into(),
         }
     }

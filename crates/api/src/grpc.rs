@@ -7,8 +7,11 @@ mod policy;
 
 use crate::ApiError;
 use crate::auth::Auth;
+use axum::extract::State;
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
 use reveille_core::id::TenantId;
+use reveille_core::rate::RetryAfter;
 use reveille_engine::Engine;
 use reveille_kernel::cap::safety_kernel_server::SafetyKernelServer;
 use reveille_kernel::cordum::cordum_api_server::CordumApiServer;
@@ -25,8 +28,31 @@ struct Services {
     engine: Engine,
 }
 
-/// Every service.
+/// Every service. Whoever shows no valid key, or calls too often, is turned away by the headers alone, before
+/// a message is read.
 pub fn services(engine: Engine) -> Routes {
+    let guard = from_fn_with_state(engine.clone(), guard);
+    Routes::from(bare_services(engine).into_axum_router().layer(guard))
+}
+
+async fn guard(
+    State(engine): State<Engine>,
+    request: axum::extract::Request,
+    next: Next,
+) -> axum::response::Response {
+    let counted = Auth::of(request.headers(), &engine).and_then(|auth| {
+        engine.count_call(&auth.caller().key).map_err(|RetryAfter(seconds)| {
+            let words = format!("this key calls too often; try again in {seconds} s");
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", words)
+        })
+    });
+    match counted {
+        Ok(()) => next.run(request).await,
+        Err(error) => Status::from(error).into_http(),
+    }
+}
+
+fn bare_services(engine: Engine) -> Routes {
     let services = Services { engine };
     Routes::new(SafetyKernelServer::new(services.clone()).max_decoding_message_size(MESSAGE_LEN_MAX))
         .add_service(

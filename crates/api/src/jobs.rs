@@ -19,7 +19,7 @@ use reveille_core::time::Millis;
 use reveille_core::trace::TraceContext;
 use reveille_engine::{Engine, Submission, Submitted, Submitter};
 use reveille_roster::Scope;
-use reveille_store::{BlobKey, JobQuery};
+use reveille_store::JobQuery;
 use std::sync::Arc;
 
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
@@ -131,11 +131,11 @@ pub async fn get(
     {
         job = engine.wait_for_end(job.id(), patience).await?.ok_or_else(|| ApiError::not_found("job"))?;
     }
-    let context = inline(&engine, &job.request.context_ptr).await?;
+    let context = inline(&engine, &job, &job.request.context_ptr).await?;
     let is_held = engine.holds_result(&job);
     let result = match job.ending() {
         Some(ending) if ending.state == job::State::Succeeded && !is_held => {
-            inline(&engine, &ending.result_ptr).await?
+            inline(&engine, &job, &ending.result_ptr).await?
         }
         _ => None,
     };
@@ -146,13 +146,11 @@ pub async fn get(
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.
 async fn inline(
     engine: &Engine,
+    job: &Job,
     pointer: &str,
 ) -> Result<Option<Box<serde_json::value::RawValue>>, ApiError> {
-    let Ok(key) = BlobKey::from_pointer(pointer) else { return Ok(None) };
-    let Some(bytes) = engine.store().blob(&key).await?.filter(|bytes| bytes.len() <= INLINE_LEN_MAX) else {
-        return Ok(None);
-    };
-    Ok(as_json(&bytes))
+    let found = engine.readable(job, pointer).await?;
+    Ok(found.filter(|bytes| bytes.len() <= INLINE_LEN_MAX).and_then(|bytes| as_json(&bytes)))
 }
 
 pub fn as_json(bytes: &[u8]) -> Option<Box<serde_json::value::RawValue>> {

@@ -75,12 +75,15 @@ impl Breaker {
         }
     }
 
+    pub const NAMES: [&str; 3] = ["closed", "half-open", "open"];
+
     /// As operators read it.
     pub fn name(self) -> &'static str {
+        let [closed, half_open, open] = Self::NAMES;
         match self {
-            Self::Closed { .. } => "closed",
-            Self::Open { .. } => "open",
-            Self::HalfOpen { .. } => "half-open",
+            Self::Closed { .. } => closed,
+            Self::HalfOpen { .. } => half_open,
+            Self::Open { .. } => open,
         }
     }
 }
@@ -104,6 +107,8 @@ mod tests {
         );
     }
 
+    type Row<'a> = (&'a str, &'a [(i64, Now)], &'a [(i64, Now)], Option<Breaker>);
+
     #[derive(Clone, Copy)]
     enum Now {
         Ask,
@@ -122,7 +127,6 @@ mod tests {
             Some(Breaker::HalfOpen { probes, answers, until: Millis(second * 1000) })
         };
         let opened: &[(i64, Now)] = &[(0, Fail), (0, Fail), (0, Fail)];
-        type Row<'a> = (&'a str, &'a [(i64, Now)], &'a [(i64, Now)], Option<Breaker>);
         let rows: [Row<'_>; 14] = [
             ("closed lets everything through", &[], &[(0, Ask), (0, Ask), (0, Ask), (0, Ask)], closed(0)),
             ("two failures leave it closed", &[], &[(0, Fail), (0, Fail)], closed(2)),

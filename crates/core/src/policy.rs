@@ -24,6 +24,7 @@ pub use document::{
     Budgets, Constraints, ContentMatcher, ContentRule, Diff, Document, FailMode, Matcher, Remediation,
     Sandbox, TenantRules, Tier, Toolchain,
 };
+pub use input::{Contents, Stop};
 pub use lint::Remark;
 pub use output::{Outcome, Output};
 pub use trace::{Line, Trace};
@@ -100,8 +101,8 @@ pub struct Judgement {
 /// What policy is asked.
 pub struct Question<'a> {
     pub request: &'a Request,
-    /// What the job is to work on; nothing if it is not to be had. See [`Policy::reads_input`].
-    pub input: Option<&'a [u8]>,
+    /// What [`Policy::look`] found in its input.
+    pub stop: Option<&'a Stop>,
     pub counting: Counting,
     pub now: Millis,
 }
@@ -201,6 +202,20 @@ impl Policy {
         self.0.input.fail_mode
     }
 
+    /// What the input rules find. It takes as long as the input is large, and nothing else does.
+    pub fn look(&self, request: &Request, input: Contents<'_>) -> Option<Stop> {
+        self.0.input.look(request, input)
+    }
+
+    /// Why a tenant's own lists refuse a job, whoever else allowed it.
+    pub fn refusal(&self, request: &Request) -> Option<Verdict> {
+        let (rule_id, reason) = match self.0.tenants.refuse_topic(request) {
+            Some(reason) => ("tenant-topics", reason),
+            None => self.0.tenants.refuse_call(request)?,
+        };
+        Some(self.verdict(Decision::Deny, rule_id, reason))
+    }
+
     /// Whether a rule might want to read the job's input.
     pub fn reads_input(&self, request: &Request) -> bool {
         self.0.input.reads(request)
@@ -213,7 +228,7 @@ impl Policy {
 
     /// Judges a job as if nothing had been asked before and it had no input.
     pub fn evaluate(&self, request: &Request) -> Verdict {
-        let question = Question { request, input: Some(&[]), counting: Counting::Looks, now: Millis::ZERO };
+        let question = Question { request, stop: None, counting: Counting::Looks, now: Millis::ZERO };
         self.judge(&question, &mut Windows::default())
     }
 
@@ -223,10 +238,10 @@ impl Policy {
     }
 
     /// Judges a job and says of each rule why it matched or did not. Counts nothing.
-    pub fn explain(&self, request: &Request, windows: &mut Windows, now: Millis) -> (Verdict, Trace) {
+    pub fn explain(&self, question: &Question<'_>, windows: &mut Windows) -> (Verdict, Trace) {
         let mut trace = Trace::default();
-        let question = Question { request, input: Some(&[]), counting: Counting::Looks, now };
-        let case = Case::new(&question);
+        let case = Case::new(&Question { counting: Counting::Looks, ..*question });
+        let request = case.request;
         let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
         trace.finish(&self.0.rules, &verdict);
         (verdict, trace)
@@ -263,8 +278,8 @@ impl Policy {
         if let Some((rule_id, reason)) = self.0.tenants.refuse_call(request) {
             return self.verdict(Decision::Deny, rule_id, reason);
         }
-        match self.0.input.stop(request, case.input, verdict.decision) {
-            Some((decision, rule_id, reason)) => self.verdict(decision, rule_id, reason),
+        match case.stop.filter(|stop| stop.stops(verdict.decision)) {
+            Some(stop) => self.verdict(stop.decision, &stop.rule_id, stop.reason.clone()),
             None => verdict,
         }
     }

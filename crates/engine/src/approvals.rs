@@ -29,9 +29,9 @@ impl Engine {
             return Err(Refusal::from(Conflict::OwnJob).into());
         }
         let engine = self.clone();
-        let hearing = self.hear_stored(id, is_asking).await;
+        let hearing = self.hear_again(id, is_asking).await?;
         if let Some(problem) = hearing.problem() {
-            return Err(DriveError::Unjudged(problem.0.clone()));
+            return Err(DriveError::Unjudged(problem));
         }
         let decide = move |job: &Job, now| match engine.judgement(job, &hearing, now) {
             Ok(Ok(judgement)) => life::approve(job, &answer, judgement, now),
@@ -98,7 +98,7 @@ impl Engine {
                 }
             };
             for job in page.items {
-                if !asks_under(&job, self.rules().policy.snapshot()) {
+                if self.kernel_address().is_none() && !asks_under(&job, self.rules().policy.snapshot()) {
                     self.review(job.id()).await;
                 }
             }
@@ -111,6 +111,10 @@ impl Engine {
 
     async fn review(&self, id: &JobId) {
         let hearing = self.hear_stored(id, is_asking).await;
+        // Whoever waits for a person does not run because somebody else is away.
+        if hearing.problem().is_some() {
+            return;
+        }
         let decide = |job: &Job, now: Millis| match self.judgement(job, &hearing, now)? {
             Ok(judgement) if is_asking(job) && !asks_under(job, &judgement.verdict.snapshot) => {
                 life::judge(job, judgement, now)

@@ -45,7 +45,7 @@ impl Engine {
             let step = Step::change(&before, decide(&before, self.now())?);
             let job = step.job.clone();
             if self.store.commit(step).await? == Commit::Done {
-                self.tell(&job).await;
+                self.tell(Some(&before), &job).await;
                 self.tell_story(Some(&before), &job);
                 self.settle(&job);
                 return Ok(job);
@@ -73,8 +73,8 @@ impl Engine {
     }
 
     /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
-    pub(crate) async fn tell(&self, job: &Job) {
-        self.metrics.observe(job);
+    pub(crate) async fn tell(&self, before: Option<&Job>, job: &Job) {
+        self.metrics.observe(before.map(Job::state), job);
         let before = job.marks.iter().rev().map(|mark| mark.state).find(|state| *state != job.state());
         let what = What::Job {
             id: job.id().clone(),

@@ -35,14 +35,15 @@ impl Engine {
             Phase::Pending { judge_at, unanswered } => {
                 let problem = job.marks.last().map_or("", |mark| mark.note.as_str());
                 let words = format!(
-                    "The safety kernel could not be asked ({problem}; circuit {}; tried {unanswered} times); it is asked again in {}.",
+                    "It is not judged yet: {problem}. Tried {}; the circuit is {}; next try in {}.",
+                    if *unanswered == 1 { "once".to_owned() } else { format!("{unanswered} times") },
                     self.circuit(Circuit::Input).name(),
                     seconds(judge_at.since(now))
                 );
                 told(
                     "safety_unavailable",
                     words,
-                    Some("Bring the safety kernel back; nothing runs unjudged."),
+                    Some("Bring the safety kernel back, or check safety.address and safety.key_file."),
                 )
             }
             Phase::ApprovalRequired => {

@@ -8,15 +8,20 @@ use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life;
-use reveille_core::policy::{Counting, Decision, FailMode, Judgement, Question, Trace, Verdict, Windows};
+use reveille_core::policy::{
+    Contents, Counting, Decision, FailMode, Judgement, Policy, Question, Stop, Trace, Verdict, Windows,
+};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_kernel::{NoAnswer, Purpose};
+use reveille_kernel::convert::Sent;
+use reveille_kernel::{Kernel, NoAnswer, Purpose};
 use reveille_store::StoreError;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_secs(1);
+/// An input that is looked through in less time than it takes to hand it over.
+const SMALL: usize = 64 * 1024;
 /// The rule that a job ran by when nobody could be asked.
 const FAIL_OPEN: &str = "fail-open";
 
@@ -37,10 +42,12 @@ enum Read {
 }
 
 enum Said {
-    /// Our policy decides, over this input; nothing if a rule wants to see it and it is not to be had.
-    Policy(Option<Bytes>),
+    /// Our policy decides; this was found in the input.
+    Policy(Option<Stop>),
     /// The safety kernel has spoken.
     Kernel(Verdict),
+    /// It has not, and new jobs run all the same.
+    FailedOpen(Verdict),
     /// It has not, and the job waits until it does.
     Nobody(NoAnswer),
     /// The job did not want to be heard.
@@ -48,9 +55,13 @@ enum Said {
 }
 
 impl Hearing {
-    /// Why nobody could be asked, if so.
-    pub fn problem(&self) -> Option<&NoAnswer> {
-        if let Said::Nobody(problem) = &self.said { Some(problem) } else { None }
+    /// Why nobody could be asked, if so. Who waits for a person goes on waiting then, whatever the fail mode.
+    pub fn problem(&self) -> Option<String> {
+        match &self.said {
+            Said::Nobody(problem) => Some(problem.to_string()),
+            Said::FailedOpen(verdict) => Some(verdict.reason.clone()),
+            Said::Policy(_) | Said::Kernel(_) | Said::NotAsked => None,
+        }
     }
 }
 
@@ -59,7 +70,7 @@ impl Engine {
     pub(crate) async fn hear(&self, request: &Request, given: Option<&Bytes>) -> Result<Hearing, StoreError> {
         let rules = self.rules();
         if self.safety.kernel().is_none() && !rules.policy.reads_input(request) {
-            return Ok(Hearing { rules, said: Said::Policy(Some(Bytes::new())), read: Read::Nothing });
+            return Ok(Hearing { rules, said: Said::Policy(None), read: Read::Nothing });
         }
         let (input, read) = match given {
             Some(given) => (Some(given.clone()), Read::Nothing),
@@ -69,16 +80,41 @@ impl Engine {
             }
         };
         let said = match self.safety.kernel() {
-            None => Said::Policy(input),
-            Some(kernel) => {
-                let question = kernel.judge(request, input.as_ref(), Purpose::Check);
-                match self.ask_kernel(Circuit::Input, question).await {
-                    Ok(verdict) => Said::Kernel(verdict),
-                    Err(problem) => self.unanswered(request, problem, &rules),
-                }
-            }
+            None => Said::Policy(look(&rules.policy, request, input).await),
+            Some(kernel) => self.hear_kernel(kernel, request, input.as_ref(), &rules).await,
         };
         Ok(Hearing { rules, said, read })
+    }
+
+    /// Hears a job that is stored, if it is one that wants to be heard.
+    pub(crate) async fn hear_again(
+        &self,
+        id: &JobId,
+        wants: impl Fn(&Job) -> bool + Send,
+    ) -> Result<Hearing, StoreError> {
+        match self.store.job(id).await? {
+            Some(job) if wants(&job) => self.hear(&job.request, None).await,
+            _ => Ok(self.not_asked()),
+        }
+    }
+
+    /// The same, for what has nobody to tell: a store that fails is asked again until it answers.
+    pub(crate) async fn hear_stored(
+        &self,
+        id: &JobId,
+        wants: impl Fn(&Job) -> bool + Send + Sync,
+    ) -> Hearing {
+        loop {
+            match self.hear_again(id, &wants).await {
+                Ok(hearing) => return hearing,
+                Err(error) if !error.may_pass() => return self.not_asked(),
+                Err(error) => {
+                    let words = "a job could not be read to be judged; trying again";
+                    self.trouble.store.tell(self.now(), words, id, &error);
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Whether the stored input is still the one that was heard. Asked with the turn of a job that does not
@@ -94,32 +130,11 @@ impl Engine {
         }
     }
 
-    /// Hears a job that is stored, if it is one that wants to be heard. A store that fails is asked again
-    /// until it answers.
-    pub(crate) async fn hear_stored(&self, id: &JobId, wants: impl Fn(&Job) -> bool + Send) -> Hearing {
-        loop {
-            let heard = match self.store.job(id).await {
-                Ok(Some(job)) if wants(&job) => self.hear(&job.request, None).await,
-                Ok(_) => Ok(self.not_asked()),
-                Err(error) => Err(error),
-            };
-            match heard {
-                Ok(hearing) => return hearing,
-                Err(error) if !error.may_pass() => return self.not_asked(),
-                Err(error) => {
-                    let words = "a job could not be read to be judged; trying again";
-                    self.trouble.store.tell(self.now(), words, id, &error);
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
     /// The job as judged, or as put off if nobody could be asked.
     pub(crate) fn judge(&self, job: &Job, hearing: &Hearing, now: Millis) -> Result<Job, Refusal> {
         match self.judgement(job, hearing, now)? {
             Ok(judgement) => life::judge(job, judgement, now),
-            Err(problem) => life::unjudged(job, &problem.0, now, self.dice.roll()),
+            Err(problem) => life::unjudged(job, &problem.to_string(), now, self.dice.roll()),
         }
     }
 
@@ -133,21 +148,35 @@ impl Engine {
         let verdict = match &hearing.said {
             Said::NotAsked => return Err(Refusal::TooEarly),
             Said::Nobody(problem) => return Ok(Err(problem.clone())),
-            Said::Kernel(verdict) => verdict.clone(),
-            Said::Policy(input) => {
+            Said::Kernel(verdict) | Said::FailedOpen(verdict) => verdict.clone(),
+            Said::Policy(stop) => {
                 let counting = if job.judgements.is_empty() { Counting::Counts } else { Counting::Again };
-                let question = Question { request: &job.request, input: input.as_deref(), counting, now };
-                self.ask(&hearing.rules, &question)
+                let question = Question { request: &job.request, stop: stop.as_ref(), counting, now };
+                self.ask(&hearing.rules.policy, &question)
             }
         };
         Ok(Ok(Judgement { verdict, checked_at: now }))
     }
 
-    fn ask(&self, rules: &Rules, question: &Question<'_>) -> Verdict {
-        if rules.policy.has_velocity() {
-            return rules.policy.judge(question, &mut self.windows());
+    fn ask(&self, policy: &Policy, question: &Question<'_>) -> Verdict {
+        if policy.has_velocity() {
+            return policy.judge(question, &mut self.windows());
         }
-        rules.policy.judge(question, &mut Windows::default())
+        policy.judge(question, &mut Windows::default())
+    }
+
+    async fn hear_kernel(
+        &self,
+        kernel: &Arc<dyn Kernel>,
+        request: &Request,
+        input: Option<&Bytes>,
+        rules: &Rules,
+    ) -> Said {
+        let question = kernel.judge(request, input, Purpose::Check);
+        match self.ask_kernel(Circuit::Input, question).await {
+            Ok(verdict) => Said::Kernel(rules.policy.refusal(request).unwrap_or(verdict)),
+            Err(problem) => self.unanswered(request, problem, rules),
+        }
     }
 
     /// The kernel gave no answer, and the fail mode says what that means.
@@ -159,14 +188,15 @@ impl Engine {
         }
         tracing::warn!(job = %request.id, topic = %request.topic, %problem, "input policy fail-open: safety kernel unreachable");
         self.metrics.failed_open(&request.topic);
-        Said::Kernel(Verdict {
+        let verdict = Verdict {
             decision: Decision::Allow,
             reason: format!("input policy fail-open: safety kernel unreachable ({problem})"),
             rule_id: FAIL_OPEN.to_owned(),
             snapshot: String::new(),
             constraints: None,
             remediations: Vec::new(),
-        })
+        };
+        Said::FailedOpen(rules.policy.refusal(request).unwrap_or(verdict))
     }
 
     /// What a job is to work on; nothing if that is not to be had here.
@@ -185,37 +215,72 @@ impl Engine {
         Hearing { rules: self.rules(), said: Said::NotAsked, read: Read::Nothing }
     }
 
-    // Asking without a job.
+    // Asking without a job of ours.
 
     /// What would be said of a request now. Nothing is counted or kept.
     pub async fn would_say(&self, request: &Request, purpose: Purpose) -> Result<Verdict, NoAnswer> {
-        if let Some(kernel) = self.safety.kernel() {
-            return self.ask_kernel(Circuit::Input, kernel.judge(request, None, purpose)).await;
+        match self.safety.kernel() {
+            Some(kernel) => self.ask_kernel(Circuit::Input, kernel.judge(request, None, purpose)).await,
+            None => {
+                let (counting, now) = (Counting::Looks, self.now());
+                Ok(self.ask(&self.rules().policy, &Question { request, stop: None, counting, now }))
+            }
         }
-        Ok(self.evaluate(request, &[]))
     }
 
-    /// What our policy says of a job that is somebody else's. It counts, as one of ours would.
-    pub fn check(&self, request: &Request, input: &[u8]) -> Verdict {
-        self.ask_for_others(request, input, Counting::Counts)
-    }
-
-    /// The same, of a job that will not run.
-    pub fn evaluate(&self, request: &Request, input: &[u8]) -> Verdict {
-        self.ask_for_others(request, input, Counting::Looks)
-    }
-
-    fn ask_for_others(&self, request: &Request, input: &[u8], counting: Counting) -> Verdict {
-        let now = self.now();
-        self.ask(&self.rules(), &Question { request, input: Some(input), counting, now })
+    /// What is said of a job that is somebody else's. A check counts where a rule counts, as one of ours
+    /// would.
+    pub async fn say_for_others(
+        &self,
+        request: &Request,
+        input: Sent,
+        purpose: Purpose,
+    ) -> Result<(Verdict, Trace), NoAnswer> {
+        if let Some(kernel) = self.safety.kernel() {
+            let verdict =
+                self.ask_kernel(Circuit::Input, kernel.judge(request, Some(&input.content), purpose)).await?;
+            return Ok((verdict, Trace::default()));
+        }
+        let policy = &self.rules().policy;
+        let stop = look_at_sent(policy, request, input).await;
+        let counting = if purpose == Purpose::Check { Counting::Counts } else { Counting::Looks };
+        let question = Question { request, stop: stop.as_ref(), counting, now: self.now() };
+        if purpose == Purpose::Explain {
+            return Ok(policy.explain(&question, &mut self.windows()));
+        }
+        Ok((self.ask(policy, &question), Trace::default()))
     }
 
     /// What our policy would say, rule by rule.
     pub fn policy_trace(&self, request: &Request) -> (Verdict, Trace) {
-        self.rules().policy.explain(request, &mut self.windows(), self.now())
+        let question = Question { request, stop: None, counting: Counting::Looks, now: self.now() };
+        self.rules().policy.explain(&question, &mut self.windows())
     }
 
     fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the input rules find in an input that is ours.
+pub(crate) async fn look(policy: &Policy, request: &Request, input: Option<Bytes>) -> Option<Stop> {
+    match input {
+        None => policy.look(request, Contents::Missing),
+        Some(content) => {
+            let len = content.len() as i64;
+            look_at_sent(policy, request, Sent { content, len }).await
+        }
+    }
+}
+
+/// Looking takes its time, so it is done where it holds nobody up.
+async fn look_at_sent(policy: &Policy, request: &Request, input: Sent) -> Option<Stop> {
+    if input.content.len() <= SMALL || !policy.reads_input(request) {
+        return policy.look(request, input.contents());
+    }
+    let (policy, request) = (policy.clone(), request.clone());
+    match tokio::task::spawn_blocking(move || policy.look(&request, input.contents())).await {
+        Ok(stop) => stop,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }

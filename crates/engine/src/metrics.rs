@@ -252,7 +252,7 @@ impl Metrics {
     }
 
     /// Counts what a committed change was.
-    pub(crate) fn observe(&self, job: &Job) {
+    pub(crate) fn observe(&self, before: Option<State>, job: &Job) {
         let label = self.label(&job.request.topic);
         let last = job.marks.last().map(|mark| mark.event);
         match &job.phase {
@@ -264,8 +264,9 @@ impl Metrics {
             Phase::Scheduled { .. } if last == Some(Event::LoseWorker) => {
                 self.attempts_lost.get_or_create(&label).inc();
             }
-            Phase::Ended(ending) => {
-                if ending.state == State::Denied {
+            // A job ends once, whatever becomes of its result afterwards.
+            Phase::Ended(ending) if before.is_none_or(|before| !before.is_terminal()) => {
+                if ending.reason == Some(Reason::SafetyDenied) {
                     self.safety_denied.get_or_create(&label).inc();
                 }
                 let label = Completed { topic: label.topic, status: ending.state.to_string() };

@@ -112,7 +112,8 @@ impl Engine {
             Err(problem) => match self.output_fail_mode(&rules.policy) {
                 FailMode::Open => Glance::None,
                 FailMode::Closed => {
-                    let verdict = rules.policy.output().unchecked(FailMode::Closed, Stage::Sync, &problem.0);
+                    let verdict =
+                        rules.policy.output().unchecked(FailMode::Closed, Stage::Sync, &problem.to_string());
                     Glance::Kernel(Look { verdict, redacted_ptr: None })
                 }
             },
@@ -122,13 +123,12 @@ impl Engine {
     /// Asks the kernel about a result. A redacted copy that is not there is none.
     async fn ask_about(&self, looked: Looked<'_>) -> Result<Look, NoAnswer> {
         let Some(kernel) = self.safety.kernel() else {
-            return Err(NoAnswer("there is no safety kernel".to_owned()));
+            return Err(NoAnswer::Refused("there is no safety kernel".to_owned()));
         };
         let mut look = self.ask_kernel(Circuit::Output, kernel.look(looked)).await?;
-        if let Some(pointer) = &look.redacted_ptr
-            && !matches!(self.content(pointer).await, Ok(Some(_)))
-        {
-            look.redacted_ptr = None;
+        if let Some(pointer) = &look.redacted_ptr {
+            let copy = self.content(pointer).await.map_err(|error| NoAnswer::Down(error.to_string()))?;
+            look.redacted_ptr = look.redacted_ptr.filter(|_| copy.is_some());
         }
         Ok(look)
     }
@@ -273,7 +273,7 @@ impl Engine {
             Ok(look) => (look.verdict, look.redacted_ptr),
             Err(problem) => {
                 self.metrics.output_skipped(&job.request.topic);
-                (policy.output().unchecked(fail_mode, Stage::Async, &problem.0), None)
+                (policy.output().unchecked(fail_mode, Stage::Async, &problem.to_string()), None)
             }
         }
     }
@@ -311,6 +311,11 @@ impl Engine {
     }
 
     // What people may read, and what they decide.
+
+    /// Whether results are kept from everybody until they were looked at.
+    pub(crate) fn holds_unseen(&self) -> bool {
+        self.looks_at_output() && self.settings.output.hold.unwrap_or(self.rules().policy.output().hold)
+    }
 
     /// Whether nobody may read the job's result, now or at all.
     pub fn holds_result(&self, job: &Job) -> bool {

@@ -14,6 +14,30 @@ impl Engine {
     pub fn readable_blobs(&self) -> Arc<dyn Blobs> {
         Arc::new(Readable(self.clone()))
     }
+
+    /// What a pointer of this job points at, if whoever may see the job may see that: a pointer is only a
+    /// name, and a worker can name anything.
+    pub async fn readable(&self, job: &Job, pointer: &str) -> Result<Option<Bytes>, StoreError> {
+        let Ok(key) = BlobKey::from_pointer(pointer) else { return Ok(None) };
+        if let Some(id) = key.job_of_result().or_else(|| key.job_of_context())
+            && id != *job.id()
+            && let Some(other) = self.store.job(&id).await?
+            && (other.request.tenant != job.request.tenant || self.hides(&other, &key))
+        {
+            return Ok(None);
+        }
+        self.store.blob(&key).await
+    }
+
+    /// Whether nobody may read this of a job: it is held back, a redacted copy has taken its place, or nobody
+    /// has looked at it yet and somebody must.
+    fn hides(&self, job: &Job, key: &BlobKey) -> bool {
+        if key.job_of_result().is_none() {
+            return false;
+        }
+        let is_unseen = job.state() != State::Succeeded && self.holds_unseen();
+        self.holds_result(job) || is_hidden(job, key) || is_unseen
+    }
 }
 
 impl Readable {
@@ -35,7 +59,7 @@ impl Blobs for Readable {
     async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
         if let Some(id) = key.job_of_result()
             && let Some(job) = self.0.store.job(&id).await?
-            && (self.0.holds_result(&job) || is_hidden(&job, key))
+            && self.0.hides(&job, key)
         {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! What another policy would have said of the jobs of the past.
 
 use crate::Engine;
+use crate::hearing::look;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
 use reveille_core::policy::{Counting, Policy, Question, Verdict, Windows};
@@ -62,13 +63,13 @@ impl Engine {
 
     async fn judged_by(&self, policy: &Policy, job: &Job) -> Result<Verdict, StoreError> {
         let request = &*job.request;
-        let input = if policy.reads_input(request) && !request.context_ptr.is_empty() {
-            self.content(&request.context_ptr).await?
+        let stop = if policy.reads_input(request) && !request.context_ptr.is_empty() {
+            look(policy, request, self.content(&request.context_ptr).await?).await
         } else {
-            Some(bytes::Bytes::new())
+            None
         };
         let (counting, now) = (Counting::Looks, job.created_at);
-        let question = Question { request, input: input.as_deref(), counting, now };
+        let question = Question { request, stop: stop.as_ref(), counting, now };
         Ok(policy.judge(&question, &mut Windows::default()))
     }
 }

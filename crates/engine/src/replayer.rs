@@ -24,6 +24,7 @@ impl Engine {
         let Some(before) = self.store.job(id).await? else { return Ok(false) };
         let Some(job) = self.in_our_time(id).await? else { return Ok(false) };
         if job.updated_at < before.updated_at {
+            self.reseat(id).await;
             return Ok(true);
         }
         match job.state() {

@@ -11,7 +11,10 @@ use reveille_store::StoreError;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
+/// Questions that are under way at once.
+const QUESTIONS_MAX: usize = 256;
 const TIMEOUT: Duration = Duration::from_millis(TIMEOUT_MS as u64);
 
 /// Questions about jobs and about results fail apart.
@@ -42,13 +45,15 @@ impl Circuit {
 
 pub struct Safety {
     kernel: Option<Arc<dyn Kernel>>,
+    /// How many may be asked at once.
+    room: Semaphore,
     /// As they were last seen or, while the store is away, as they are.
     seen: [Mutex<Breaker>; 2],
 }
 
 impl Safety {
     pub fn new(kernel: Option<Arc<dyn Kernel>>) -> Self {
-        Self { kernel, seen: Default::default() }
+        Self { kernel, room: Semaphore::new(QUESTIONS_MAX), seen: Default::default() }
     }
 
     pub fn kernel(&self) -> Option<&Arc<dyn Kernel>> {
@@ -81,14 +86,17 @@ impl Engine {
         circuit: Circuit,
         question: impl Future<Output = Result<T, NoAnswer>> + Send,
     ) -> Result<T, NoAnswer> {
+        // The two seconds are the kernel's, not the queue's.
+        let _room = self.safety.room.acquire().await;
         if self.change_breaker(circuit, Breaker::admit).await.is_none() {
-            return Err(NoAnswer("safety kernel circuit open".to_owned()));
+            return Err(NoAnswer::Down("safety kernel circuit open".to_owned()));
         }
-        let answer = tokio::time::timeout(TIMEOUT, question)
-            .await
-            .unwrap_or_else(|_| Err(NoAnswer("the safety kernel did not answer within 2 s".to_owned())));
-        let is_ok = answer.is_ok();
-        let told = |breaker: Breaker, now| Some(if is_ok { breaker.answered() } else { breaker.failed(now) });
+        let hung = || NoAnswer::Down("the safety kernel did not answer within 2 s".to_owned());
+        let answer = tokio::time::timeout(TIMEOUT, question).await.unwrap_or_else(|_| Err(hung()));
+        // Whoever says no is there.
+        let is_down = matches!(answer, Err(NoAnswer::Down(_)));
+        let told =
+            |breaker: Breaker, now| Some(if is_down { breaker.failed(now) } else { breaker.answered() });
         self.change_breaker(circuit, told).await;
         answer
     }

@@ -83,21 +83,39 @@ impl Engine {
         if submitter == Submitter::Listens && !is_routed {
             return Err(SubmitError::UnknownTopic(request.topic));
         }
-        let live = self.timers.len();
-        if live >= self.settings.live_jobs_max {
-            return Err(SubmitError::TooMany(live));
-        }
-        if self.floor().is_full_for(&request) {
-            self.metrics.limited(Limit::Queue);
-            return Err(SubmitError::TooManyKinds(request.tenant));
-        }
         // A look saves the judgement. What counts is the look in `take_in`.
-        self.has_room(&request.tenant, self.timers.live_of(&request.tenant))?;
+        if let Err(full) = self.room_for(&request) {
+            return self.existing(&request).await?.ok_or(full);
+        }
         let now = self.now();
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
         let engine = self.clone();
         self.in_full(async move { engine.take_in(job, context, submitter).await }).await
+    }
+
+    /// The job that was asked for before, by its id or by its key: whoever asks again is told of it, however
+    /// full it has become since.
+    async fn existing(&self, request: &Request) -> Result<Option<Submitted>, SubmitError> {
+        let mut existing = self.store.job(&request.id).await?;
+        if let (None, Some(key)) = (&existing, &request.idempotency_key)
+            && let Some(holder) = self.store.job_of_key(&request.tenant, key).await?
+        {
+            existing = self.store.job(&holder).await?;
+        }
+        existing.map(|existing| existing_job(existing, request)).transpose()
+    }
+
+    fn room_for(&self, request: &Request) -> Result<(), SubmitError> {
+        let live = self.timers.len();
+        if live >= self.settings.live_jobs_max {
+            return Err(SubmitError::TooMany(live));
+        }
+        if self.floor().is_full_for(request) {
+            self.metrics.limited(Limit::Queue);
+            return Err(SubmitError::TooManyKinds(request.tenant.clone()));
+        }
+        self.has_room(&request.tenant, self.timers.live_of(&request.tenant))
     }
 
     /// Nothing is stored of a job whose sender is told to come back, except that this was decided.
@@ -113,6 +131,8 @@ impl Engine {
         request: &Request,
         context: Option<&Bytes>,
     ) -> Result<(Turn<'_>, Hearing), SubmitError> {
+        // A server that is told to stop finishes what it was asked.
+        let _begun = self.turns.begin();
         for _ in 0..HEARINGS_MAX {
             let hearing = self.hear(request, context).await?;
             let turn = self.turn(&request.id).await;
@@ -130,12 +150,21 @@ impl Engine {
         submitter: Submitter,
     ) -> Result<Submitted, SubmitError> {
         let id = job.id().clone();
+        // Another kernel is not asked twice about the same job.
+        if self.kernel_address().is_some()
+            && let Some(existing) = self.existing(&job.request).await?
+        {
+            return Ok(existing);
+        }
         // Until the job is settled nobody else may handle it: a worker can be faster than this function.
         let (_turn, hearing) = self.heard(&job.request, context.as_ref()).await?;
         let now = self.now();
         let job = self.judged(&job, &hearing, now);
         if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
-            return self.turn_away(&job, verdict.clone()).await;
+            return match self.existing(&job.request).await? {
+                Some(existing) => Ok(existing),
+                None => self.turn_away(&job, verdict.clone()).await,
+            };
         }
         let max = self.queue_max(&job.request.tenant);
         self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;
@@ -154,13 +183,13 @@ impl Engine {
         }
         match committed? {
             Commit::Done => {
-                self.tell(&job).await;
+                self.tell(None, &job).await;
                 self.tell_story(None, &job);
                 self.settle(&job);
                 Ok(Submitted::New(job))
             }
             Commit::Duplicate(other) => match self.store.job(&other).await? {
-                Some(existing) => existing_job(existing, &job),
+                Some(existing) => existing_job(existing, &job.request),
                 None => Err(StoreError::Unavailable(format!("job {other} went away")).into()),
             },
             Commit::Conflict => {
@@ -218,8 +247,8 @@ fn throttled(job: &Job) -> Option<&Verdict> {
 }
 
 /// An id is only the same job within the same tenant.
-fn existing_job(existing: Arc<Job>, asked: &Job) -> Result<Submitted, SubmitError> {
-    if existing.request.tenant != asked.request.tenant {
+fn existing_job(existing: Arc<Job>, asked: &Request) -> Result<Submitted, SubmitError> {
+    if existing.request.tenant != asked.tenant {
         return Err(BadRequest::new("job_id", "is taken").into());
     }
     Ok(Submitted::Existing(existing))

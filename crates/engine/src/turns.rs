@@ -39,9 +39,24 @@ impl Turns {
         Turn { _guard: guard, busy: &self.busy }
     }
 
+    /// Says that a decision is under way before its job's turn has come.
+    pub fn begin(&self) -> Begun<'_> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Begun(&self.busy)
+    }
+
     /// How many decisions are under way.
     pub fn busy(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
+    }
+}
+
+/// A decision that is under way.
+pub struct Begun<'a>(&'a AtomicUsize);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ use reveille_bus::LocalBus;
 use reveille_core::approval::Answer;
 use reveille_core::job::{Job, State};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{Decision, FailMode, Verdict};
+use reveille_core::policy::{Decision, Document, FailMode, Policy, Verdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
@@ -32,6 +32,7 @@ enum Mood {
     /// After a second.
     SaysLater(Decision),
     Fails,
+    Refuses,
     Hangs,
 }
 
@@ -63,7 +64,8 @@ impl Moody {
                 sleep(1).await;
                 Ok(decision)
             }
-            Mood::Fails => Err(NoAnswer("it fails".to_owned())),
+            Mood::Fails => Err(NoAnswer::Down("it fails".to_owned())),
+            Mood::Refuses => Err(NoAnswer::Refused("it is too large".to_owned())),
             Mood::Hangs => std::future::pending().await,
         }
     }
@@ -128,6 +130,10 @@ impl World {
     }
 
     async fn start(&self, kernel: &Arc<Moody>, settings: Settings) -> Engine {
+        self.start_with(kernel, settings, Policy::builtin()).await
+    }
+
+    async fn start_with(&self, kernel: &Arc<Moody>, settings: Settings, policy: Policy) -> Engine {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(MemoryRoster::new()),
@@ -137,7 +143,7 @@ impl World {
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(1)),
-            rules: Rules::default(),
+            rules: Rules { policy, ..Rules::default() },
             settings,
         })
         .await
@@ -189,7 +195,8 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
 
     let explained = engine.explain(&late);
     assert_eq!(explained.code, "safety_unavailable");
-    assert!(explained.words.contains("safety kernel circuit open; circuit open"), "{}", explained.words);
+    let words = "safety kernel circuit open. Tried once; the circuit is open";
+    assert!(explained.words.contains(words), "{}", explained.words);
     for job in &jobs {
         assert_eq!((job.state(), job.judgements.len()), (State::Pending, 0), "{}", job.id());
     }
@@ -366,4 +373,76 @@ async fn a_repeated_submit_holds_up_nobody() {
     });
     assert_eq!(rejected_after, Duration::ZERO);
     assert!(matches!(again, Ok(Submitted::Existing(_))), "{again:?}");
+}
+
+/// Whoever says no is there: one question that cannot be answered does not keep others from being asked.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_refused_opens_no_circuit() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Refuses));
+    let engine = world.start(&kernel, Settings::default()).await;
+    for number in 0..5 {
+        let job = submit(&engine, &format!("j{number}")).await;
+        assert_eq!(job.state(), State::Pending, "it is not judged all the same");
+    }
+    assert_eq!(kernel.asked(), 5);
+    assert_eq!(engine.circuit(Circuit::Input).name(), "closed");
+    let request = Request::plain("asked", "job.echo");
+    for _ in 0..5 {
+        assert!(engine.would_say(&request, Purpose::Explain).await.is_err());
+    }
+    assert_eq!(engine.circuit(Circuit::Input).name(), "closed");
+}
+
+/// Fail-open lets new jobs run. Who waits for a person goes on waiting, over a restart and a reload.
+#[tokio::test(start_paused = true)]
+async fn a_kernel_that_is_away_approves_nothing() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
+    let settings = || Settings { policy_fail_mode: Some(FailMode::Open), ..Settings::default() };
+    let engine = world.start(&kernel, settings()).await;
+    let asking = submit(&engine, "j").await;
+    assert_eq!(asking.state(), State::ApprovalRequired);
+    kernel.feel(Mood::Fails);
+    engine.use_rules(Rules::default());
+    sleep(5).await;
+    engine.kill();
+    let engine = world.start(&kernel, settings()).await;
+    sleep(60).await;
+    assert_eq!(job(&engine, &asking).await.state(), State::ApprovalRequired);
+    let error = engine.approve(asking.id(), Answer { by: "boss".to_owned(), ..Answer::default() }).await;
+    assert!(matches!(error, Err(DriveError::Unjudged(_))), "{error:?}");
+}
+
+/// A tenant's own lists hold, whoever else judges.
+#[tokio::test(start_paused = true)]
+async fn a_tenants_lists_hold_beside_a_kernel() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let document = serde_json::json!({"tenants": {"default": {"deny_topics": ["job.echo"]}}});
+    let document: Document = serde_json::from_value(document).unwrap();
+    let policy = Policy::new(document, b"lists").unwrap();
+    for (mood, fail_mode) in [(Mood::Says(Decision::Allow), FailMode::Closed), (Mood::Fails, FailMode::Open)]
+    {
+        kernel.feel(mood);
+        let settings = Settings { policy_fail_mode: Some(fail_mode), ..Settings::default() };
+        let engine = world.start_with(&kernel, settings, policy.clone()).await;
+        let job = submit(&engine, &format!("{fail_mode:?}")).await;
+        assert_eq!((job.state(), rules_of(&job)), (State::Denied, vec!["tenant-topics"]));
+        engine.kill();
+    }
+}
+
+/// Asking again is told of the job that is there, and nobody is asked about it a second time.
+#[tokio::test(start_paused = true)]
+async fn a_repeated_submit_is_not_judged_again() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let engine = world.start(&kernel, Settings::default()).await;
+    let submitted = async |id: &str| {
+        let mut request = Request::plain(id, "job.echo");
+        request.idempotency_key = Some("once".to_owned());
+        let context = Some(Bytes::from_static(b"{}"));
+        engine.submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap()
+    };
+    let Submitted::New(first) = submitted("a").await else { panic!("it is new") };
+    kernel.feel(Mood::Says(Decision::Throttle));
+    let Submitted::Existing(again) = submitted("b").await else { panic!("it is there already") };
+    assert_eq!((again.id(), kernel.asked()), (first.id(), 1));
 }

@@ -11,9 +11,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tonic::Status;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
+use tonic::{Code, Status};
 
 /// How a kernel that hangs is told from one that thinks.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -173,7 +173,7 @@ impl Kernel for GrpcKernel {
 
     async fn look(&self, result: Looked<'_>) -> Result<Look, NoAnswer> {
         if result.content.as_ref().is_some_and(|content| content.len() > RESULT_LEN_MAX) {
-            return Err(NoAnswer(format!("the result is longer than {RESULT_LEN_MAX} bytes")));
+            return Err(NoAnswer::Refused(format!("the result is longer than {RESULT_LEN_MAX} bytes")));
         }
         let stage = convert::stage(&result);
         let mut service =
@@ -184,10 +184,22 @@ impl Kernel for GrpcKernel {
     }
 }
 
-/// Any error counts as a failure: whatever it says, no decision was made.
+#[allow(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn no_answer(status: Status) -> NoAnswer {
     let words: String = status.message().chars().take(200).collect();
-    NoAnswer(format!("the safety kernel answered {:?}: {words}", status.code()))
+    match status.code() {
+        Code::Unavailable => NoAnswer::Down(format!("the safety kernel cannot be reached: {words}")),
+        Code::InvalidArgument
+        | Code::OutOfRange
+        | Code::ResourceExhausted
+        | Code::Unimplemented
+        | Code::Unauthenticated
+        | Code::PermissionDenied => NoAnswer::Refused(format!(
+            "the safety kernel refuses the question ({:?}): {words}",
+            status.code()
+        )),
+        code => NoAnswer::Down(format!("the safety kernel answered {code:?}: {words}")),
+    }
 }
 
 #[cfg(test)]

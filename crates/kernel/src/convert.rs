@@ -4,12 +4,20 @@ use crate::{INPUT_LEN_MAX, Look, Looked};
 use bytes::Bytes;
 use reveille_core::id::TenantId;
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{Budgets, Constraints, Decision, Diff, Remediation, Sandbox, Toolchain, Verdict};
+use reveille_core::policy::{
+    Budgets, Constraints, Contents, Decision, Diff, Remediation, Sandbox, Toolchain, Verdict,
+};
 use reveille_core::request::Request;
 use reveille_core::scan::{Finding, Severity};
 use reveille_wire::convert::{self, Unusable};
 use reveille_wire::{cap, cordum};
+use std::collections::BTreeMap;
 
+/// The size of an input that cannot be read.
+const NOT_TO_BE_HAD: i64 = -1;
+/// Entries of a list, and ways out, that are kept of an answer.
+const ENTRIES_MAX: usize = 200;
+const WAYS_OUT_MAX: usize = 20;
 /// Findings that are kept of an answer.
 const FINDINGS_MAX: usize = 100;
 /// Characters of what an answer says in words.
@@ -28,16 +36,35 @@ pub fn question(request: &Request, input: Option<&Bytes>) -> cap::PolicyCheckReq
         principal_id: request.actor.principal_id.clone(),
         labels: request.labels.clone(),
         memory_id: request.place.memory_id.clone(),
-        meta: Some(convert::metadata(request)),
+        // Labels are there already.
+        meta: Some(cap::JobMetadata { labels: BTreeMap::new(), ..convert::metadata(request) }),
         input_content: input.map_or_else(Bytes::new, |input| input.slice(..input.len().min(INPUT_LEN_MAX))),
-        input_size_bytes: input.map_or(0, |input| input.len() as i64),
+        input_size_bytes: input.map_or(NOT_TO_BE_HAD, |input| input.len() as i64),
         ..cap::PolicyCheckRequest::default()
     }
 }
 
+/// What somebody else's job is to work on, as far as they sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    pub content: Bytes,
+    /// Negative if it is not to be had.
+    pub len: i64,
+}
+
+impl Sent {
+    pub fn contents(&self) -> Contents<'_> {
+        match u64::try_from(self.len) {
+            Err(_) => Contents::Missing,
+            Ok(len) if len > self.content.len() as u64 => Contents::Part(&self.content, len),
+            Ok(_) => Contents::Whole(&self.content),
+        }
+    }
+}
+
 /// The job that a question is about, with what it is to work on. The tenant is the credential's.
-pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Request, Bytes), Unusable> {
-    let cap::PolicyCheckRequest { tenant: tenant_id, input_content, .. } = question;
+pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Request, Sent), Unusable> {
+    let cap::PolicyCheckRequest { tenant: tenant_id, input_content, input_size_bytes, .. } = question;
     let job_id = if question.job_id.is_empty() { "unnamed".to_owned() } else { question.job_id };
     let job = cap::JobRequest {
         job_id,
@@ -51,7 +78,8 @@ pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Re
         meta: question.meta,
         ..cap::JobRequest::default()
     };
-    Ok((convert::request(job, String::new(), tenant)?, input_content))
+    let sent = Sent { content: input_content, len: input_size_bytes };
+    Ok((convert::request(job, String::new(), tenant)?, sent))
 }
 
 /// Whatever is not an answer to whether a job may run denies it.
@@ -76,7 +104,7 @@ pub fn verdict(answer: cap::PolicyCheckResponse) -> Verdict {
         rule_id: clipped(answer.rule_id),
         snapshot: clipped(answer.policy_snapshot),
         constraints: answer.constraints.map(|constraints| Box::new(constraints_of(constraints))),
-        remediations: answer.remediations.into_iter().map(remediation_of).collect(),
+        remediations: answer.remediations.into_iter().take(WAYS_OUT_MAX).map(remediation_of).collect(),
     }
 }
 
@@ -115,20 +143,20 @@ fn constraints_of(told: cap::PolicyConstraints) -> Constraints {
         },
         sandbox: Sandbox {
             isolated: sandbox.isolated,
-            network_allowlist: sandbox.network_allowlist,
-            fs_read_only: sandbox.fs_read_only,
-            fs_read_write: sandbox.fs_read_write,
+            network_allowlist: bounded(sandbox.network_allowlist),
+            fs_read_only: bounded(sandbox.fs_read_only),
+            fs_read_write: bounded(sandbox.fs_read_write),
         },
         toolchain: Toolchain {
-            allowed_tools: toolchain.allowed_tools,
-            allowed_commands: toolchain.allowed_commands,
+            allowed_tools: bounded(toolchain.allowed_tools),
+            allowed_commands: bounded(toolchain.allowed_commands),
         },
         diff: Diff {
             max_files: diff.max_files,
             max_lines: diff.max_lines,
-            deny_path_globs: diff.deny_path_globs,
+            deny_path_globs: bounded(diff.deny_path_globs),
         },
-        redaction_level: told.redaction_level,
+        redaction_level: clipped(told.redaction_level),
     }
 }
 
@@ -163,13 +191,18 @@ fn constraints_to(constraints: Constraints) -> cap::PolicyConstraints {
 
 fn remediation_of(told: cap::PolicyRemediation) -> Remediation {
     Remediation {
-        id: told.id,
-        title: told.title,
-        summary: told.summary,
-        replacement_topic: told.replacement_topic,
-        replacement_capability: told.replacement_capability,
-        add_labels: told.add_labels,
-        remove_labels: told.remove_labels,
+        id: clipped(told.id),
+        title: clipped(told.title),
+        summary: clipped(told.summary),
+        replacement_topic: clipped(told.replacement_topic),
+        replacement_capability: clipped(told.replacement_capability),
+        add_labels: told
+            .add_labels
+            .into_iter()
+            .take(ENTRIES_MAX)
+            .map(|(k, v)| (clipped(k), clipped(v)))
+            .collect(),
+        remove_labels: bounded(told.remove_labels),
     }
 }
 
@@ -306,6 +339,10 @@ fn finding_to(finding: Finding) -> cordum::OutputFinding {
         confidence: f32::from(finding.confidence) / 100.0,
         matched_pattern: finding.name,
     }
+}
+
+fn bounded(list: Vec<String>) -> Vec<String> {
+    list.into_iter().take(ENTRIES_MAX).map(clipped).collect()
 }
 
 fn clipped(text: String) -> String {

@@ -34,8 +34,15 @@ pub const RESULT_LEN_MAX: usize = 4 * 1024 * 1024 - 64 * 1024;
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoAnswer(pub String);
+pub enum NoAnswer {
+    /// The kernel is away, hangs, or is broken: others will fare no better.
+    #[error("{0}")]
+    Down(String),
+    /// It answers, and not this question: too large, not understood, not allowed. That says nothing about
+    /// the next one.
+    #[error("{0}")]
+    Refused(String),
+}
 
 /// What the kernel is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

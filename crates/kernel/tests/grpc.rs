@@ -108,7 +108,7 @@ async fn every_question_is_asked_by_its_own_name() {
     }
     let without = Target { key: None, ..target };
     let problem = ask(&without, Purpose::Check).await.unwrap_err();
-    assert_eq!(problem, "the safety kernel answered Unauthenticated: a key is needed");
+    assert_eq!(problem, "the safety kernel refuses the question (Unauthenticated): a key is needed");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn tls_trusts_the_given_authority_and_no_other() {
         Target { insecure: true, ..target(format!("localhost:{port}")) },
     ] {
         let problem = ask(&doubting, Purpose::Check).await.unwrap_err();
-        assert!(problem.contains("Unavailable") || problem.contains("Unknown"), "{problem}");
+        assert!(problem.contains("cannot be reached") || problem.contains("Unknown"), "{problem}");
     }
 }
 
@@ -139,7 +139,7 @@ async fn a_kernel_that_is_away_is_a_problem_in_words_and_is_asked_again_when_it_
     let kernel = GrpcKernel::new(&target(address.to_string())).unwrap();
     let job = Job::plain("j", "job.echo");
     let problem = kernel.judge(&job, None, Purpose::Check).await.unwrap_err();
-    assert!(problem.to_string().contains("Unavailable"), "{problem}");
+    assert!(problem.to_string().contains("cannot be reached"), "{problem}");
 
     let listener = TcpListener::bind(address).await.unwrap();
     let server = Server::builder().add_service(SafetyKernelServer::new(Echo));

@@ -4,6 +4,7 @@
 
 mod limits;
 mod tracing;
+mod variables;
 
 pub use limits::Limits;
 pub use tracing::Tracing;
@@ -72,10 +73,15 @@ impl Safety {
     /// Where to ask; nothing if the policy file decides.
     pub fn target(&self) -> Result<Option<Target>> {
         let Some(address) = self.address.clone().filter(|address| !address.is_empty()) else {
+            let (address, fail_mode) = (self.address.clone(), self.fail_mode);
+            let is_plain = *self == Self { address, fail_mode, ..Self::default() };
+            anyhow::ensure!(is_plain, "safety.address is missing: how to reach a kernel is set without it");
             return Ok(None);
         };
         let key = self.key_file.as_deref().map(read).transpose().context("safety.key_file")?;
-        let key = key.map(|text| Key::new(text.lines().next().unwrap_or("").trim().to_owned()));
+        let key = key.map(|text| text.lines().next().unwrap_or("").trim().to_owned());
+        anyhow::ensure!(key.as_deref() != Some(""), "safety.key_file: its first line is empty");
+        let key = key.map(Key::new);
         let (tls_ca, tls_required, insecure) = (self.tls_ca.clone(), self.tls_required, self.insecure);
         Ok(Some(Target { address, tls_ca, tls_required, insecure, key }))
     }
@@ -89,6 +95,7 @@ pub struct Fleet {
     pub voicegateway_ttl_seconds: u32,
     pub molecule_ttl_seconds: u32,
     /// How often the worker snapshot is written, such as `5s` or `500ms`.
+    #[serde(deserialize_with = "number_or_text")]
     pub snapshot_interval: String,
     /// Whether a start takes the fleet over from the last snapshot.
     pub warm_start: bool,
@@ -296,31 +303,14 @@ impl Config {
             None => String::new(),
         };
         let name = args.config.as_deref().unwrap_or(default).display().to_string();
-        let mut config = Self::parse(&text, &name, std::env::vars())?;
+        let mut config = Self::parse(&text, &name, variables::all())?;
         config.apply(args);
         Ok(config)
     }
 
     fn parse(text: &str, name: &str, vars: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let mut table: toml::Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
-        for (variable, value) in vars {
-            let ours = || variable.strip_prefix("REVEILLE_").and_then(|rest| rest.split_once('_'));
-            let known = SEEDS.iter().find(|(name, ..)| *name == variable);
-            let Some((section, key)) = known.map(|(_, section, key)| (*section, *key)).or_else(ours) else {
-                continue;
-            };
-            let section = section.to_lowercase();
-            if SECTIONS.contains(&section.as_str()) {
-                let section_table = table.entry(section.clone()).or_insert_with(|| toml::Table::new().into());
-                let toml::Value::Table(section_table) = section_table else {
-                    bail!("{name}: {variable} names a section that is not a table")
-                };
-                // A time such as 5 is text there, and so is a service that is called 7.
-                let is_text = key == "snapshot_interval" || section == "tracing";
-                let value = if is_text { value.into() } else { typed(value) };
-                section_table.insert(key.to_lowercase(), value);
-            }
-        }
+        variables::overlay(&mut table, vars, name)?;
         let config = Self::deserialize(table)
             .with_context(|| format!("{name}, with the REVEILLE_… variables over it"))?;
         config.check().with_context(|| name.to_owned())?;
@@ -350,6 +340,7 @@ impl Config {
             self.limits.requests_burst
         );
         self.fleet.snapshot_every().context("fleet.snapshot_interval")?;
+        self.safety.target()?;
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
         self.tracing.check()?;
@@ -374,7 +365,7 @@ impl Config {
             self.data.folder.clone_from(folder);
         }
         // The reference's variables name the same three files.
-        let from_env = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let from_env = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let files = &mut self.files;
         files.pools =
             args.pools.clone().or_else(|| files.pools.take()).or_else(|| from_env("POOL_CONFIG_PATH"));
@@ -418,64 +409,16 @@ impl Fleet {
 fn duration(text: &str) -> Result<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 =
-        number.parse().with_context(|| format!("{text:?} is not a time such as 5s or 500ms"))?;
-    Ok(match unit {
-        "ms" => Duration::from_millis(number),
-        "" | "s" => Duration::from_secs(number),
-        "m" => Duration::from_secs(number * 60),
-        "h" => Duration::from_secs(number * 3600),
-        _ => bail!("{text:?} is not a time such as 5s or 500ms"),
-    })
-}
-
-const SECTIONS: &[&str] = &[
-    "http",
-    "doors",
-    "data",
-    "files",
-    "jobs",
-    "approvals",
-    "fleet",
-    "auth",
-    "a2a",
-    "output",
-    "safety",
-    "grpc",
-    "tracing",
-    "limits",
-    "log",
-];
-
-/// The seeds' variables, and OpenTelemetry's, each with the setting that it is here.
-const SEEDS: &[(&str, &str, &str)] = &[
-    ("API_RATE_LIMIT_RPS", "limits", "requests_per_second"),
-    ("API_RATE_LIMIT_BURST", "limits", "requests_burst"),
-    ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
-    ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
-    ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
-    ("POLICY_CHECK_FAIL_MODE", "safety", "fail_mode"),
-    ("SAFETY_KERNEL_ADDR", "safety", "address"),
-    ("SAFETY_KERNEL_TLS_CA", "safety", "tls_ca"),
-    ("SAFETY_KERNEL_TLS_REQUIRED", "safety", "tls_required"),
-    ("SAFETY_KERNEL_INSECURE", "safety", "insecure"),
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", "tracing", "otlp_endpoint"),
-    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "tracing", "otlp_traces_endpoint"),
-    ("OTEL_EXPORTER_OTLP_HEADERS", "tracing", "otlp_headers"),
-    ("OTEL_SERVICE_NAME", "tracing", "service_name"),
-    ("OTEL_TRACES_SAMPLER_ARG", "tracing", "sample_ratio"),
-];
-
-/// A number or a truth value if it looks like one, else text.
-fn typed(value: String) -> toml::Value {
-    if let Ok(number) = value.parse::<i64>() {
-        return number.into();
-    }
-    match value.as_str() {
-        "true" => true.into(),
-        "false" => false.into(),
-        _ => value.into(),
-    }
+    let wrong = || format!("{text:?} is not a time such as 500ms, 5s, 30m or 24h");
+    let number: u64 = number.parse().with_context(wrong)?;
+    let unit_ms = match unit {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => bail!(wrong()),
+    };
+    number.checked_mul(unit_ms).map(Duration::from_millis).with_context(wrong)
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -513,6 +456,22 @@ mod tests {
         let config = config.unwrap();
         assert_eq!(config.fleet.snapshot_every().unwrap(), Duration::from_millis(500));
         assert_eq!(config.a2a.allow, ["loopback", "10.0.0.0/8"]);
+        // As compose files have them: empty, in capitals, one for true, and theirs beside ours in any order.
+        let vars = [
+            ("REVEILLE_SAFETY_ADDRESS", "ours:1"),
+            ("SAFETY_KERNEL_ADDR", "theirs:1"),
+            ("SAFETY_KERNEL_INSECURE", "1"),
+            ("SAFETY_KERNEL_TLS_CA", ""),
+            ("POLICY_CHECK_FAIL_MODE", "OPEN"),
+            ("REVEILLE_FLEET_SNAPSHOT_INTERVAL", "5"),
+            ("REVEILLE_AUTH_OPEN_TENANT", "7"),
+        ];
+        let config = parse("", &vars).unwrap();
+        assert_eq!(config.safety.address.as_deref(), Some("ours:1"));
+        assert_eq!((config.safety.insecure, config.safety.tls_ca), (true, None));
+        assert_eq!(config.safety.fail_mode, Some(FailMode::Open));
+        assert_eq!(config.fleet.snapshot_every().unwrap(), Duration::from_secs(5));
+        assert_eq!(config.auth.open_tenant, "7");
         assert_eq!(config.approvals.expire_after().unwrap(), None);
         for (text, seconds) in [("\"24h\"", 86_400), ("90", 90), ("\"90\"", 90)] {
             let config = parse(&format!("[approvals]\nexpire_after = {text}"), &[]).unwrap();
@@ -549,6 +508,8 @@ mod tests {
             ("[approvals]\nexpire_after = 0", &[][..], "approvals.expire_after"),
             ("[fleet]\ncap_ttl_seconds = 0", &[][..], "fleet.cap_ttl_seconds"),
             ("[a2a]\nallow = [\"everywhere\"]", &[][..], "a2a.allow"),
+            ("[approvals]\nexpire_after = \"99999999999999999h\"", &[][..], "approvals.expire_after"),
+            ("", &[("SAFETY_KERNEL_TLS_REQUIRED", "true")][..], "safety.address is missing"),
             ("[limits]\nqueued_per_tenant = 0", &[][..], "limits.queued_per_tenant"),
             ("", &[("API_RATE_LIMIT_BURST", "9")][..], "limits.requests_burst"),
             ("", &[("REVEILLE_DOORS_TLS_KEY", "k.pem")][..], "doors.tls_cert is missing"),

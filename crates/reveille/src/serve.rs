@@ -97,6 +97,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 
     let (stop, stopped) = watch::channel(false);
     let address = web.local_addr()?;
+    warn_about_clear_text(tls.as_ref(), [grpc_door.as_ref(), nats_door.as_ref(), resp_door.as_ref()])?;
     let served = tokio::spawn(http::serve(
         web,
         reveille_api::router(engine.clone()),
@@ -106,8 +107,10 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     if let Some(door) = grpc_door {
         let tls = grpc::tls(config.doors.tls_cert.as_deref(), config.doors.tls_key.as_deref())?;
         let scheme = if tls.is_some() { "https" } else { "http" };
+        let server = grpc::prepare(tls)?;
         eprintln!("grpc on {scheme}://{}", door.local_addr()?);
-        let served = grpc::serve(door, tls, engine.clone(), config.grpc.connections_max, stopped.clone());
+        let connections_max = config.grpc.connections_max;
+        let served = grpc::serve(server, door, engine.clone(), connections_max, stopped.clone());
         tokio::spawn(async move {
             if let Err(error) = served.await {
                 tracing::error!("{error:#}");
@@ -118,7 +121,6 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         engine: engine.clone(),
         open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
     });
-    warn_about_clear_text(tls.as_ref(), nats_door.as_ref(), resp_door.as_ref())?;
     eprintln!("listening on http://{address}");
     let mut connect = demo::Addresses::default();
     if let Some(door) = nats_door {
@@ -231,25 +233,21 @@ fn doors_are_open(doors: &Doors, nats: Option<&TcpListener>, resp: Option<&TcpLi
     if let Some(required) = doors.require_key {
         return Ok(!required);
     }
-    Ok(!beyond_this_machine(nats, resp)?)
+    Ok(!beyond_this_machine(&[nats, resp])?)
 }
 
-fn warn_about_clear_text(
-    tls: Option<&Tls>,
-    nats: Option<&TcpListener>,
-    resp: Option<&TcpListener>,
-) -> Result<()> {
-    if tls.is_none() && beyond_this_machine(nats, resp)? {
+fn warn_about_clear_text(tls: Option<&Tls>, doors: [Option<&TcpListener>; 3]) -> Result<()> {
+    if tls.is_none() && beyond_this_machine(&doors)? {
         tracing::warn!(
-            "a door listens beyond this machine without TLS: keys and jobs can be read on the way; set \
-             doors.tls_cert and doors.tls_key"
+            "a door or gRPC listens beyond this machine without TLS: keys and jobs can be read on the way; \
+             set doors.tls_cert and doors.tls_key"
         );
     }
     Ok(())
 }
 
-fn beyond_this_machine(nats: Option<&TcpListener>, resp: Option<&TcpListener>) -> Result<bool> {
-    for door in [nats, resp].into_iter().flatten() {
+fn beyond_this_machine(doors: &[Option<&TcpListener>]) -> Result<bool> {
+    for door in doors.iter().flatten() {
         if !door.local_addr()?.ip().is_loopback() {
             return Ok(true);
         }

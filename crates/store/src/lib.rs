@@ -122,6 +122,9 @@ pub trait Store: Blobs + Breakers + Trail {
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;
 
+    /// The job of a tenant that has this idempotency key.
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError>;
+
     /// One page of jobs, newest first.
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError>;
 

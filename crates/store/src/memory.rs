@@ -55,6 +55,10 @@ impl Store for MemoryStore {
         Ok(self.state().job(id).cloned())
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        Ok(self.state().holder_of(tenant, key))
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let state = self.state();
         let older = ..query.cursor.unwrap_or(u64::MAX);

@@ -138,6 +138,11 @@ impl Store for SqliteStore {
         Ok(job)
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        let (tenant, key) = (tenant.clone(), key.to_owned());
+        self.shared.readers.read(move |connection| queries::holder_of_key(connection, &tenant, &key)).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let query = query.clone();
         self.shared.readers.read(move |connection| queries::jobs(connection, &query)).await

@@ -4,8 +4,9 @@ use super::{Services, tenant};
 use crate::ApiError;
 use reveille_core::policy::{Trace, Verdict};
 use reveille_core::request::Request as Job;
+use reveille_kernel::Purpose;
 use reveille_kernel::cap::safety_kernel_server::SafetyKernel;
-use reveille_kernel::convert;
+use reveille_kernel::convert::{self, Sent};
 use reveille_roster::Scope;
 use reveille_wire::cap::{
     ListSnapshotsRequest, ListSnapshotsResponse, PolicyCheckRequest, PolicyCheckResponse,
@@ -14,7 +15,7 @@ use std::fmt::Write;
 use tonic::{Request, Response, Status};
 
 impl Services {
-    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, bytes::Bytes), ApiError> {
+    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, Sent), ApiError> {
         let auth = self.auth(&request)?;
         auth.needs(Scope::Read)?;
         let question = request.into_inner();
@@ -22,6 +23,18 @@ impl Services {
         let (job, input) = convert::asked(question, &tenant)?;
         job.check()?;
         Ok((job, input))
+    }
+
+    async fn answer(
+        &self,
+        request: Request<PolicyCheckRequest>,
+        purpose: Purpose,
+    ) -> Result<Response<PolicyCheckResponse>, Status> {
+        let (job, input) = self.asked(request)?;
+        let said = self.engine.say_for_others(&job, input, purpose).await;
+        let (verdict, trace) = said.map_err(ApiError::from)?;
+        let reason = in_words(&verdict, &trace);
+        Ok(Response::new(convert::answer(Verdict { reason, ..verdict })))
     }
 }
 
@@ -32,16 +45,14 @@ impl SafetyKernel for Services {
         &self,
         request: Request<PolicyCheckRequest>,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
-        let (job, input) = self.asked(request)?;
-        answered(self.engine.check(&job, &input))
+        self.answer(request, Purpose::Check).await
     }
 
     async fn evaluate(
         &self,
         request: Request<PolicyCheckRequest>,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
-        let (job, input) = self.asked(request)?;
-        answered(self.engine.evaluate(&job, &input))
+        self.answer(request, Purpose::Evaluate).await
     }
 
     /// The same as evaluate, with every rule's part in the reason.
@@ -49,16 +60,14 @@ impl SafetyKernel for Services {
         &self,
         request: Request<PolicyCheckRequest>,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
-        let (job, _) = self.asked(request)?;
-        let (verdict, trace) = self.engine.policy_trace(&job);
-        answered(Verdict { reason: in_words(&verdict, &trace), ..verdict })
+        self.answer(request, Purpose::Explain).await
     }
 
     async fn simulate(
         &self,
         request: Request<PolicyCheckRequest>,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
-        self.evaluate(request).await
+        self.answer(request, Purpose::Simulate).await
     }
 
     async fn list_snapshots(
@@ -69,10 +78,6 @@ impl SafetyKernel for Services {
         let snapshots = self.engine.snapshots().await.map_err(ApiError::from)?;
         Ok(Response::new(ListSnapshotsResponse { snapshots }))
     }
-}
-
-fn answered(verdict: Verdict) -> Result<Response<PolicyCheckResponse>, Status> {
-    Ok(Response::new(convert::answer(verdict)))
 }
 
 fn in_words(verdict: &Verdict, trace: &Trace) -> String {

@@ -3,7 +3,7 @@
 use reveille_core::approval::Choice;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, State};
-use reveille_core::policy::{Decision, Judgement, Policy, Windows};
+use reveille_core::policy::{Counting, Decision, Judgement, Policy, Question, Windows};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,7 +145,11 @@ impl Ledger {
 /// Whether that policy says this of this request: the same rule, or one that asks how often.
 fn is_about(judgement: &Judgement, policy: &Policy, request: &Request) -> Result<(), String> {
     let (said, would_say) = (&judgement.verdict, policy.evaluate(request));
-    let (_, trace) = policy.explain(request, &mut Windows::default(), Millis(0));
+    let (_, trace) = {
+        let (counting, now) = (Counting::Looks, Millis(0));
+        let question = Question { request, stop: None, counting, now };
+        policy.explain(&question, &mut Windows::default())
+    };
     let asks_how_often = trace.lines.iter().any(|line| {
         (line.rule_id.as_str(), line.decision) == (said.rule_id.as_str(), said.decision.as_str())
             && line.why.contains("within the window")

@@ -38,6 +38,10 @@ impl Store for Spy {
         self.store.job(id).await
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        self.store.job_of_key(tenant, key).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         self.store.jobs(query).await
     }

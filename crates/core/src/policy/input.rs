@@ -46,18 +46,17 @@ impl Input {
         self.rules.iter().any(|rule| rule.fits(request, sheet))
     }
 
-    /// What makes the judgement stricter, if something does.
-    pub fn stop(
-        &self,
-        request: &Request,
-        input: Option<&[u8]>,
-        so_far: Decision,
-    ) -> Option<(Decision, &str, String)> {
-        let Some(input) = input else { return self.stop_unread(request, so_far) };
-        let sheet = Sheet { len: input.len() as u64, has_error: false };
+    /// What the rules find, whatever else is said of the job.
+    pub fn look(&self, request: &Request, input: Contents<'_>) -> Option<Stop> {
+        let (input, len) = match input {
+            Contents::Whole(input) => (input, input.len() as u64),
+            Contents::Part(part, len) => (part, len),
+            Contents::Missing => return self.look_in_vain(request),
+        };
+        let sheet = Sheet { len, has_error: false };
         let part = &input[..input.len().min(self.len_max)];
         for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
-            let is_cut = rule.reads() && part.len() < input.len() && self.fail_mode == FailMode::Closed;
+            let is_cut = rule.reads() && (part.len() as u64) < len && self.fail_mode == FailMode::Closed;
             let mut found = match rule.look(part, self.fail_mode) {
                 Some(found) => found,
                 None if is_cut => super::content::Match::default(),
@@ -68,21 +67,41 @@ impl Input {
                 Decision::Deny if self.sureness.denies(&found) => Decision::Deny,
                 _ => Decision::RequireApproval,
             };
-            return is_stricter(so_far, decision).then(|| (decision, rule.id.as_str(), rule.words(&found)));
+            return Some(Stop { decision, rule_id: rule.id.clone(), reason: rule.words(&found) });
         }
         None
     }
 
     /// An input that cannot be read may be anything: the first rule that might be about it decides.
-    fn stop_unread(&self, request: &Request, so_far: Decision) -> Option<(Decision, &str, String)> {
+    fn look_in_vain(&self, request: &Request) -> Option<Stop> {
         let sheet = Sheet { len: u64::MAX, has_error: false };
         let rule = self.rules.iter().find(|rule| rule.fits(request, sheet))?;
-        let stops = self.fail_mode == FailMode::Closed && is_stricter(so_far, rule.decision);
-        let words = || format!("rule {} wants to look at its input, which is not to be had", rule.id);
-        stops.then(|| (rule.decision, rule.id.as_str(), words()))
+        let reason = format!("rule {} wants to look at its input, which is not to be had", rule.id);
+        let stop = Stop { decision: rule.decision, rule_id: rule.id.clone(), reason };
+        (self.fail_mode == FailMode::Closed).then_some(stop)
     }
 }
 
-fn is_stricter(so_far: Decision, decision: Decision) -> bool {
-    so_far.lets_run() || decision == Decision::Deny
+/// What a job is to work on, as far as it is to be had.
+#[derive(Debug, Clone, Copy)]
+pub enum Contents<'a> {
+    Whole(&'a [u8]),
+    /// Its beginning, and how long it is.
+    Part(&'a [u8], u64),
+    Missing,
+}
+
+/// What an input rule found, and what that comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    pub(super) decision: Decision,
+    pub(super) rule_id: String,
+    pub(super) reason: String,
+}
+
+impl Stop {
+    /// It can only make a judgement stricter.
+    pub(super) fn stops(&self, so_far: Decision) -> bool {
+        so_far.lets_run() || self.decision == Decision::Deny
+    }
 }

@@ -4,7 +4,7 @@ use super::condition::{Condition, Facts};
 use super::document::{self, Constraints, Remediation, Selector, Tier, decision};
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
-use super::{Decision, Question, mcp};
+use super::{Decision, Question, Stop, mcp};
 use crate::id::Topic;
 use crate::request::Request;
 use crate::time::Millis;
@@ -52,7 +52,7 @@ struct Asks {
 /// The circumstances of one judgement.
 pub struct Case<'a> {
     pub request: &'a Request,
-    pub input: Option<&'a [u8]>,
+    pub stop: Option<&'a Stop>,
     now: Millis,
     counting: Counting,
     facts: OnceCell<Facts<'a>>,
@@ -60,8 +60,8 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub fn new(question: &Question<'a>) -> Self {
-        let Question { request, input, counting, now } = *question;
-        Self { request, input, now, counting, facts: OnceCell::new() }
+        let Question { request, stop, counting, now } = *question;
+        Self { request, stop, now, counting, facts: OnceCell::new() }
     }
 }
 

@@ -6,6 +6,11 @@ fn policy(document: serde_json::Value) -> Policy {
     Policy::new(serde_json::from_value(document).unwrap(), source.as_bytes()).unwrap()
 }
 
+fn explained(policy: &Policy, request: &Request) -> (Verdict, Trace) {
+    let question = Question { request, stop: None, counting: Counting::Looks, now: Millis(0) };
+    policy.explain(&question, &mut Windows::default())
+}
+
 #[test]
 fn the_first_rule_that_matches_decides_and_the_default_is_deny() {
     let policy = policy(json!({
@@ -220,7 +225,7 @@ fn too_often_is_a_matter_of_the_window() {
     let mut ask = |counting, at| {
         let request = job("job.a", |_| ());
         policy
-            .judge(&Question { request: &request, input: Some(&[]), counting, now: Millis(at) }, &mut windows)
+            .judge(&Question { request: &request, stop: None, counting, now: Millis(at) }, &mut windows)
             .rule_id
     };
     assert_eq!((ask(Counting::Counts, 0), ask(Counting::Counts, 1)), ("ok".into(), "ok".into()));
@@ -262,7 +267,7 @@ fn explain_says_of_every_rule_why() {
         ],
     }));
     let request = job("job.a", |r| label(r, "env", "dev"));
-    let (verdict, trace) = policy.explain(&request, &mut Windows::default(), Millis(0));
+    let (verdict, trace) = explained(&policy, &request);
     assert_eq!(verdict, policy.evaluate(&request));
     let told: Vec<(&str, bool, &str)> =
         trace.lines.iter().map(|line| (line.rule_id.as_str(), line.matched, line.why.as_str())).collect();
@@ -276,7 +281,7 @@ fn explain_says_of_every_rule_why() {
             ("late", false, "not asked: an earlier rule had decided"),
         ]
     );
-    let (_, trace) = policy.explain(&Request::plain("j", "nojob"), &mut Windows::default(), Millis(0));
+    let (_, trace) = explained(&policy, &Request::plain("j", "nojob"));
     assert_eq!(trace.lines.last().map(|line| (line.rule_id.as_str(), line.matched)), Some(("topic", true)));
 }
 
@@ -316,7 +321,9 @@ fn an_input_that_is_not_to_be_had_stops_the_job_unless_the_file_says_otherwise()
             "input_rules": [{"id": "secrets", "match": {"topics": ["job.echo"], "scanners": ["secret"]}, "decision": "deny"}],
         }));
         let request = Request::plain("j", topic);
-        let question = Question { request: &request, input: None, counting: Counting::Looks, now: Millis(0) };
+        let stop = policy.look(&request, Contents::Missing);
+        let (counting, now) = (Counting::Looks, Millis(0));
+        let question = Question { request: &request, stop: stop.as_ref(), counting, now };
         policy.judge(&question, &mut Windows::default())
     };
     let stopped = judged("closed", "job.echo");
@@ -324,4 +331,21 @@ fn an_input_that_is_not_to_be_had_stops_the_job_unless_the_file_says_otherwise()
     assert!(stopped.reason.contains("not to be had"), "{}", stopped.reason);
     assert_eq!(judged("open", "job.echo").decision, Decision::Allow);
     assert_eq!(judged("closed", "job.other").decision, Decision::Allow);
+}
+
+/// Whoever sends only the beginning of an input is not believed about the rest.
+#[test]
+fn a_part_of_an_input_counts_as_found_where_the_mode_is_closed() {
+    let looked = |fail_mode: &str, input: Contents<'_>| {
+        let policy = policy(json!({
+            "rules": [{"id": "all", "decision": "allow"}],
+            "input_policy": {"fail_mode": fail_mode},
+            "input_rules": [{"id": "secrets", "match": {"scanners": ["secret"]}, "decision": "deny"}],
+        }));
+        policy.look(&Request::plain("j", "job.echo"), input).map(|stop| stop.decision)
+    };
+    assert_eq!(looked("closed", Contents::Whole(b"harmless")), None);
+    assert_eq!(looked("closed", Contents::Part(b"harmless", 8)), None);
+    assert_eq!(looked("closed", Contents::Part(b"harmless", 9)), Some(Decision::Deny));
+    assert_eq!(looked("open", Contents::Part(b"harmless", 9)), None);
 }

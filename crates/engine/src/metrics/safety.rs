@@ -1,6 +1,7 @@
 //! What can be scraped of the safety kernel's circuit.
 
 use super::{Page, PerTopic, TopicLabel};
+use crate::safety::Circuit;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -28,12 +29,18 @@ impl SafetyMetrics {
     pub(super) fn list(page: &mut Page) -> Self {
         let open = "Jobs that were allowed because the safety kernel could not be asked";
         let turns = "How often the circuit came to be closed, half-open or open";
-        Self {
+        let metrics = Self {
             input_fail_open: page.list("input_fail_open", open),
             circuit: page
                 .list("safety_circuit", "The safety kernel's circuit: 0 closed, 1 half-open, 2 open"),
             turns: page.list("safety_circuit_turns", turns),
+        };
+        for circuit in Circuit::ALL.map(Circuit::name) {
+            for to in Breaker::NAMES {
+                drop(metrics.turns.get_or_create(&TurnLabel { circuit, to }));
+            }
         }
+        metrics
     }
 
     pub(super) fn begin(&self, label: &TopicLabel) {

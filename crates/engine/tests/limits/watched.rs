@@ -93,6 +93,10 @@ impl Store for Watched {
         self.inner.job(id).await
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        self.inner.job_of_key(tenant, key).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         self.listed().await;
         self.inner.jobs(query).await

@@ -36,6 +36,10 @@ impl Store for Failing {
         self.store.job(id).await
     }
 
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Answer<Option<JobId>> {
+        self.store.job_of_key(tenant, key).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Answer<Page<Arc<Job>>> {
         self.store.jobs(query).await
     }

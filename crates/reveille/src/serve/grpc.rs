@@ -18,7 +18,7 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 /// How long one call may take.
 const CALL_MAX: Duration = Duration::from_secs(60);
 /// Calls at the same time on one connection.
-const CALLS_MAX: u32 = 256;
+const CALLS_MAX: u32 = 64;
 /// How a client that is gone without a word is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long to wait after a failed accept.
@@ -31,17 +31,21 @@ pub fn tls(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<ServerTlsCo
     Ok(Some(ServerTlsConfig::new().identity(Identity::from_pem(read(cert)?, read(key)?))))
 }
 
+/// A server that only needs its connections, or what is wrong with the certificate.
+pub fn prepare(tls: Option<ServerTlsConfig>) -> Result<Server> {
+    match tls {
+        None => Ok(Server::builder()),
+        Some(tls) => Server::builder().tls_config(tls).context("the certificate cannot be used for gRPC"),
+    }
+}
+
 pub async fn serve(
+    server: Server,
     listener: TcpListener,
-    tls: Option<ServerTlsConfig>,
     engine: Engine,
     connections_max: usize,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
-    let mut server = Server::builder();
-    if let Some(tls) = tls {
-        server = server.tls_config(tls).context("the certificate cannot be used for gRPC")?;
-    }
     let stop = async move {
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };

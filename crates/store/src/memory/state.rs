@@ -38,6 +38,10 @@ impl State {
         self.jobs.get(self.sequences.get(id)?)
     }
 
+    pub fn holder_of(&self, tenant: &TenantId, key: &str) -> Option<JobId> {
+        self.by_idempotency_key.get(&(tenant.clone(), key.to_owned())).cloned()
+    }
+
     /// Everything that can refuse the step comes first: after that, nothing fails.
     pub fn commit(&mut self, step: Step) -> Commit {
         let job = step.job_to_write();

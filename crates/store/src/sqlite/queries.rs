@@ -5,7 +5,7 @@ use super::rows::{job, store_error};
 use crate::query::page_len;
 use crate::{BlobKey, JobQuery, Page, StoreError};
 use bytes::Bytes;
-use reveille_core::id::JobId;
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use rusqlite::types::Value;
@@ -18,6 +18,17 @@ pub(super) fn job_by_id(connection: &Connection, id: &JobId) -> Result<Option<Ar
         .optional()
         .map_err(|error| store_error(&error))?;
     record.map(|record| job(&record)).transpose()
+}
+
+pub(super) fn holder_of_key(
+    connection: &Connection,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<Option<JobId>, StoreError> {
+    let sql = "SELECT id FROM jobs WHERE tenant = ?1 AND idempotency_key = ?2";
+    let found = connection.query_row(sql, [tenant.as_str(), key], |row| row.get::<_, String>(0)).optional();
+    let found = found.map_err(|error| store_error(&error))?;
+    found.map(|id| JobId::parse(&id).map_err(|error| StoreError::Corrupt(error.to_string()))).transpose()
 }
 
 pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {

@@ -87,6 +87,11 @@ pub async fn an_idempotency_key_belongs_to_one_job_of_a_tenant(store: &dyn Store
     for name in ["b", "c"] {
         assert_eq!(load(store, &JobId::known(format!("same-key-{name}"))).await, None);
     }
+    let holder =
+        async |tenant: &str, key: &str| store.job_of_key(&TenantId::known(tenant), key).await.unwrap();
+    assert_eq!(holder("same-key", "once").await.as_ref(), Some(over.id()));
+    assert_eq!(holder("same-key-other", "once").await.as_ref(), Some(other_tenant.id()));
+    assert_eq!((holder("same-key", "twice").await, holder("nobody", "once").await), (None, None));
 }
 
 pub async fn nothing_of_a_refused_step_is_visible(store: &dyn Store, clock: &ManualClock) {

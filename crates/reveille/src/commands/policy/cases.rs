@@ -4,7 +4,7 @@ use super::{load, read};
 use crate::{exit, output};
 use anyhow::{Context, Result, bail};
 use reveille_core::id::{TenantId, Topic};
-use reveille_core::policy::{Policy, Windows};
+use reveille_core::policy::{Counting, Policy, Question, Windows};
 use reveille_core::request::{Priority, Request};
 use reveille_core::time::Millis;
 use serde::Deserialize;
@@ -98,7 +98,11 @@ impl Case {
     /// What is wrong, if something is.
     fn run(&self, policy: &Policy) -> Result<Option<String>> {
         let request = self.job.request()?;
-        let (verdict, trace) = policy.explain(&request, &mut Windows::default(), Millis::ZERO);
+        let (verdict, trace) = {
+            let (counting, now) = (Counting::Looks, Millis::ZERO);
+            let question = Question { request: &request, stop: None, counting, now };
+            policy.explain(&question, &mut Windows::default())
+        };
         let decision = verdict.decision.as_str().to_ascii_lowercase();
         let expected = self.expect.decision.to_ascii_lowercase();
         let is_other_rule = self.expect.rule.as_ref().is_some_and(|rule| *rule != verdict.rule_id);
