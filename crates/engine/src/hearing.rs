@@ -72,12 +72,21 @@ impl Engine {
         if self.safety.kernel().is_none() && !rules.policy.reads_input(request) {
             return Ok(Hearing { rules, said: Said::Policy(None), read: Read::Nothing });
         }
-        let (input, read) = match given {
-            Some(given) => (Some(given.clone()), Read::Nothing),
-            None => {
-                let input = self.input_of(request).await?;
-                (input.clone(), Read::Stored(input))
-            }
+        // Most jobs are judged without waiting for anything, and their futures stay small.
+        Box::pin(self.hear_in_full(request, given, rules)).await
+    }
+
+    async fn hear_in_full(
+        &self,
+        request: &Request,
+        given: Option<&Bytes>,
+        rules: Arc<Rules>,
+    ) -> Result<Hearing, StoreError> {
+        let (input, read) = if let Some(given) = given {
+            (Some(given.clone()), Read::Nothing)
+        } else {
+            let input = self.input_of(request).await?;
+            (input.clone(), Read::Stored(input))
         };
         let said = match self.safety.kernel() {
             None => Said::Policy(look(&rules.policy, request, input).await),
@@ -219,13 +228,11 @@ impl Engine {
 
     /// What would be said of a request now. Nothing is counted or kept.
     pub async fn would_say(&self, request: &Request, purpose: Purpose) -> Result<Verdict, NoAnswer> {
-        match self.safety.kernel() {
-            Some(kernel) => self.ask_kernel(Circuit::Input, kernel.judge(request, None, purpose)).await,
-            None => {
-                let (counting, now) = (Counting::Looks, self.now());
-                Ok(self.ask(&self.rules().policy, &Question { request, stop: None, counting, now }))
-            }
+        if let Some(kernel) = self.safety.kernel() {
+            return self.ask_kernel(Circuit::Input, kernel.judge(request, None, purpose)).await;
         }
+        let (counting, now) = (Counting::Looks, self.now());
+        Ok(self.ask(&self.rules().policy, &Question { request, stop: None, counting, now }))
     }
 
     /// What is said of a job that is somebody else's. A check counts where a rule counts, as one of ours

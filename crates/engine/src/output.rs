@@ -52,7 +52,7 @@ impl Engine {
     ) -> Result<Arc<Job>, DriveError> {
         let began = Instant::now();
         let glance = match report.status {
-            Status::Succeeded if self.looks_at_output() => self.glance(id, report).await,
+            Status::Succeeded if self.looks_at_output() => Box::pin(self.glance(id, report)).await,
             _ => Glance::None,
         };
         let dice = self.dice.roll();

@@ -91,7 +91,7 @@ impl Engine {
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
         let engine = self.clone();
-        self.in_full(async move { engine.take_in(job, context, submitter).await }).await
+        self.in_full(Box::pin(async move { engine.take_in(job, context, submitter).await })).await
     }
 
     /// The job that was asked for before, by its id or by its key: whoever asks again is told of it, however

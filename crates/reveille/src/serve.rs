@@ -105,17 +105,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         stopped.clone(),
     ));
     if let Some(door) = grpc_door {
-        let tls = grpc::tls(config.doors.tls_cert.as_deref(), config.doors.tls_key.as_deref())?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let server = grpc::prepare(tls)?;
-        eprintln!("grpc on {scheme}://{}", door.local_addr()?);
-        let connections_max = config.grpc.connections_max;
-        let served = grpc::serve(server, door, engine.clone(), connections_max, stopped.clone());
-        tokio::spawn(async move {
-            if let Err(error) = served.await {
-                tracing::error!("{error:#}");
-            }
-        });
+        grpc::start(door, &config, engine.clone(), stopped.clone())?;
     }
     let gate = Arc::new(KeyGate {
         engine: engine.clone(),

@@ -1,5 +1,6 @@
 //! Serving gRPC: a limit on connections, and an orderly end.
 
+use crate::config::Config;
 use anyhow::{Context, Result};
 use futures_util::{Stream, stream};
 use reveille_engine::Engine;
@@ -16,7 +17,7 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 /// How long one call may take.
-const CALL_MAX: Duration = Duration::from_secs(60);
+const CALL_MAX: Duration = Duration::from_mins(1);
 /// Calls at the same time on one connection.
 const CALLS_MAX: u32 = 64;
 /// How a client that is gone without a word is noticed.
@@ -24,23 +25,37 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long to wait after a failed accept.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// The certificate of the doors and its key: with them gRPC speaks TLS only, as the doors do.
-pub fn tls(cert: Option<&Path>, key: Option<&Path>) -> Result<Option<ServerTlsConfig>> {
-    let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
+/// Serves from now on, or says what is wrong with the certificate. It is that of the doors: with it gRPC speaks
+/// TLS only, as the doors do.
+pub fn start(
+    listener: TcpListener,
+    config: &Config,
+    engine: Engine,
+    stopped: watch::Receiver<bool>,
+) -> Result<()> {
+    let doors = &config.doors;
+    let (builder, scheme) = match (&doors.tls_cert, &doors.tls_key) {
+        (Some(cert), Some(key)) => (Server::builder().tls_config(identity(cert, key)?), "https"),
+        _ => (Ok(Server::builder()), "http"),
+    };
+    let builder = builder.context("doors.tls_cert and doors.tls_key cannot be used for gRPC")?;
+    eprintln!("grpc on {scheme}://{}", listener.local_addr()?);
+    let served = serve(builder, listener, engine, config.grpc.connections_max, stopped);
+    tokio::spawn(async move {
+        if let Err(error) = served.await {
+            tracing::error!("{error:#}");
+        }
+    });
+    Ok(())
+}
+
+fn identity(cert: &Path, key: &Path) -> Result<ServerTlsConfig> {
     let read = |path: &Path| std::fs::read(path).with_context(|| format!("reading {}", path.display()));
-    Ok(Some(ServerTlsConfig::new().identity(Identity::from_pem(read(cert)?, read(key)?))))
+    Ok(ServerTlsConfig::new().identity(Identity::from_pem(read(cert)?, read(key)?)))
 }
 
-/// A server that only needs its connections, or what is wrong with the certificate.
-pub fn prepare(tls: Option<ServerTlsConfig>) -> Result<Server> {
-    match tls {
-        None => Ok(Server::builder()),
-        Some(tls) => Server::builder().tls_config(tls).context("the certificate cannot be used for gRPC"),
-    }
-}
-
-pub async fn serve(
-    server: Server,
+async fn serve(
+    builder: Server,
     listener: TcpListener,
     engine: Engine,
     connections_max: usize,
@@ -49,7 +64,7 @@ pub async fn serve(
     let stop = async move {
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
-    server
+    builder
         .timeout(CALL_MAX)
         .max_concurrent_streams(CALLS_MAX)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
