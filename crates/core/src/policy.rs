@@ -337,7 +337,9 @@ impl Policy {
 
     /// What a careful reader of the file would remark on.
     pub fn remarks(&self) -> Vec<Remark> {
-        lint::remarks(&self.0.rules, self.0.default_decision)
+        // Where there are no rules at all, a tenant's own list of topics allows.
+        let tenants_allow = self.0.rules.is_empty() && self.0.tenants.allow_something();
+        lint::remarks(&self.0.rules, self.0.default_decision, tenants_allow)
     }
 }
 

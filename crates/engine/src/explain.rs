@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::safety::Circuit;
 use reveille_core::backoff;
 use reveille_core::floor::{Fitting, Wait};
-use reveille_core::job::{Job, Phase};
+use reveille_core::job::{Job, Phase, State};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 
@@ -90,9 +90,25 @@ impl Engine {
                 let code = ending.reason.map_or("ended", Reason::code);
                 let words =
                     if ending.words.is_empty() { String::new() } else { format!(": {}", ending.words) };
-                told(code, format!("It ended as {}{words}.", ending.state), None)
+                told(code, format!("It ended as {}{words}.", ending.state), way_out(job).as_deref())
             }
         }
+    }
+}
+
+/// What can still be done about a job that has ended.
+fn way_out(job: &Job) -> Option<String> {
+    match job.state() {
+        State::Denied => {
+            let offered = &job.judgement()?.verdict.remediations;
+            let ids: Vec<&str> = offered.iter().map(|remediation| remediation.id.as_str()).collect();
+            let path = format!("POST /api/v1/jobs/{}/remediate", job.id());
+            (!ids.is_empty()).then(|| format!("Apply a remediation ({path}): {}.", ids.join(", ")))
+        }
+        State::OutputQuarantined if job.output.as_ref().is_some_and(|check| check.resolved.is_none()) => {
+            Some("Somebody else than who submitted it releases or discards the result.".to_owned())
+        }
+        _ => None,
     }
 }
 

@@ -97,6 +97,10 @@ impl Engine {
             return Glance::Sheet(sheet);
         }
         let Ok(Some(job)) = self.store.job(id).await else { return Glance::None };
+        // Nobody is asked about what does not count.
+        if life::finish(&job, report, &self.limits(&job), self.now(), 0).is_err() {
+            return Glance::None;
+        }
         let looked = Looked {
             id,
             request: &job.request,

@@ -49,9 +49,10 @@ impl Readable {
     }
 }
 
-/// A redacted copy has taken its place.
+/// A redacted copy has taken its place: of a result that was looked at, only what the job ended with is there.
 fn is_hidden(job: &Job, key: &BlobKey) -> bool {
-    job.output.as_ref().is_some_and(|check| check.original_ptr == key.pointer())
+    let result = job.ending().filter(|ending| ending.state == State::Succeeded && job.output.is_some());
+    result.is_some_and(|ending| ending.result_ptr != key.pointer())
 }
 
 #[async_trait::async_trait]

@@ -177,7 +177,9 @@ impl Engine {
         let committed = self.store.commit(step).await;
         if !matches!(committed, Ok(Commit::Done)) {
             // The seat was a new job's. If the id is that of an older one, that one sits as it stands.
-            self.floor().unplace(&id);
+            if job.state() == State::Dispatched {
+                self.floor().unplace(&id);
+            }
             let (engine, id) = (self.clone(), id.clone());
             self.spawn(async move { engine.reseat(&id).await });
         }

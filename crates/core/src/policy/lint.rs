@@ -31,7 +31,8 @@ impl fmt::Display for Remark {
     }
 }
 
-pub fn remarks(rules: &[Rule], default_decision: Decision) -> Vec<Remark> {
+/// `tenants_allow` says whether tenants' own lists of topics allow something.
+pub fn remarks(rules: &[Rule], default_decision: Decision, tenants_allow: bool) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
         if let Some(earlier) = rules[..index].iter().find(|earlier| earlier.hides(rule)) {
@@ -40,7 +41,7 @@ pub fn remarks(rules: &[Rule], default_decision: Decision) -> Vec<Remark> {
     }
     if default_decision.lets_run() {
         remarks.push(Remark::AllowsByDefault);
-    } else if !rules.is_empty() && rules.iter().all(|rule| rule.decision == Decision::Deny) {
+    } else if !tenants_allow && rules.iter().all(|rule| rule.decision == Decision::Deny) {
         remarks.push(Remark::AllowsNothing);
     }
     remarks

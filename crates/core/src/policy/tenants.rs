@@ -49,6 +49,10 @@ impl Tenants {
     }
 
     /// Whether the tenant has a list of topics, and this one is on it.
+    pub fn allow_something(&self) -> bool {
+        self.0.values().any(|rules| !rules.allow_topics.is_empty())
+    }
+
     pub fn allow_topic(&self, request: &Request) -> bool {
         self.0
             .get(request.tenant.as_str())
