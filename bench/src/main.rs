@@ -38,12 +38,12 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs|policy|fleet|ingest|expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
     }
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
     let mut report = Report::default();
     if wanted("fleet") {
         fleet::measure(&mut report);
