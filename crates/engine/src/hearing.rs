@@ -15,7 +15,7 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_kernel::convert::Sent;
 use reveille_kernel::{Kernel, NoAnswer, Purpose};
-use reveille_store::StoreError;
+use reveille_store::{BlobKey, StoreError};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -208,10 +208,14 @@ impl Engine {
         Said::FailedOpen(rules.policy.refusal(request).unwrap_or(verdict))
     }
 
-    /// What a job is to work on; nothing if that is not to be had here.
+    /// What a job is to work on; nothing if that is not to be had here. Another's blob can still be changed
+    /// after it was looked at, so it counts as not to be had.
     async fn input_of(&self, request: &Request) -> Result<Option<Bytes>, StoreError> {
         if request.context_ptr.is_empty() {
             return Ok(Some(Bytes::new()));
+        }
+        if request.context_ptr != BlobKey::context_of(&request.id).pointer() {
+            return Ok(None);
         }
         match self.content(&request.context_ptr).await {
             Err(error) if !error.may_pass() => Ok(None),
