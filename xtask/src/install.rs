@@ -24,7 +24,7 @@ struct SystemPackage {
     is_there: fn() -> bool,
 }
 
-const SYSTEM_PACKAGES: [SystemPackage; 5] = [
+const SYSTEM_PACKAGES: [SystemPackage; 6] = [
     SystemPackage {
         name: "redis-server",
         service: Some("redis-server"),
@@ -34,6 +34,11 @@ const SYSTEM_PACKAGES: [SystemPackage; 5] = [
         name: "nats-server",
         service: Some("nats-server"),
         is_there: || find("nats-server").is_some(),
+    },
+    SystemPackage {
+        name: "postgresql",
+        service: Some("postgresql"),
+        is_there: || Path::new("/usr/lib/postgresql").exists() || find("initdb").is_some(),
     },
     SystemPackage {
         name: "python3-venv",
