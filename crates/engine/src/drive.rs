@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use crate::events::What;
+use crate::turns::Turn;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
 use reveille_core::life::{self, Limits, Placement};
@@ -32,6 +33,12 @@ pub enum DriveError {
     Store(#[from] StoreError),
 }
 
+/// A job as it is, with its turn: nobody else of this process changes it meanwhile.
+pub(crate) struct Taken<'a> {
+    pub job: Arc<Job>,
+    turn: Turn<'a>,
+}
+
 impl Engine {
     /// Changes a job as `decide` says. It may be asked more than once, each time about the job as it is.
     pub(crate) async fn drive(
@@ -39,9 +46,24 @@ impl Engine {
         id: &JobId,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let _turn = self.turn(id).await;
+        let taken = self.take(id).await?;
+        self.drive_taken(taken, decide).await
+    }
+
+    /// A job with its turn, for whoever has to look at more than the job before deciding.
+    pub(crate) async fn take(&self, id: &JobId) -> Result<Taken<'_>, DriveError> {
+        let turn = self.turn(id).await;
+        let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
+        Ok(Taken { job, turn })
+    }
+
+    pub(crate) async fn drive_taken(
+        &self,
+        taken: Taken<'_>,
+        decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
+    ) -> Result<Arc<Job>, DriveError> {
+        let Taken { job: mut before, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
-            let before = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
             let step = Step::change(&before, decide(&before, self.now())?);
             let job = step.job.clone();
             if self.store.commit(step).await? == Commit::Done {
@@ -50,8 +72,9 @@ impl Engine {
                 self.settle(&job);
                 return Ok(job);
             }
+            before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
         }
-        Err(StoreError::Unavailable(format!("job {id} kept changing under us")).into())
+        Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
     }
 
     /// Like [`Engine::drive`], for what has nobody to tell: a store that fails is tried again until it
@@ -61,8 +84,20 @@ impl Engine {
         id: &JobId,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
+        self.keep_driving(id, || self.drive(id, &decide)).await
+    }
+
+    /// Does it again for as long as the store fails in a way that may pass.
+    pub(crate) async fn keep_driving<F>(
+        &self,
+        id: &JobId,
+        drive: impl Fn() -> F,
+    ) -> Result<Arc<Job>, DriveError>
+    where
+        F: Future<Output = Result<Arc<Job>, DriveError>>,
+    {
         loop {
-            match self.drive(id, &decide).await {
+            match drive().await {
                 Err(DriveError::Store(error)) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                     tokio::time::sleep(STORE_PAUSE).await;

@@ -56,11 +56,16 @@ impl Engine {
             _ => Glance::None,
         };
         let dice = self.dice.roll();
-        let made = self.measured(id, report).await;
-        self.drive_on(id, |job, now| {
-            let report = Report { status: status(job), made: made.clone(), ..report.clone() };
-            let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
-            self.first_look(done, &glance, began, now)
+        self.keep_driving(id, || async {
+            let taken = self.take(id).await?;
+            // A result that nobody has measured must not pass: a store that fails here is asked again too.
+            let made = self.measured(&taken.job, report).await?;
+            self.drive_taken(taken, |job, now| {
+                let report = Report { status: status(job), made: made.clone(), ..report.clone() };
+                let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
+                self.first_look(done, &glance, began, now)
+            })
+            .await
         })
         .await
     }
@@ -153,32 +158,11 @@ impl Engine {
         Some(Sheet { len: content.map_or(0, |content| content.len() as u64), has_error: false })
     }
 
-    /// What a job made, with the size of what is ours to measure. A store that fails is asked until it
-    /// answers: a result that nobody has measured must not pass.
-    async fn measured(&self, id: &JobId, report: &Report) -> Made {
-        loop {
-            match self.measure(id, report).await {
-                Ok(made) => return made,
-                Err(error) if !error.may_pass() => return report.made.clone(),
-                Err(error) => self.trouble.store.tell(
-                    self.now(),
-                    "a result could not be measured; trying again",
-                    id,
-                    &error,
-                ),
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    /// What is kept outside is as large as the worker says.
-    async fn measure(&self, id: &JobId, report: &Report) -> Result<Made, StoreError> {
+    /// What a job made, with the size of what is ours to measure, if its size matters. What is kept outside
+    /// is as large as the worker says.
+    async fn measured(&self, job: &Job, report: &Report) -> Result<Made, StoreError> {
         let mut made = report.made.clone();
-        if report.status != Status::Succeeded {
-            return Ok(made);
-        }
-        let job = self.store.job(id).await?;
-        if job.is_none_or(|job| job.artifact_bytes_max().is_none()) {
+        if report.status != Status::Succeeded || job.artifact_bytes_max().is_none() {
             return Ok(made);
         }
         for pointer in report.made.artifact_ptrs.iter().chain([&report.result_ptr]) {

@@ -15,8 +15,10 @@ impl Engine {
 
     /// Hands a job over to be told, once: when the last thing that is told of it was committed.
     pub(crate) fn tell_story(&self, before: Option<&Job>, job: &Arc<Job>) {
-        let was_told = before.is_some_and(trace::is_told);
-        if trace::is_told(job) && !was_told && self.trace_of(&job.request).sampled {
+        if !self.traces.are_wanted() || !trace::is_told(job) || before.is_some_and(trace::is_told) {
+            return;
+        }
+        if self.trace_of(&job.request).sampled {
             self.traces.tell(job);
         }
     }

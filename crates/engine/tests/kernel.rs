@@ -41,11 +41,18 @@ struct Moody {
     mood: Mutex<Mood>,
     asked: Mutex<u32>,
     looked: Mutex<u32>,
+    /// The inputs that it was shown.
+    shown: Mutex<Vec<Option<Bytes>>>,
 }
 
 impl Moody {
     fn new(mood: Mood) -> Arc<Self> {
-        Arc::new(Self { mood: Mutex::new(mood), asked: Mutex::default(), looked: Mutex::default() })
+        Arc::new(Self {
+            mood: Mutex::new(mood),
+            asked: Mutex::default(),
+            looked: Mutex::default(),
+            shown: Mutex::default(),
+        })
     }
 
     fn feel(&self, mood: Mood) {
@@ -77,8 +84,9 @@ impl Kernel for Moody {
         "moody:1"
     }
 
-    async fn judge(&self, _: &Request, _: Option<&Bytes>, _: Purpose) -> Result<Verdict, NoAnswer> {
+    async fn judge(&self, _: &Request, input: Option<&Bytes>, _: Purpose) -> Result<Verdict, NoAnswer> {
         *self.asked.lock().unwrap() += 1;
+        self.shown.lock().unwrap().push(input.cloned());
         Ok(Verdict {
             decision: self.answer().await?,
             reason: "as it feels".to_owned(),
@@ -326,6 +334,22 @@ async fn nobody_changes_an_input_after_its_job_was_judged() {
     submit(&engine, "j").await;
     assert!(!put("something else").await);
     assert_eq!(blobs.blob(&key()).await.unwrap().unwrap(), "{}");
+}
+
+/// Another's blob can be changed after it was judged, so nothing that is judged is read from there.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
+    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let engine = world.start(&kernel, Settings::default()).await;
+    let until = engine.now() + 60_000;
+    let (key, harmless) = (BlobKey::parse("ctx:own").unwrap(), Bytes::from_static(b"harmless"));
+    engine.readable_blobs().put_blob(key, harmless.clone(), until, PutMode::Always).await.unwrap();
+    for (id, shown) in [("another", None), ("own", Some(harmless))] {
+        let mut request = Request::plain(id, "job.echo");
+        request.context_ptr = "redis://ctx:own".to_owned();
+        engine.submit(Submission { request, context: None, submitter: Submitter::IsGone }).await.unwrap();
+        assert_eq!(kernel.shown.lock().unwrap().pop(), Some(shown), "{id}");
+    }
 }
 
 /// What a job over the bus is to work on can still change while the kernel thinks; then it thinks again.

@@ -14,6 +14,11 @@ use std::time::Duration;
 /// The port.
 #[async_trait::async_trait]
 pub trait Traces: Send + Sync + 'static {
+    /// Whether they go anywhere. Where they do not, nobody works out what they would be.
+    fn are_wanted(&self) -> bool {
+        true
+    }
+
     /// Takes a job whose story is over. It never waits: what there is no room for is dropped and counted.
     fn tell(&self, job: &Arc<Job>);
 
@@ -38,6 +43,10 @@ pub struct Nowhere;
 
 #[async_trait::async_trait]
 impl Traces for Nowhere {
+    fn are_wanted(&self) -> bool {
+        false
+    }
+
     fn tell(&self, _job: &Arc<Job>) {}
 
     fn counts(&self) -> Counts {

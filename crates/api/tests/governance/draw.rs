@@ -26,6 +26,8 @@ pub struct Asked {
     pub is_risky: bool,
     /// The label by which the reference's scheduler knows an approved job.
     pub claims_approval: bool,
+    /// The labels by which it knows a compensation, which it lets pass where policy cannot be asked.
+    pub claims_compensation: bool,
 }
 
 /// Numbers pick one of those that are there, whichever that is.
@@ -112,8 +114,10 @@ fn rule() -> impl Strategy<Value = Value> {
 
 fn asked() -> impl Strategy<Value = Asked> {
     let words = (select(&TENANTS[..]), select(&TOPICS[..]), option::of(select(&ENVS[..])));
-    (words, any::<bool>(), any::<bool>()).prop_map(|((tenant, topic, env), is_risky, claims_approval)| {
-        Asked { tenant, topic, env, is_risky, claims_approval }
+    let claims = (any::<bool>(), any::<bool>());
+    (words, any::<bool>(), claims).prop_map(|((tenant, topic, env), is_risky, claims)| {
+        let (claims_approval, claims_compensation) = claims;
+        Asked { tenant, topic, env, is_risky, claims_approval, claims_compensation }
     })
 }
 

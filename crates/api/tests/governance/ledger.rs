@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The ways to a worker that a run must have met.
-pub const WAYS: [&str; 13] = [
+pub const WAYS: [&str; 14] = [
     "http",
     "grpc",
     "bus",
     "retry",
     "redrive",
     "remedied",
+    "as a compensation",
     "approved",
     "with constraints",
     "throttled first",
@@ -130,6 +131,7 @@ impl Ledger {
             ("grpc", is_grpc && is_first),
             ("retry", id.contains("-retry-")),
             ("remedied", id.contains("-remedy-")),
+            ("as a compensation", job.request.labels.contains_key("saga_compensation")),
             ("approved", has(Event::Approve)),
             ("with constraints", is_constrained),
             ("throttled first", has(Event::Throttle)),

@@ -250,7 +250,14 @@ impl World {
         let job = &job.request;
         let tenant = TENANTS.into_iter().find(|tenant| *tenant == job.tenant.as_str()).unwrap();
         let topic = TOPICS.into_iter().find(|topic| *topic == job.topic.as_str()).unwrap();
-        let asked = Asked { tenant, topic, env: None, is_risky: false, claims_approval: true };
+        let asked = Asked {
+            tenant,
+            topic,
+            env: None,
+            is_risky: false,
+            claims_approval: true,
+            claims_compensation: false,
+        };
         self.submit_packet(job.id.as_str(), &asked).await;
     }
 
@@ -401,6 +408,10 @@ fn labels(asked: &Asked) -> Value {
     }
     if asked.claims_approval {
         labels["approval_granted"] = json!("true");
+    }
+    if asked.claims_compensation {
+        labels["saga_compensation"] = json!("true");
+        labels["is_compensation"] = json!("true");
     }
     labels
 }
