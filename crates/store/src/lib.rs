@@ -3,20 +3,26 @@
 mod audit;
 mod blob;
 mod breaker;
+mod ledger;
 mod lock;
 mod memory;
 mod query;
+mod redis;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
+mod terms;
 
 pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
 pub use breaker::Breakers;
+pub use ledger::{Ledger, MemoryLedger, Origin};
 pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page};
+pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
+pub use terms::{Full, Opened, Receipt, Room, Terms};
 
 use bytes::Bytes;
 use reveille_core::audit::{Draft, of_step};
@@ -61,6 +67,8 @@ pub struct Step {
     pub expects: Option<u64>,
     /// Blobs that become visible with the change, each with its expiry.
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
+    /// What must be so elsewhere too.
+    pub terms: Terms,
     /// What the change adds to the audit trail. Nobody outside can put a step together without it.
     audit: Vec<Draft>,
 }
@@ -68,13 +76,19 @@ pub struct Step {
 impl Step {
     pub fn insert(job: Job) -> Self {
         let audit = of_step(None, &job);
-        Self { job: Arc::new(Job { revision: 1, ..job }), expects: None, blobs: Vec::new(), audit }
+        let job = Arc::new(Job { revision: 1, ..job });
+        Self { job, expects: None, blobs: Vec::new(), terms: Terms::default(), audit }
     }
 
     pub fn change(before: &Job, after: Job) -> Self {
         let audit = of_step(Some(before), &after);
         let job = Arc::new(Job { revision: before.revision + 1, ..after });
-        Self { job, expects: Some(before.revision), blobs: Vec::new(), audit }
+        Self { job, expects: Some(before.revision), blobs: Vec::new(), terms: Terms::default(), audit }
+    }
+
+    /// The same step, if these hold.
+    pub fn on(self, terms: Terms) -> Self {
+        Self { terms, ..self }
     }
 
     pub fn audit(&self) -> &[Draft] {
@@ -103,13 +117,18 @@ pub enum Commit {
     Conflict,
     /// A new job whose id or idempotency key (within its tenant) belongs to this one already.
     Duplicate(JobId),
+    /// As many as there may be are there already.
+    NoRoom(Full),
+    /// The lock that the step was decided under has lapsed: take it again, and decide again.
+    Fenced,
 }
 
 /// Dead letters by reason; a job may have died of none that has a code.
 pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 
 /// The port. What `commit` answered `Done` survives kill -9, whole; anything else left no trace.
-/// Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
+/// A step counts only on its [`Terms`]; a store that has one process leaves it to that process to keep
+/// [`Room`], which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
 pub trait Store: Blobs + Breakers + Trail {
@@ -121,6 +140,12 @@ pub trait Store: Blobs + Breakers + Trail {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;
+
+    /// The job, for whoever is about to act on a message about it. A store that has one process needs to
+    /// know nothing of messages.
+    async fn open(&self, id: &JobId, _message: &Receipt) -> Result<Opened, StoreError> {
+        Ok(Opened::Job { job: self.job(id).await?, lock: None })
+    }
 
     /// The job of a tenant that has this idempotency key.
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError>;

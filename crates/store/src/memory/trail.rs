@@ -8,7 +8,7 @@ use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub(super) struct Entries {
+pub(crate) struct Entries {
     /// By the order in which they were recorded, whoever's they are.
     entries: BTreeMap<u64, Entry>,
     chains: BTreeMap<TenantId, Chain>,

@@ -1,7 +1,7 @@
 //! Inserting, comparing and swapping, and what a refused step leaves behind: nothing.
 
 use super::{ManualClock, change, ended, insert, letters_of, load, new_job, running};
-use crate::{BlobKey, Commit, Step, Store};
+use crate::{BlobKey, Commit, Step, Store, Terms};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{Job, State};
@@ -128,11 +128,16 @@ pub async fn blobs_become_visible_with_their_step(store: &dyn Store, clock: &Man
 
 pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Store, clock: &ManualClock) {
     let job = Arc::new(Job { revision: 41, ..new_job("by-hand", "a", clock.now()) });
-    let step = Step { job: Arc::clone(&job), expects: None, blobs: Vec::new(), audit: Vec::new() };
-    assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
+    let step = |expects| Step {
+        job: Arc::clone(&job),
+        expects,
+        blobs: Vec::new(),
+        terms: Terms::default(),
+        audit: Vec::new(),
+    };
+    assert_eq!(store.commit(step(None)).await.unwrap(), Commit::Done);
     assert_eq!(load(store, job.id()).await.unwrap().revision, 1);
-    let step = Step { job: Arc::clone(&job), expects: Some(1), blobs: Vec::new(), audit: Vec::new() };
-    assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
+    assert_eq!(store.commit(step(Some(1))).await.unwrap(), Commit::Done);
     assert_eq!(load(store, job.id()).await.unwrap().revision, 2);
 }
 

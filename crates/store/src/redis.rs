@@ -1,0 +1,178 @@
+//! The store that replicas share: Redis 7, one script for each thing that must happen in one piece.
+//!
+//! Every name is one that operators of the existing control plane know, or is beside it; the scripts are in
+//! `redis/lua`. A decision costs one trip to load and one to commit. What `commit` answered survives what the
+//! settings of Redis say it does: with `appendfsync always` a crash of the machine, with `everysec` all but the
+//! last second of it.
+
+mod blobs;
+mod breakers;
+mod commit;
+mod errors;
+mod keys;
+mod link;
+mod listing;
+mod locks;
+mod outbox;
+mod scripts;
+#[cfg(test)]
+mod tests;
+
+use crate::ledger::Ledger;
+use crate::{
+    Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step, Store,
+    StoreError,
+};
+use keys::Keys;
+use link::Link;
+use listing::read_job;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use scripts::Scripts;
+use std::fmt;
+use std::sync::Arc;
+
+/// Jobs that one script removes; others wait for it.
+const PRUNED_AT_ONCE: usize = 200;
+
+/// Which Redis, and who asks.
+#[derive(Clone, Default)]
+pub struct RedisOptions {
+    /// `redis://` or, with TLS, `rediss://`.
+    pub url: String,
+    /// Instead of the one in the URL.
+    pub password: Option<String>,
+    /// Certificates in PEM: whom to believe, and who we are (certificate, key).
+    pub tls_ca: Option<Vec<u8>>,
+    pub tls_identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Before every key of ours; a hash tag on a cluster.
+    pub prefix: String,
+    /// The name of this life of this replica; nothing for a store that nobody shares.
+    pub replica: String,
+    /// Whether locks go by the clock of the store and not by that of Redis. Only a test has one clock for all.
+    pub uses_our_clock: bool,
+}
+
+impl fmt::Debug for RedisOptions {
+    /// Without what is secret: a URL may carry a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions").field("replica", &self.replica).finish_non_exhaustive()
+    }
+}
+
+/// A handle; clones share their connections.
+#[derive(Clone)]
+pub struct RedisStore {
+    link: Link,
+    scripts: Arc<Scripts>,
+    keys: Keys,
+    options: Arc<RedisOptions>,
+    /// Where the audit trail is kept for good.
+    ledger: Arc<dyn Ledger>,
+    clock: Clock,
+}
+
+impl RedisStore {
+    /// Connects, and hands over the scripts. A Redis that is away is an error here.
+    pub async fn open(
+        options: RedisOptions,
+        ledger: Arc<dyn Ledger>,
+        clock: Clock,
+    ) -> Result<Self, StoreError> {
+        let link = Link::open(&options)?;
+        let scripts = Scripts::new();
+        link.load(&scripts.all()).await?;
+        let keys = Keys { prefix: options.prefix.clone() };
+        Ok(Self { link, scripts: Arc::new(scripts), keys, options: Arc::new(options), ledger, clock })
+    }
+
+    fn now(&self) -> Millis {
+        (self.clock)()
+    }
+
+    /// The time that a script goes by: nothing for that of Redis.
+    fn script_now(&self) -> String {
+        if self.options.uses_our_clock { self.now().0.to_string() } else { String::new() }
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for RedisStore {
+    async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
+        self.commit_step(&step).await
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
+        let record: Option<Vec<u8>> =
+            self.link.command(redis::cmd("GET").arg(self.keys.record(id))).await?;
+        Ok(record.map(|record| read_job(&record)).transpose()?.map(Arc::new))
+    }
+
+    async fn open(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.open_job(id, message).await
+    }
+
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
+        let key = self.keys.idempotency(tenant, key);
+        let id: Option<String> = self.link.command(redis::cmd("GET").arg(&key)).await?;
+        let parse = |id: String| {
+            JobId::parse(&id).map_err(|error| StoreError::Corrupt(format!("{key} names {id:?}: {error}")))
+        };
+        id.map(parse).transpose()
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
+        self.list(query).await
+    }
+
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        self.list_up("job:index:live", cursor, limit).await
+    }
+
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
+        self.list_letters(query).await
+    }
+
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
+        self.count_letters(tenant).await
+    }
+
+    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
+        let mut script = self.scripts.take_letter_off.prepare_invoke();
+        script.arg(&self.keys.prefix).arg(job.as_str());
+        Ok(self.link.run(&script).await?)
+    }
+
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        let mut left = limit;
+        while left > 0 {
+            let part = left.min(PRUNED_AT_ONCE);
+            let mut script = self.scripts.prune.prepare_invoke();
+            script.arg(&self.keys.prefix).arg(ended_before.0).arg(part);
+            let went: u64 = self.link.run(&script).await?;
+            gone += went;
+            left -= part;
+            if went == 0 {
+                break;
+            }
+        }
+        // Locks go by themselves.
+        let mut script = self.scripts.sweep_blobs.prepare_invoke();
+        script.arg(&self.keys.prefix).arg(now.0).arg(limit);
+        Ok(gone + self.link.run::<u64>(&script).await?)
+    }
+
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        self.take_lock(name, ttl_ms).await
+    }
+
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
+        self.renew_lock(lock, Some(ttl_ms)).await
+    }
+
+    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
+        self.renew_lock(lock, None).await
+    }
+}

@@ -1,0 +1,71 @@
+//! Blobs under the names that workers read and write themselves.
+//!
+//! What we store expires by our clock, as `blob:ends` has it; Redis's own TTL comes a minute later and catches
+//! what we do not. What a worker stores has no entry there and expires as the worker said.
+
+use super::RedisStore;
+use crate::{BlobKey, Blobs, PutMode, StoreError};
+use bytes::Bytes;
+use redis::Pipeline;
+use reveille_core::time::Millis;
+
+#[async_trait::async_trait]
+impl Blobs for RedisStore {
+    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("GET").arg(key.as_str());
+        pipeline.cmd("ZSCORE").arg(self.keys.of("blob:ends")).arg(key.as_str());
+        let (value, ends): (Option<Vec<u8>>, Option<i64>) = self.link.large_pipeline(&pipeline).await?;
+        Ok(value.filter(|_| self.is_there_until(ends)).map(Bytes::from))
+    }
+
+    async fn put_blob(
+        &self,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let ttl = self.ttl_ms(expires_at);
+        if mode == PutMode::IfAbsent {
+            let mut script = self.scripts.put_blob.key(key.as_str());
+            script.arg(&self.keys.prefix).arg(self.now().0).arg(&value[..]).arg(expires_at.0).arg(ttl);
+            return Ok(self.link.run(&script).await?);
+        }
+        // No script: it would copy the value once more.
+        let mut pipeline = Pipeline::new();
+        pipeline.atomic();
+        pipeline.cmd("SET").arg(key.as_str()).arg(&value[..]).arg("PX").arg(ttl).ignore();
+        pipeline.cmd("ZADD").arg(self.keys.of("blob:ends")).arg(expires_at.0).arg(key.as_str()).ignore();
+        let () = self.link.large_pipeline(&pipeline).await?;
+        Ok(true)
+    }
+
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
+        let mut script = self.scripts.delete_blobs.prepare_invoke();
+        for key in &keys {
+            script.key(key.as_str());
+        }
+        script.arg(&self.keys.prefix).arg(self.now().0);
+        Ok(self.link.run(&script).await?)
+    }
+
+    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("PTTL").arg(key.as_str());
+        pipeline.cmd("ZSCORE").arg(self.keys.of("blob:ends")).arg(key.as_str());
+        let (ttl, ends): (i64, Option<i64>) = self.link.pipeline(&pipeline).await?;
+        // −2: no such key. −1: one without an end.
+        if ttl == -2 || !self.is_there_until(ends) {
+            return Ok(None);
+        }
+        let foreign = if ttl == -1 { Millis(i64::MAX) } else { self.now() + ttl };
+        Ok(Some(ends.map_or(foreign, Millis)))
+    }
+}
+
+impl RedisStore {
+    fn is_there_until(&self, ends: Option<i64>) -> bool {
+        ends.is_none_or(|ends| self.now().0 < ends)
+    }
+}

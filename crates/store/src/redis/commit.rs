@@ -1,0 +1,140 @@
+//! What `commit.lua` is told of a step, and what it answers.
+
+use super::RedisStore;
+use super::keys::part;
+use crate::{BlobKey, Commit, Full, Step, StoreError};
+use redis::ScriptInvocation;
+use reveille_core::id::JobId;
+use reveille_core::job::{Job, State};
+use reveille_core::time::Millis;
+
+/// How much longer Redis itself keeps a blob than we do.
+pub(super) const BLOB_GRACE_MS: i64 = 60_000;
+/// How long a result is kept that its worker gave no end.
+const RESULT_MS: i64 = 24 * 60 * 60 * 1000;
+
+impl RedisStore {
+    pub(super) async fn commit_step(&self, step: &Step) -> Result<Commit, StoreError> {
+        let job = step.job_to_write();
+        let script = self.commit_script(step, &job)?;
+        let reply: Vec<String> = self.link.run_surely(&script).await?;
+        match reply.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["done"] => Ok(Commit::Done),
+            ["conflict"] => Ok(Commit::Conflict),
+            ["fenced"] => Ok(Commit::Fenced),
+            ["duplicate", id] => JobId::parse(id)
+                .map(Commit::Duplicate)
+                .map_err(|error| StoreError::Corrupt(format!("an idempotency key names {id:?}: {error}"))),
+            ["no room", "worker"] => Ok(Commit::NoRoom(Full::Worker)),
+            ["no room", "tenant"] => Ok(Commit::NoRoom(Full::Tenant)),
+            ["no room", "topic"] => Ok(Commit::NoRoom(Full::Topic)),
+            ["no room", "queue"] => Ok(Commit::NoRoom(Full::Queue)),
+            _ => Err(StoreError::Corrupt(format!("Redis answered a commit with {reply:?}"))),
+        }
+    }
+
+    /// The arguments in the order in which the script names them.
+    fn commit_script(&self, step: &Step, job: &Job) -> Result<ScriptInvocation<'_>, StoreError> {
+        let (id, request, terms) = (job.id(), &job.request, &step.terms);
+        let mut script = self.scripts.commit.prepare_invoke();
+        script.key(self.keys.record(id)).key(self.keys.meta(id));
+        script.key(self.keys.of("job:seq")).key(self.keys.of("audit:outbox"));
+        for (key, _, _) in &step.blobs {
+            script.key(key.as_str());
+        }
+
+        let letter = job.dead_letter();
+        let written = letter.as_ref().map(serde_json::to_vec).transpose().map_err(unwritable)?;
+        let flag = |is: bool| if is { "1" } else { "0" };
+        script.arg(&self.keys.prefix).arg(id.as_str()).arg(optional(step.expects)).arg(self.script_now());
+        script.arg(token()?).arg(serde_json::to_vec(job).map_err(unwritable)?);
+        script.arg(state_name(job.state())).arg(flag(job.is_live())).arg(flag(job.state().is_terminal()));
+        script.arg(job.updated_at.0).arg(flag(job.state() == State::ApprovalRequired));
+        script.arg(flag(job.was_released()));
+        script.arg(part(request.tenant.as_str())).arg(request.topic.as_str()).arg(&request.trace_id);
+        script.arg(request.idempotency_key.as_deref().unwrap_or_default());
+        script.arg(job.attempt().and_then(|attempt| attempt.worker.as_ref()).map_or("", |id| id.as_str()));
+        script.arg(&self.options.replica);
+        script.arg(written.unwrap_or_default());
+        script.arg(letter.and_then(|letter| letter.reason_code).map_or("", |reason| reason.code()));
+        let room = &terms.room;
+        script.arg(optional(room.worker_max)).arg(optional(room.tenant_max)).arg(optional(room.topic_max));
+        script.arg(optional(room.queue_max));
+        script.arg(terms.under.as_ref().map_or("", |lock| lock.name.as_str()));
+        script.arg(optional(terms.under.as_ref().map(|lock| lock.fence)));
+        let processed = terms.answers.as_ref().map(|receipt| format!("cordum:bus:processed:{receipt}"));
+        script.arg(processed.map_or(String::new(), |name| self.keys.of(&name)));
+        let kept = job.state().is_terminal().then(|| BlobKey::result_of(id));
+        script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(RESULT_MS);
+
+        let fields = described(job);
+        script.arg(fields.len());
+        for (name, value) in &fields {
+            script.arg(*name).arg(value);
+        }
+        script.arg(step.audit().len());
+        for draft in step.audit() {
+            script.arg(&origin()?[..]).arg(serde_json::to_vec(draft).map_err(unwritable)?);
+        }
+        for (_, value, expires_at) in &step.blobs {
+            script.arg(&value[..]).arg(expires_at.0).arg(self.ttl_ms(*expires_at));
+        }
+        Ok(script)
+    }
+
+    /// How long Redis keeps a blob that expires then.
+    pub(super) fn ttl_ms(&self, expires_at: Millis) -> i64 {
+        (expires_at.0 - self.now().0).max(0) + BLOB_GRACE_MS
+    }
+}
+
+/// A state as it stands in keys.
+pub(super) fn state_name(state: State) -> String {
+    state.as_str().to_lowercase()
+}
+
+/// What an operator reads of a job in `job:meta`, and lists are filtered by.
+fn described(job: &Job) -> Vec<(&'static str, String)> {
+    let request = &job.request;
+    let text = |text: &str| text.to_owned();
+    let ending = job.ending();
+    let verdict = job.judgement().map(|judgement| &judgement.verdict);
+    vec![
+        ("updated", job.updated_at.0.to_string()),
+        ("updated_at", (job.updated_at.0 * 1000).to_string()),
+        ("attempts", job.attempts.len().to_string()),
+        ("topic", text(request.topic.as_str())),
+        ("tenant", part(request.tenant.as_str())),
+        ("team", text(&request.actor.team)),
+        ("principal", text(&request.actor.principal_id)),
+        ("trace_id", text(&request.trace_id)),
+        ("idempotency_key", request.idempotency_key.clone().unwrap_or_default()),
+        ("worker_id", job.worker().map_or(String::new(), ToString::to_string)),
+        ("result_ptr", ending.map_or(String::new(), |ending| ending.result_ptr.clone())),
+        ("failure_reason", ending.map_or(String::new(), |ending| ending.words.clone())),
+        ("deadline_unix", job.deadline().map_or(String::new(), |at| (at.0 / 1000).to_string())),
+        ("safety_decision", verdict.map_or(String::new(), |verdict| text(verdict.decision.as_str()))),
+        ("safety_rule_id", verdict.map_or(String::new(), |verdict| verdict.rule_id.clone())),
+    ]
+}
+
+fn optional(number: Option<impl ToString>) -> String {
+    number.map_or(String::new(), |number| number.to_string())
+}
+
+/// Tells a step whose answer was lost from another's.
+fn token() -> Result<String, StoreError> {
+    Ok(origin()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Tells one entry of the trail from every other.
+pub(super) fn origin() -> Result<[u8; 16], StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::Unavailable(format!("the system has no randomness: {error}")))?;
+    Ok(bytes)
+}
+
+pub(super) fn unwritable(error: serde_json::Error) -> StoreError {
+    StoreError::Refused(format!("it cannot be written as JSON: {error}"))
+}

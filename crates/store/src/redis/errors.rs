@@ -1,0 +1,30 @@
+//! What Redis says when it cannot, in our words.
+
+use crate::StoreError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+impl From<RedisError> for StoreError {
+    fn from(error: RedisError) -> Self {
+        match error.code() {
+            Some("OOM" | "MISCONF") => return Self::Full,
+            Some("WRONGTYPE") => return Self::Corrupt(error.to_string()),
+            _ => {}
+        }
+        match error.kind() {
+            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::Corrupt(error.to_string()),
+            // A script that fails does so again: it is a fault of ours.
+            ErrorKind::Server(ServerErrorKind::ResponseError) => Self::Refused(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// Whether nobody can say if the command was carried out.
+pub(super) fn is_unknown_outcome(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+}
+
+/// What was read is not what was written.
+pub(super) fn unreadable(what: &str, error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("{what}: {error}"))
+}

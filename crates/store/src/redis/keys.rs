@@ -1,0 +1,60 @@
+//! The names of things in Redis, as the seeds and operators know them.
+
+use reveille_core::id::{JobId, TenantId};
+
+/// Makes keys. On a cluster the prefix is a hash tag, so that one script reaches all that it needs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keys {
+    pub prefix: String,
+}
+
+impl Keys {
+    pub fn of(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub fn record(&self, job: &JobId) -> String {
+        self.of(&format!("job:rec:{job}"))
+    }
+
+    pub fn meta(&self, job: &JobId) -> String {
+        self.of(&format!("job:meta:{job}"))
+    }
+
+    pub fn idempotency(&self, tenant: &TenantId, key: &str) -> String {
+        self.of(&format!("job:idempotency:{}:{key}", part(tenant.as_str())))
+    }
+
+    pub fn letter(&self, job: &str) -> String {
+        self.of(&format!("dlq:entry:{job}"))
+    }
+
+    /// The key under which operators know a breaker: it counts failures until the circuit opens.
+    pub fn breaker(&self, name: &str) -> String {
+        self.of(&format!("cordum:cb:{name}:failures"))
+    }
+
+    /// Who is about to change a job.
+    pub fn job_lock(&self, job: &JobId) -> String {
+        self.of(&format!("cordum:scheduler:job:{job}"))
+    }
+}
+
+/// A name as one part of a key: no name reaches into the next part.
+pub(super) fn part(name: &str) -> String {
+    name.replace('%', "%25").replace(':', "%3A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_with_a_colon_has_no_share_in_anothers_keys() {
+        let keys = Keys::default();
+        let key = |tenant: &str, key: &str| keys.idempotency(&TenantId::known(tenant), key);
+        assert_eq!(key("acme", "order-7"), "job:idempotency:acme:order-7");
+        assert_ne!(key("a:b", "c"), key("a", "b:c"));
+        assert_ne!(part("a:b"), part("a%3Ab"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Locks by the clock of Redis, which is one for all replicas. `<fence>|<holder>|<until>` is what a lock says.
+
+use super::RedisStore;
+use super::listing::read_job;
+use crate::{Lock, Opened, Receipt, StoreError};
+use redis::ScriptInvocation;
+use reveille_core::id::JobId;
+use std::sync::Arc;
+
+/// Seed 004, section 8: how long a replica may take over one decision about a job.
+const JOB_LOCK_MS: i64 = 60_000;
+/// A clock that stands still must not see its locks go by Redis's own.
+const STILL_MS: i64 = 600_000;
+
+/// The answer of `take.lua`.
+enum Took {
+    Seen,
+    Busy,
+    Yours { fence: u64, record: Option<Vec<u8>> },
+}
+
+impl RedisStore {
+    pub(super) async fn take_lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        let name = self.keys.of(name);
+        let mut script = self.scripts.take.prepare_invoke();
+        self.lock_arguments(&mut script, &name, ttl_ms);
+        script.arg("").arg("");
+        match self.took(&script).await? {
+            Took::Yours { fence, .. } => Ok(Some(Lock { name, fence })),
+            Took::Seen | Took::Busy => Ok(None),
+        }
+    }
+
+    pub(super) async fn open_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        let name = self.keys.job_lock(id);
+        let mut script = self.scripts.take.key(self.keys.record(id));
+        self.lock_arguments(&mut script, &name, JOB_LOCK_MS);
+        script.arg(self.keys.of(&format!("cordum:bus:processed:{message}")));
+        script.arg(self.keys.of(&format!("cordum:bus:inflight:{message}")));
+        Ok(match self.took(&script).await? {
+            Took::Seen => Opened::Seen,
+            Took::Busy => Opened::Busy,
+            Took::Yours { fence, record } => {
+                let job = record.map(|record| read_job(&record)).transpose()?.map(Arc::new);
+                Opened::Job { job, lock: Some(Lock { name, fence }) }
+            }
+        })
+    }
+
+    /// Holds on to a lock, or gives it back.
+    pub(super) async fn renew_lock(&self, lock: &Lock, ttl_ms: Option<i64>) -> Result<bool, StoreError> {
+        let mut script = self.scripts.renew.key(&lock.name);
+        script.arg(lock.fence).arg(ttl_ms.map_or(String::new(), |ttl| ttl.to_string()));
+        script.arg(self.script_now()).arg(self.grace_ms());
+        Ok(self.link.run(&script).await?)
+    }
+
+    fn lock_arguments(&self, script: &mut ScriptInvocation<'_>, name: &str, ttl_ms: i64) {
+        script.arg(&self.keys.prefix).arg(name).arg(ttl_ms).arg(self.script_now());
+        script.arg(&self.options.replica).arg(self.grace_ms());
+    }
+
+    async fn took(&self, script: &ScriptInvocation<'_>) -> Result<Took, StoreError> {
+        let reply: Vec<Option<Vec<u8>>> = self.link.run(script).await?;
+        let mut parts = reply.into_iter().map(Option::unwrap_or_default);
+        match parts.next().as_deref() {
+            Some(b"seen") => Ok(Took::Seen),
+            Some(b"busy") => Ok(Took::Busy),
+            Some(b"yours") => {
+                let fence = parts.next().and_then(|fence| String::from_utf8(fence).ok()?.parse().ok());
+                let fence = fence.ok_or_else(|| StoreError::Corrupt("a lock without a fence".to_owned()))?;
+                Ok(Took::Yours { fence, record: parts.next().filter(|record| !record.is_empty()) })
+            }
+            other => Err(StoreError::Corrupt(format!("Redis answered a lock with {other:?}"))),
+        }
+    }
+
+    fn grace_ms(&self) -> i64 {
+        if self.options.uses_our_clock { STILL_MS } else { 0 }
+    }
+}

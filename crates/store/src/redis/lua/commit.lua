@@ -1,0 +1,149 @@
+-- One step of one job: its revision is compared, then everything that belongs to the step is written.
+-- Whatever can refuse comes first; after the first write nothing fails.
+--
+-- KEYS  job:rec, job:meta, job:seq, audit:outbox, then the blobs of the step
+-- ARGV  the names below, then three counted lists: fields of job:meta, entries of the trail, blobs
+-- Says  done | duplicate, id | conflict | no room, of what | fenced
+local prefix, id, expects, now, token, record = unpack(ARGV, 1, 6)
+local state, live, ended, updated, asked, released = unpack(ARGV, 7, 12)
+local tenant, topic, trace, idempotency, worker, owner = unpack(ARGV, 13, 18)
+local letter, reason = unpack(ARGV, 19, 20)
+local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 21, 24)
+local lock, fence, processed, kept, kept_ms = unpack(ARGV, 25, 29)
+local lists = 30
+
+local call = redis.call
+local function key(...) return prefix .. table.concat({...}) end
+
+local known = {'rev', 'seq', 'state', 'live', 'ended', 'at', 'placed', 'owner', 'by', 'dlq', 'why'}
+local was = {}
+for i, value in ipairs(call('HMGET', KEYS[2], unpack(known))) do was[known[i]] = value or nil end
+
+-- Our own step, whose answer was lost.
+if was.rev and was.by == token then return {'done'} end
+
+if expects == '' then
+  if was.rev then return {'duplicate', id} end
+  local holder = idempotency ~= '' and call('GET', key('job:idempotency:', tenant, ':', idempotency))
+  if holder then return {'duplicate', holder} end
+  if queue_max ~= '' and ended == '0' and call('SCARD', key('job:tenant:active:', tenant)) >= tonumber(queue_max) then
+    return {'no room', 'queue'}
+  end
+elseif was.rev ~= expects then
+  return {'conflict'}
+end
+if lock ~= '' then
+  local held = call('GET', lock)
+  if not held or held:match('^(%d+)|') ~= fence then return {'fenced'} end
+end
+local placed = (state == 'dispatched' or state == 'running') and '1' or '0'
+if worker ~= '' and was.at ~= worker and worker_max ~= ''
+    and call('ZCARD', key('worker:jobs:', worker)) >= tonumber(worker_max) then
+  return {'no room', 'worker'}
+end
+if placed == '1' and was.placed ~= '1' then
+  if tenant_max ~= '' and call('SCARD', key('job:tenant:placed:', tenant)) >= tonumber(tenant_max) then
+    return {'no room', 'tenant'}
+  end
+  if topic_max ~= '' and call('SCARD', key('job:topic:placed:', topic)) >= tonumber(topic_max) then
+    return {'no room', 'topic'}
+  end
+end
+
+-- From here on nothing refuses.
+
+local time = call('TIME')
+local us = now ~= '' and now * 1000 or time[1] * 1000000 + time[2]
+local function number()
+  local next = string.format('%.0f', math.max((tonumber(call('GET', KEYS[3])) or 0) + 1, us))
+  call('SET', KEYS[3], next)
+  return next
+end
+
+local seq = was.seq
+if not seq then
+  seq = number()
+  call('ZADD', key('job:recent'), seq, id)
+  call('ZADD', key('job:index:tenant:', tenant), seq, id)
+  if trace ~= '' then call('ZADD', key('trace:', trace), seq, id) end
+  if idempotency ~= '' then call('SET', key('job:idempotency:', tenant, ':', idempotency), id) end
+end
+if was.state ~= state then
+  if was.state then call('ZREM', key('job:index:', was.state), id) end
+  call('ZADD', key('job:index:', state), seq, id)
+  if asked == '1' then call('ZADD', key('job:index:asked'), seq, id) end
+end
+if live == '1' and was.live ~= '1' then
+  call('ZADD', key('job:index:live'), seq, id)
+  if was.live then call('ZREM', key('job:index:ended'), id) end
+elseif live == '0' then
+  owner = ''
+  if was.live == '1' then call('ZREM', key('job:index:live'), id) end
+  call('ZADD', key('job:index:ended'), updated, id)
+end
+if (was.owner or '') ~= owner then
+  if was.owner and was.owner ~= '' then call('ZREM', key('job:owner:', was.owner), id) end
+  if owner ~= '' then
+    call('ZADD', key('job:owner:', owner), seq, id)
+    -- The owner may be one that was taken over a moment ago: it is found dead again, and its jobs again.
+    call('ZADD', key('cordum:replicas'), 'NX', 0, owner)
+  end
+end
+if ended ~= was.ended then
+  call(ended == '0' and 'SADD' or 'SREM', key('job:tenant:active:', tenant), id)
+end
+if (was.at or '') ~= worker then
+  if was.at and was.at ~= '' then call('ZREM', key('worker:jobs:', was.at), id) end
+  if worker ~= '' then call('ZADD', key('worker:jobs:', worker), us, id) end
+end
+if placed ~= (was.placed or '0') then
+  local move = placed == '1' and 'SADD' or 'SREM'
+  call(move, key('job:tenant:placed:', tenant), id)
+  call(move, key('job:topic:placed:', topic), id)
+end
+
+local dlq, why = was.dlq or '', was.why or ''
+local function count(by)
+  for _, counts in ipairs{key('dlq:count'), key('dlq:count:', tenant)} do
+    if call('HINCRBY', counts, why, by) == 0 then call('HDEL', counts, why) end
+  end
+end
+local function take_off()
+  if dlq == '' then return end
+  call('DEL', key('dlq:entry:', id))
+  call('ZREM', key('dlq:index'), id)
+  call('ZREM', key('dlq:index:', tenant), id)
+  count(-1)
+  dlq = ''
+end
+if released == '1' then take_off() end
+if letter ~= '' and was.state ~= state then
+  take_off()
+  dlq, why = number(), reason
+  call('SET', key('dlq:entry:', id), letter)
+  call('ZADD', key('dlq:index'), dlq, id)
+  call('ZADD', key('dlq:index:', tenant), dlq, id)
+  count(1)
+end
+
+local meta = {
+  'rev', expects == '' and '1' or string.format('%.0f', expects + 1), 'seq', seq, 'state', state, 'live', live,
+  'ended', ended, 'at', worker, 'placed', placed, 'owner', owner, 'by', token, 'dlq', dlq, 'why', why,
+}
+local at = lists
+for i = 1, 2 * ARGV[at] do meta[#meta + 1] = ARGV[at + i] end
+at = at + 2 * ARGV[at] + 1
+for i = 1, ARGV[at] do call('XADD', KEYS[4], '*', 'o', ARGV[at + 2 * i - 1], 'd', ARGV[at + 2 * i]) end
+at = at + 2 * ARGV[at] + 1
+for i = 5, #KEYS do
+  call('SET', KEYS[i], ARGV[at], 'PX', ARGV[at + 2])
+  call('ZADD', key('blob:ends'), ARGV[at + 1], KEYS[i])
+  at = at + 3
+end
+-- A worker writes its result without an end; the job's own end gives it one.
+if kept ~= '' and call('PTTL', kept) == -1 then call('PEXPIRE', kept, kept_ms) end
+call('HSET', KEYS[2], unpack(meta))
+call('SET', KEYS[1], record)
+if processed ~= '' then call('SET', processed, '1', 'PX', 600000) end
+if lock ~= '' then call('DEL', lock) end
+return {'done'}

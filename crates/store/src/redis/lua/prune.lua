@@ -1,0 +1,31 @@
+-- Removes ended jobs that were last touched before a moment, with all that is theirs. Says how many rows went.
+local prefix, before, limit = ARGV[1], ARGV[2], ARGV[3]
+local call = redis.call
+local gone = 0
+for _, id in ipairs(call('ZRANGE', prefix .. 'job:index:ended', '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
+  local fields = call('HMGET', prefix .. 'job:meta:' .. id, 'state', 'tenant', 'trace_id', 'idempotency_key', 'dlq', 'why')
+  local state, tenant, trace, idempotency, dlq, why = unpack(fields, 1, 6)
+  for _, index in ipairs{'recent', 'index:ended', 'index:asked', 'index:' .. (state or ''), 'index:tenant:' .. (tenant or '')} do
+    call('ZREM', prefix .. 'job:' .. index, id)
+  end
+  if trace and trace ~= '' then call('ZREM', prefix .. 'trace:' .. trace, id) end
+  if idempotency and idempotency ~= '' then
+    local key = prefix .. 'job:idempotency:' .. tenant .. ':' .. idempotency
+    if call('GET', key) == id then call('DEL', key) end
+  end
+  if dlq and dlq ~= '' then
+    call('ZREM', prefix .. 'dlq:index', id)
+    call('ZREM', prefix .. 'dlq:index:' .. tenant, id)
+    gone = gone + call('DEL', prefix .. 'dlq:entry:' .. id)
+    for _, counts in ipairs{prefix .. 'dlq:count', prefix .. 'dlq:count:' .. tenant} do
+      if call('HINCRBY', counts, why, -1) == 0 then call('HDEL', counts, why) end
+    end
+  end
+  for _, blob in ipairs{'ctx:' .. id, 'res:' .. id} do
+    gone = gone + call('DEL', blob)
+    call('ZREM', prefix .. 'blob:ends', blob)
+  end
+  call('DEL', prefix .. 'job:rec:' .. id)
+  gone = gone + call('DEL', prefix .. 'job:meta:' .. id)
+end
+return gone

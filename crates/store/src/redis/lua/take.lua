@@ -1,0 +1,31 @@
+-- What must be known before a decision, in one trip: whether the message was seen before, whether the lock is
+-- free (then it is taken), and the job.
+--
+-- KEYS  job:rec, or none for a plain lock
+-- Says  seen | busy, by whom | yours, fence, job
+local prefix, lock, ttl, now, holder, grace, processed, inflight = unpack(ARGV, 1, 8)
+local call = redis.call
+local fence = ''
+
+if processed ~= '' and call('EXISTS', processed) == 1 then return {'seen'} end
+if lock ~= '' then
+  local time = call('TIME')
+  local us = now ~= '' and now * 1000 or time[1] * 1000000 + time[2]
+  local held = call('GET', lock)
+  if held then
+    local who, till = held:match('^%d+|([^|]*)|(%d+)$')
+    -- A holder with other habits is left alone.
+    if not till then return {'busy', held} end
+    local is_alive = who == '' or call('EXISTS', prefix .. 'cordum:instance:scheduler:' .. who) == 1
+    -- One that would last for longer than two TTLs was taken by a clock that has been set back since.
+    if is_alive and us < till * 1000 and till * 1000 <= us + 2000 * ttl then return {'busy', who} end
+  end
+  local last = prefix .. 'cordum:lock:fence'
+  fence = string.format('%.0f', math.max((tonumber(call('GET', last)) or 0) + 1, us))
+  call('SET', last, fence)
+  local till = string.format('%.0f', math.floor(us / 1000) + ttl)
+  call('SET', lock, fence .. '|' .. holder .. '|' .. till, 'PX', ttl + grace)
+end
+if inflight ~= '' then call('SET', inflight, '1', 'PX', 120000) end
+if #KEYS == 0 then return {'yours', fence} end
+return {'yours', fence, call('GET', KEYS[1])}
