@@ -18,7 +18,7 @@ use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, Page, PutMode, Step, Store, StoreError, Trail,
+    Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -212,6 +212,8 @@ impl Store for SimStore {
         self.port.write("unlock", self.world.store.unlock(lock)).await
     }
 }
+
+impl Replicas for SimStore {}
 
 #[async_trait::async_trait]
 impl Breakers for SimStore {

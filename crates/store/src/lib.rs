@@ -8,6 +8,7 @@ mod lock;
 mod memory;
 mod query;
 mod redis;
+mod replica;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
@@ -21,6 +22,7 @@ pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page};
 pub use redis::{RedisOptions, RedisStore};
+pub use replica::{BEAT_MS, BEAT_TTL_MS, Replicas, Roll};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 pub use terms::{Full, Opened, Receipt, Room, Terms};
 
@@ -131,7 +133,7 @@ pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 /// [`Room`], which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
-pub trait Store: Blobs + Breakers + Trail {
+pub trait Store: Blobs + Breakers + Replicas + Trail {
     /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
     /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
     /// that leaves the ending as it is does not bring back an entry that was taken off, and one that

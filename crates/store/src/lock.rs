@@ -6,6 +6,9 @@
 
 use reveille_core::time::Millis;
 
+/// Seed 004, section 8: how long a replica may take over one decision about a job.
+pub(crate) const JOB_LOCK_MS: i64 = 60_000;
+
 /// The latest that a lock of this TTL can last, if the clocks of replicas are a little apart. One that would
 /// last longer was taken by a clock that has been set back since, and holds nobody up.
 pub(crate) fn until_max(now: Millis, ttl_ms: i64) -> Millis {

@@ -6,13 +6,15 @@
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
 mod locks;
+mod sharing;
 mod state;
 mod trail;
 
+use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    JobQuery, Lock, Page, PutMode, Step, Store, StoreError, Trail,
+    JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -21,20 +23,27 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use state::State;
-pub(crate) use trail::Entries;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use trail::Entries;
 
 /// A handle; clones share one store.
 #[derive(Clone)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     clock: Clock,
+    /// The name of the replica that has this handle; nothing where there is only one.
+    replica: String,
 }
 
 impl MemoryStore {
     pub fn new(clock: Clock) -> Self {
-        Self { state: Arc::default(), clock }
+        Self { state: Arc::default(), clock, replica: String::new() }
+    }
+
+    /// A handle for one of several replicas.
+    pub fn as_replica(&self, name: &str) -> Self {
+        Self { replica: name.to_owned(), ..self.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -49,11 +58,23 @@ impl MemoryStore {
 #[async_trait::async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
-        Ok(self.state().commit(step))
+        let now = self.now();
+        Ok(self.state().commit(step, &self.replica, now))
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
         Ok(self.state().job(id).cloned())
+    }
+
+    async fn open(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        if state.sharing.processed.contains(message) {
+            return Ok(Opened::Seen);
+        }
+        let name = format!("cordum:scheduler:job:{id}");
+        let Some(lock) = state.locks.take(&name, now, JOB_LOCK_MS) else { return Ok(Opened::Busy) };
+        Ok(Opened::Job { job: state.job(id).cloned(), lock: Some(lock) })
     }
 
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
@@ -136,6 +157,25 @@ impl Breakers for MemoryStore {
 }
 
 #[async_trait::async_trait]
+impl Replicas for MemoryStore {
+    fn is_shared(&self) -> bool {
+        !self.replica.is_empty()
+    }
+
+    async fn beat(&self, _about: &str) -> Result<Roll, StoreError> {
+        let now = self.now();
+        Ok(self.state().sharing.beat(&self.replica, now))
+    }
+
+    async fn adopt(&self, silent: &str, limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        let Some(ids) = state.sharing.adopt(silent, &self.replica, limit, now) else { return Ok(None) };
+        Ok(Some(ids.iter().filter_map(|id| state.job(id).cloned()).collect()))
+    }
+}
+
+#[async_trait::async_trait]
 impl Trail for MemoryStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         self.state().trail.append(drafts);
@@ -205,6 +245,15 @@ mod tests {
         let clock = ManualClock::new(Millis(1_000_000));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clock()));
         suite::run(&store, &clock).await;
+    }
+
+    #[tokio::test]
+    async fn replicas_can_rely_on_it() {
+        let clock = ManualClock::new(Millis(1_000_000));
+        let store = MemoryStore::new(clock.clock());
+        let first: Arc<dyn Store> = Arc::new(store.as_replica("first"));
+        let second: Arc<dyn Store> = Arc::new(store.as_replica("second"));
+        suite::sharing::run(&first, &second, &clock).await;
     }
 
     #[tokio::test]

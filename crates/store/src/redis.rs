@@ -14,6 +14,7 @@ mod link;
 mod listing;
 mod locks;
 mod outbox;
+mod replicas;
 mod scripts;
 #[cfg(test)]
 mod tests;
@@ -104,8 +105,7 @@ impl Store for RedisStore {
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
-        let record: Option<Vec<u8>> =
-            self.link.command(redis::cmd("GET").arg(self.keys.record(id))).await?;
+        let record: Option<Vec<u8>> = self.link.command(redis::cmd("GET").arg(self.keys.record(id))).await?;
         Ok(record.map(|record| read_job(&record)).transpose()?.map(Arc::new))
     }
 

@@ -43,7 +43,7 @@ pub use stats::SqliteStats;
 use crate::breaker::InProcess;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    JobQuery, Lock, Page, PutMode, Step, Store, StoreError, Trail,
+    JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -182,6 +182,8 @@ impl Store for SqliteStore {
         locks::give_back(&self.file(), lock, self.now()).await
     }
 }
+
+impl Replicas for SqliteStore {}
 
 #[async_trait::async_trait]
 impl Breakers for SqliteStore {

@@ -13,6 +13,7 @@ pub mod commits;
 pub mod listing;
 pub mod locks;
 pub mod pruning;
+pub mod sharing;
 
 use crate::{Clock, Commit, DeadLetterQuery, Step, Store};
 use reveille_core::id::{JobId, TenantId, WorkerId};

@@ -9,7 +9,7 @@ use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Step, Store, StoreError, Trail,
+    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -78,6 +78,8 @@ impl Store for Spy {
         self.store.unlock(lock).await
     }
 }
+
+impl Replicas for Spy {}
 
 #[async_trait::async_trait]
 impl Breakers for Spy {

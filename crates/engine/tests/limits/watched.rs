@@ -9,7 +9,7 @@ use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Step, Store, StoreError, Trail,
+    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -160,6 +160,8 @@ impl Blobs for Watched {
         self.inner.blob_expiry(key).await
     }
 }
+
+impl Replicas for Watched {}
 
 #[async_trait]
 impl Breakers for Watched {

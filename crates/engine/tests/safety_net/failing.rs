@@ -8,7 +8,7 @@ use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Step, Store, StoreError, Trail,
+    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,6 +76,8 @@ impl Store for Failing {
         self.store.unlock(lock).await
     }
 }
+
+impl Replicas for Failing {}
 
 #[async_trait::async_trait]
 impl Breakers for Failing {

@@ -33,8 +33,11 @@ impl Locks {
     }
 
     pub fn give_back(&mut self, lock: &Lock, now: Millis) -> bool {
-        let is_held = self.held.get(&lock.name).is_some_and(|held| held.is_by(lock, now));
-        is_held && self.held.remove(&lock.name).is_some()
+        self.is_held(lock, now) && self.held.remove(&lock.name).is_some()
+    }
+
+    pub fn is_held(&self, lock: &Lock, now: Millis) -> bool {
+        self.held.get(&lock.name).is_some_and(|held| held.is_by(lock, now))
     }
 
     pub fn prune(&mut self, now: Millis, limit: usize) -> u64 {

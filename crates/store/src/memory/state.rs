@@ -1,9 +1,10 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
 use super::locks::Locks;
+use super::sharing::Sharing;
 use super::trail::Entries;
 use crate::breaker::InProcess;
-use crate::{BlobKey, Commit, Step};
+use crate::{BlobKey, Commit, Step, Terms};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{self, DeadLetter, Job};
@@ -29,6 +30,7 @@ pub(super) struct State {
     pub locks: Locks,
     pub breakers: InProcess,
     pub trail: Entries,
+    pub sharing: Sharing,
     /// Numbers are given out once, to jobs and dead letters alike.
     sequence_last: u64,
 }
@@ -43,7 +45,7 @@ impl State {
     }
 
     /// Everything that can refuse the step comes first: after that, nothing fails.
-    pub fn commit(&mut self, step: Step) -> Commit {
+    pub fn commit(&mut self, step: Step, replica: &str, now: Millis) -> Commit {
         let job = step.job_to_write();
         let before = self.job(job.id()).cloned();
         match (step.expects, &before) {
@@ -60,6 +62,18 @@ impl State {
                 }
             }
         }
+        let Terms { under, answers, .. } = &step.terms;
+        if under.as_ref().is_some_and(|lock| !self.locks.is_held(lock, now)) {
+            return Commit::Fenced;
+        }
+        if let Some(full) = self.sharing.lacks(before.as_deref(), &step) {
+            return Commit::NoRoom(full);
+        }
+        if let Some(lock) = under {
+            self.locks.give_back(lock, now);
+        }
+        self.sharing.processed.extend(answers.clone());
+        self.sharing.count(before.as_deref(), &job, replica);
         let ends_here = before.is_none_or(|before| before.state() != job.state());
         if let Some(letter) = job.dead_letter().filter(|_| ends_here) {
             self.remove_dead_letter(job.id());

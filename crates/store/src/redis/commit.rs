@@ -34,7 +34,7 @@ impl RedisStore {
     }
 
     /// The arguments in the order in which the script names them.
-    fn commit_script(&self, step: &Step, job: &Job) -> Result<ScriptInvocation<'_>, StoreError> {
+    pub(super) fn commit_script(&self, step: &Step, job: &Job) -> Result<ScriptInvocation<'_>, StoreError> {
         let (id, request, terms) = (job.id(), &job.request, &step.terms);
         let mut script = self.scripts.commit.prepare_invoke();
         script.key(self.keys.record(id)).key(self.keys.meta(id));

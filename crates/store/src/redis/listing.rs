@@ -40,7 +40,8 @@ impl RedisStore {
             _ => "job:recent".to_owned(),
         };
         let (index, limit) = (self.keys.of(&name), query.limit);
-        self.stretch(Stretch { index, goes_down: true, cursor: query.cursor, limit, query: Some(query) }).await
+        self.stretch(Stretch { index, goes_down: true, cursor: query.cursor, limit, query: Some(query) })
+            .await
     }
 
     /// Jobs of an index in the order of their creation.
@@ -89,10 +90,7 @@ impl RedisStore {
         Ok(Page::take(len, found.into_iter()))
     }
 
-    pub(super) async fn list_letters(
-        &self,
-        query: &DeadLetterQuery,
-    ) -> Result<Page<DeadLetter>, StoreError> {
+    pub(super) async fn list_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
         let len = page_len(query.limit);
         let name = query
             .tenant
@@ -128,8 +126,8 @@ impl RedisStore {
         &self,
         tenant: Option<&TenantId>,
     ) -> Result<DeadLetterCounts, StoreError> {
-        let name = tenant
-            .map_or("dlq:count".to_owned(), |tenant| format!("dlq:count:{}", part(tenant.as_str())));
+        let name =
+            tenant.map_or("dlq:count".to_owned(), |tenant| format!("dlq:count:{}", part(tenant.as_str())));
         let counts: Vec<(String, u64)> =
             self.link.command(redis::cmd("HGETALL").arg(self.keys.of(&name))).await?;
         Ok(counts.into_iter().map(|(code, count)| (Reason::parse(&code), count)).collect())

@@ -2,13 +2,12 @@
 
 use super::RedisStore;
 use super::listing::read_job;
+use crate::lock::JOB_LOCK_MS;
 use crate::{Lock, Opened, Receipt, StoreError};
 use redis::ScriptInvocation;
 use reveille_core::id::JobId;
 use std::sync::Arc;
 
-/// Seed 004, section 8: how long a replica may take over one decision about a job.
-const JOB_LOCK_MS: i64 = 60_000;
 /// A clock that stands still must not see its locks go by Redis's own.
 const STILL_MS: i64 = 600_000;
 
@@ -75,7 +74,8 @@ impl RedisStore {
         }
     }
 
-    fn grace_ms(&self) -> i64 {
+    /// How much longer than a lock or a beat its key lasts.
+    pub(super) fn grace_ms(&self) -> i64 {
         if self.options.uses_our_clock { STILL_MS } else { 0 }
     }
 }

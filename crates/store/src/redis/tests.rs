@@ -1,15 +1,22 @@
 //! The suite over a real Redis, and what only this adapter can promise.
 
 use super::*;
+use crate::Trail;
 use crate::ledger::MemoryLedger;
 use crate::suite::{self, ManualClock};
-use reveille_rig::Redis;
+use reveille_core::job::State;
+use reveille_core::policy::Decision;
+use reveille_rig::{Fsync, Redis};
 
 const NOW: Millis = Millis(1_800_000_000_000);
 
-async fn open(redis: &Redis, database: u8, clock: &ManualClock) -> RedisStore {
-    let options =
-        RedisOptions { url: redis.url(database), uses_our_clock: true, ..RedisOptions::default() };
+async fn open(redis: &Redis, replica: &str, clock: &ManualClock) -> RedisStore {
+    let options = RedisOptions {
+        url: redis.url(0),
+        replica: replica.to_owned(),
+        uses_our_clock: true,
+        ..RedisOptions::default()
+    };
     RedisStore::open(options, Arc::new(MemoryLedger::default()), clock.clock()).await.unwrap()
 }
 
@@ -17,6 +24,114 @@ async fn open(redis: &Redis, database: u8, clock: &ManualClock) -> RedisStore {
 async fn it_keeps_every_promise() {
     let redis = Redis::start();
     let clock = ManualClock::new(NOW);
-    let store: Arc<dyn Store> = Arc::new(open(&redis, 0, &clock).await);
+    let store: Arc<dyn Store> = Arc::new(open(&redis, "", &clock).await);
     suite::run(&store, &clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_can_rely_on_it() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let first: Arc<dyn Store> = Arc::new(open(&redis, "first", &clock).await);
+    let second: Arc<dyn Store> = Arc::new(open(&redis, "second", &clock).await);
+    suite::sharing::run(&first, &second, &clock).await;
+}
+
+/// A Redis that is killed keeps what it answered, and the store finds it again by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_outlives_its_redis() {
+    let mut redis = Redis::start_with(Fsync::Always, &[]);
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "", &clock).await;
+    let job = suite::insert(&store, suite::new_job("outlive", "a", NOW)).await;
+    redis.server().kill();
+    let away = store.job(job.id()).await;
+    assert!(matches!(away, Err(StoreError::Unavailable(_))), "{away:?}");
+    let away = store.commit(Step::insert(suite::new_job("outlive", "b", NOW))).await;
+    assert!(matches!(away, Err(StoreError::Unavailable(_))), "{away:?}");
+    redis.server().restart();
+    // Redis has forgotten the scripts; nobody else has to know.
+    let changed = loop {
+        match store.commit(Step::change(&job, suite::running(&job, NOW))).await {
+            Ok(commit) => break commit,
+            Err(error) => assert!(error.may_pass(), "{error}"),
+        }
+    };
+    assert_eq!(changed, Commit::Done);
+    assert_eq!(store.job(job.id()).await.unwrap().unwrap().revision, 2);
+}
+
+/// Whoever asks whether a lost step counted is told so, and the trail has it once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_whose_answer_was_lost_counts_once() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "", &clock).await;
+    let judged = suite::audit::judged(&suite::new_job("lost", "a", NOW), Decision::Allow, NOW);
+    let step = Step::insert(judged);
+    let script = store.commit_script(&step, &step.job).unwrap();
+    for _ in 0..2 {
+        let reply: Vec<String> = store.link.run(&script).await.unwrap();
+        assert_eq!(reply, ["done"]);
+    }
+    assert_eq!(store.commit(step.clone()).await.unwrap(), Commit::Duplicate(step.job.id().clone()));
+    let chain = store.chain(&step.job.request.tenant, 0, 10).await.unwrap();
+    assert_eq!(chain.entries.len(), 1);
+}
+
+/// Nothing stays for ever but the two counters and what the trail has not sealed.
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_goes_in_the_end() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let (first, second) = (open(&redis, "first", &clock).await, open(&redis, "second", &clock).await);
+    let shared = |store: &RedisStore| -> Arc<dyn Store> { Arc::new(store.clone()) };
+    suite::run(&shared(&open(&redis, "", &clock).await), &clock).await;
+    suite::sharing::run(&shared(&first), &shared(&second), &clock).await;
+    // The checks leave jobs live; here they end.
+    let mut cursor = None;
+    loop {
+        let page = first.live(cursor, 500).await.unwrap();
+        for job in &page.items {
+            let over = suite::ended(job, State::Succeeded, clock.now());
+            suite::change(&first, job, reveille_core::life::settled(&over)).await;
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    clock.advance(100_000_000);
+    while first.prune(clock.now(), clock.now(), 1000).await.unwrap() > 0 {}
+    let keys: Vec<String> = first.link.command(redis::cmd("KEYS").arg("*")).await.unwrap();
+    let mut endless = Vec::new();
+    for key in keys {
+        let ttl: i64 = first.link.command(redis::cmd("PTTL").arg(&key)).await.unwrap();
+        if ttl == -1 {
+            endless.push(key);
+        }
+    }
+    endless.sort();
+    assert_eq!(endless, ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_asked_for_and_never_shown() {
+    let redis = Redis::start_with(Fsync::EverySecond, &["--requirepass", "sesame"]);
+    let open = async |password: Option<&str>| {
+        let options = RedisOptions {
+            url: redis.url(0),
+            password: password.map(str::to_owned),
+            ..RedisOptions::default()
+        };
+        assert!(!format!("{options:?}").contains("sesame"));
+        let clock = ManualClock::new(NOW);
+        RedisStore::open(options, Arc::new(MemoryLedger::default()), clock.clock()).await.map(drop)
+    };
+    assert!(open(Some("sesame")).await.is_ok());
+    for password in [None, Some("open sesame")] {
+        let error = open(password).await.unwrap_err().to_string();
+        assert!(error.contains("auth") || error.contains("AUTH"), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
 }

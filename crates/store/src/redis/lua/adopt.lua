@@ -1,7 +1,11 @@
 -- Takes over jobs of a replica that has fallen silent. Says false if it is back, else the jobs; none is the end.
-local prefix, silent, me, limit = unpack(ARGV, 1, 4)
+local prefix, silent, me, limit, ttl, now = unpack(ARGV, 1, 6)
 local call = redis.call
-if call('EXISTS', prefix .. 'cordum:instance:scheduler:' .. silent) == 1 then return false end
+local replicas = prefix .. 'cordum:replicas'
+local time = call('TIME')
+local ms = now ~= '' and tonumber(now) or time[1] * 1000 + math.floor(time[2] / 1000)
+local last = call('ZSCORE', replicas, silent)
+if last and ms - last < tonumber(ttl) then return false end
 local found = {}
 local ids = call('ZRANGE', prefix .. 'job:owner:' .. silent, 0, limit - 1, 'WITHSCORES')
 for i = 1, #ids, 2 do
@@ -13,5 +17,5 @@ for i = 1, #ids, 2 do
     found[#found + 1] = call('GET', prefix .. 'job:rec:' .. id)
   end
 end
-if #ids == 0 then call('ZREM', prefix .. 'cordum:replicas', silent) end
+if #ids == 0 then call('ZREM', replicas, silent) end
 return found

@@ -1,13 +1,13 @@
 -- A replica says that it is here. Says whether it was here all the time, who has fallen silent, and who is here.
-local prefix, me, about, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local prefix, me, about, ttl, now, grace = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local call = redis.call
-local replicas, instance = prefix .. 'cordum:replicas', prefix .. 'cordum:instance:scheduler:' .. me
+local replicas = prefix .. 'cordum:replicas'
 local time = call('TIME')
-local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local ms = now ~= '' and tonumber(now) or time[1] * 1000 + math.floor(time[2] / 1000)
 local last = call('ZSCORE', replicas, me)
-local was_here = last and ms - last <= ttl and call('EXISTS', instance) == 1
 call('ZADD', replicas, ms, me)
-call('SET', instance, about, 'PX', ttl)
+-- Operators, and locks, know a replica by this key.
+call('SET', prefix .. 'cordum:instance:scheduler:' .. me, about, 'PX', ttl + grace)
 local silent = call('ZRANGE', replicas, '-inf', ms - ttl, 'BYSCORE')
 local here = call('ZRANGE', replicas, '(' .. (ms - ttl), '+inf', 'BYSCORE')
-return {was_here and 1 or 0, silent, here}
+return {last and ms - last < ttl and 1 or 0, silent, here}

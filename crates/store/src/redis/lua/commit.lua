@@ -32,9 +32,11 @@ if expects == '' then
 elseif was.rev ~= expects then
   return {'conflict'}
 end
+local time = call('TIME')
+local us = now ~= '' and now * 1000 or time[1] * 1000000 + time[2]
 if lock ~= '' then
-  local held = call('GET', lock)
-  if not held or held:match('^(%d+)|') ~= fence then return {'fenced'} end
+  local is, till = (call('GET', lock) or ''):match('^(%d+)|[^|]*|(%d+)$')
+  if is ~= fence or us >= till * 1000 then return {'fenced'} end
 end
 local placed = (state == 'dispatched' or state == 'running') and '1' or '0'
 if worker ~= '' and was.at ~= worker and worker_max ~= ''
@@ -52,8 +54,6 @@ end
 
 -- From here on nothing refuses.
 
-local time = call('TIME')
-local us = now ~= '' and now * 1000 or time[1] * 1000000 + time[2]
 local function number()
   local next = string.format('%.0f', math.max((tonumber(call('GET', KEYS[3])) or 0) + 1, us))
   call('SET', KEYS[3], next)

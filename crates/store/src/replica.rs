@@ -1,0 +1,45 @@
+//! The replicas that share a store: who is here, and whose jobs are whose.
+//!
+//! A live job belongs to the replica that committed it last: that one has its timer and sends what it owes.
+//! When a replica falls silent the others take its jobs over. Should two act for one job all the same, the
+//! commit tells them apart.
+
+use crate::StoreError;
+use reveille_core::job::Job;
+use std::sync::Arc;
+
+/// How often a replica says that it is here.
+pub const BEAT_MS: i64 = 1_000;
+/// How long one that says nothing still counts as here.
+pub const BEAT_TTL_MS: i64 = 3_000;
+
+/// What a replica learns when it says that it is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roll {
+    /// Whether nobody can have taken it for dead since its last beat.
+    pub was_here: bool,
+    /// Those who have fallen silent and may have left jobs behind.
+    pub silent: Vec<String>,
+    /// Those who are here, this one among them.
+    pub here: Vec<String>,
+}
+
+/// The port. A store that has one process needs none of it.
+#[async_trait::async_trait]
+pub trait Replicas: Send + Sync + 'static {
+    /// Whether others may work on the same jobs.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Says that this replica is here, and what it is, for operators to read.
+    async fn beat(&self, _about: &str) -> Result<Roll, StoreError> {
+        Ok(Roll { was_here: true, silent: Vec::new(), here: Vec::new() })
+    }
+
+    /// Takes over at most `limit` jobs of a replica that is silent, and says which. None means that it is
+    /// back; an empty list, that it has none left.
+    async fn adopt(&self, _silent: &str, _limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,244 @@
+//! What several replicas may rely on: room is exact over all of them, a lapsed lock commits nothing, a message is
+//! acted on once, and the jobs of one that falls silent go to another.
+//!
+//! Run over two handles of one store, for adapters that can be shared.
+
+use super::{ManualClock, ended, insert, load, new_job, running};
+use crate::{BEAT_TTL_MS, Commit, Full, Lock, Opened, Receipt, Room, Step, Store, Terms};
+use reveille_core::job::{Job, State};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+const RIVALS: usize = 32;
+/// How many of them there is room for.
+const PLACES: u32 = 5;
+
+/// `first` and `second` are the handles of two replicas, called so.
+pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &ManualClock) {
+    for store in [first, second] {
+        assert!(store.is_shared());
+        assert!(!store.beat("it starts").await.unwrap().was_here);
+    }
+    a_worker_never_has_more_than_fit(first, second, clock).await;
+    a_tenant_and_a_topic_never_have_more_than_they_may(first, second, clock).await;
+    a_queue_never_grows_past_its_end(first, second, clock).await;
+    what_is_given_back_is_room_again(&**first, clock).await;
+    a_step_under_a_lapsed_lock_does_not_count(&**first, &**second, clock).await;
+    a_message_is_acted_on_once(&**first, &**second, clock).await;
+    the_jobs_of_a_silent_replica_go_to_another(&**first, &**second, clock).await;
+    a_late_commit_of_one_that_was_taken_over_is_found_again(&**first, &**second, clock).await;
+}
+
+pub async fn a_worker_never_has_more_than_fit(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    clock: &ManualClock,
+) {
+    let room = Room { worker_max: Some(PLACES), ..Room::default() };
+    assert_eq!(placed_at_once(first, second, "room-worker", room, clock).await, (PLACES, Full::Worker));
+}
+
+pub async fn a_tenant_and_a_topic_never_have_more_than_they_may(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    clock: &ManualClock,
+) {
+    let room = Room { tenant_max: Some(PLACES), ..Room::default() };
+    assert_eq!(placed_at_once(first, second, "room-tenant", room, clock).await, (PLACES, Full::Tenant));
+    let room = Room { topic_max: Some(PLACES), ..Room::default() };
+    assert_eq!(placed_at_once(first, second, "room-topic", room, clock).await, (PLACES, Full::Topic));
+}
+
+pub async fn a_queue_never_grows_past_its_end(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    clock: &ManualClock,
+) {
+    let terms =
+        Terms { room: Room { queue_max: Some(PLACES.into()), ..Room::default() }, ..Terms::default() };
+    let steps = (0..RIVALS).map(|number| {
+        Step::insert(new_job("room-queue", &number.to_string(), clock.now())).on(terms.clone())
+    });
+    assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, Full::Queue));
+}
+
+pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualClock) {
+    let room = Room { worker_max: Some(1), tenant_max: Some(1), topic_max: Some(1), queue_max: Some(2) };
+    let terms = || Terms { room, ..Terms::default() };
+    let place = |job: &Job| Step::change(job, at(job, "room-back", clock)).on(terms());
+    let mut jobs = Vec::new();
+    for name in ["a", "b"] {
+        let step = Step::insert(of_topic("room-back", name, clock)).on(terms());
+        jobs.push(step.job.clone());
+        assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
+    }
+    let third = || Step::insert(of_topic("room-back", "c", clock)).on(terms());
+    assert_eq!(store.commit(third()).await.unwrap(), Commit::NoRoom(Full::Queue));
+    let first = place(&jobs[0]);
+    let placed = first.job.clone();
+    assert_eq!(store.commit(first).await.unwrap(), Commit::Done);
+    assert!(matches!(store.commit(place(&jobs[1])).await.unwrap(), Commit::NoRoom(_)));
+    let over = Step::change(&placed, ended(&placed, State::Succeeded, clock.now()));
+    assert_eq!(store.commit(over).await.unwrap(), Commit::Done);
+    assert_eq!(store.commit(place(&jobs[1])).await.unwrap(), Commit::Done);
+    assert_eq!(store.commit(third()).await.unwrap(), Commit::Done);
+}
+
+pub async fn a_step_under_a_lapsed_lock_does_not_count(
+    first: &dyn Store,
+    second: &dyn Store,
+    clock: &ManualClock,
+) {
+    let job = insert(first, new_job("fence", "a", clock.now())).await;
+    let old = open(first, &job, 1).await;
+    let step = |lock: &Lock| {
+        let terms = Terms { under: Some(lock.clone()), ..Terms::default() };
+        Step::change(&job, running(&job, clock.now())).on(terms)
+    };
+    let late = step(&old);
+    let receipt = Receipt::new("S", "fence", 2);
+    assert_eq!(second.open(job.id(), &receipt).await.unwrap(), Opened::Busy);
+    clock.advance(60_000);
+    assert_eq!(first.commit(late).await.unwrap(), Commit::Fenced);
+    let new = open(second, &job, 2).await;
+    assert!(new.fence > old.fence);
+    assert_eq!(first.commit(step(&old)).await.unwrap(), Commit::Fenced);
+    assert_eq!(load(first, job.id()).await.as_ref(), Some(&job), "nothing of it was written");
+    assert_eq!(second.commit(step(&new)).await.unwrap(), Commit::Done);
+    assert!(!second.unlock(&new).await.unwrap(), "the commit has given it back");
+    open(first, &job, 3).await;
+}
+
+pub async fn a_message_is_acted_on_once(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
+    let job = insert(first, new_job("message", "a", clock.now())).await;
+    let receipt = Receipt::new("S", "message", 1);
+    let Opened::Job { job: Some(opened), lock } = first.open(job.id(), &receipt).await.unwrap() else {
+        panic!("it is there, and free");
+    };
+    assert_eq!(opened, job);
+    let terms = Terms { under: lock, answers: Some(receipt.clone()), ..Terms::default() };
+    let step = Step::change(&job, running(&job, clock.now())).on(terms);
+    assert_eq!(first.commit(step).await.unwrap(), Commit::Done);
+    for store in [first, second] {
+        assert_eq!(store.open(job.id(), &receipt).await.unwrap(), Opened::Seen);
+    }
+    open(second, &job, 2).await;
+}
+
+pub async fn the_jobs_of_a_silent_replica_go_to_another(
+    first: &dyn Store,
+    second: &dyn Store,
+    clock: &ManualClock,
+) {
+    first.beat("one").await.unwrap();
+    second.beat("two").await.unwrap();
+    let mut live = Vec::new();
+    for number in 0..3 {
+        live.push(insert(first, new_job("silent", &number.to_string(), clock.now())).await);
+    }
+    let over = insert(first, new_job("silent", "over", clock.now())).await;
+    let over = Step::change(&over, ended(&over, State::Succeeded, clock.now()));
+    first.commit(over).await.unwrap();
+    assert_eq!(second.adopt("first", 10).await.unwrap(), None, "it is here");
+
+    clock.advance(BEAT_TTL_MS - 1);
+    let roll = second.beat("two").await.unwrap();
+    assert!(roll.was_here && roll.here.contains(&"first".to_owned()), "{roll:?}");
+    clock.advance(1);
+    let roll = second.beat("two").await.unwrap();
+    assert_eq!((roll.silent, roll.here), (vec!["first".to_owned()], vec!["second".to_owned()]));
+    let mut adopted = Vec::new();
+    loop {
+        let some = second.adopt("first", 100).await.unwrap().unwrap();
+        if some.is_empty() {
+            break;
+        }
+        adopted.extend(some);
+    }
+    adopted.retain(|job| job.request.tenant.as_str() == "silent");
+    adopted.sort_by_key(|job| job.id().clone());
+    assert_eq!(adopted, live);
+    assert!(second.beat("two").await.unwrap().silent.is_empty(), "it left nothing behind");
+
+    let roll = first.beat("one").await.unwrap();
+    assert!(!roll.was_here, "it was taken for dead meanwhile");
+    assert!(first.beat("one").await.unwrap().was_here);
+}
+
+pub async fn a_late_commit_of_one_that_was_taken_over_is_found_again(
+    first: &dyn Store,
+    second: &dyn Store,
+    clock: &ManualClock,
+) {
+    let job = insert(first, new_job("late", "a", clock.now())).await;
+    clock.advance(BEAT_TTL_MS);
+    second.beat("two").await.unwrap();
+    while !second.adopt("first", 100).await.unwrap().unwrap().is_empty() {}
+    // It was stopped between its decision and its commit, and goes on now.
+    let late = Step::change(&job, running(&job, clock.now()));
+    assert_eq!(first.commit(late).await.unwrap(), Commit::Done);
+    let roll = second.beat("two").await.unwrap();
+    assert_eq!(roll.silent, ["first".to_owned()]);
+    let adopted = second.adopt("first", 100).await.unwrap().unwrap();
+    assert_eq!(adopted.iter().map(|job| job.id()).collect::<Vec<_>>(), [job.id()]);
+}
+
+/// Gives many jobs to one worker at once. Says how many went, and what the others lacked.
+async fn placed_at_once(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    check: &str,
+    room: Room,
+    clock: &ManualClock,
+) -> (u32, Full) {
+    let mut steps = Vec::new();
+    for number in 0..RIVALS {
+        let job = insert(&**first, of_topic(check, &number.to_string(), clock)).await;
+        let terms = Terms { room, ..Terms::default() };
+        steps.push(Step::change(&job, at(&job, check, clock)).on(terms));
+    }
+    commit_at_once(first, second, steps).await
+}
+
+async fn commit_at_once(first: &Arc<dyn Store>, second: &Arc<dyn Store>, steps: Vec<Step>) -> (u32, Full) {
+    let mut rivals = JoinSet::new();
+    for (number, step) in steps.into_iter().enumerate() {
+        let store = Arc::clone(if number % 2 == 0 { first } else { second });
+        rivals.spawn(async move { store.commit(step).await.unwrap() });
+    }
+    let mut done = 0;
+    let mut lacked = None;
+    for commit in rivals.join_all().await {
+        match commit {
+            Commit::Done => done += 1,
+            Commit::NoRoom(full) => assert_eq!(*lacked.get_or_insert(full), full),
+            other => panic!("{other:?}"),
+        }
+    }
+    (done, lacked.expect("some were refused"))
+}
+
+/// The job at a worker that is named after the check.
+fn at(job: &Job, check: &str, clock: &ManualClock) -> Job {
+    use reveille_core::id::WorkerId;
+    use reveille_core::job::Phase;
+    let mut job = running(job, clock.now());
+    if let Phase::Running(attempt) = &mut job.phase {
+        attempt.worker = Some(WorkerId::known(check));
+    }
+    job
+}
+
+fn of_topic(check: &str, name: &str, clock: &ManualClock) -> Job {
+    let mut job = new_job(check, name, clock.now());
+    Arc::make_mut(&mut job.request).topic = reveille_core::id::Topic::known(format!("job.{check}"));
+    job
+}
+
+async fn open(store: &dyn Store, job: &Job, sequence: u64) -> Lock {
+    let receipt = Receipt::new("S", job.id().as_str(), sequence);
+    match store.open(job.id(), &receipt).await.unwrap() {
+        Opened::Job { lock: Some(lock), .. } => lock,
+        other => panic!("{other:?}"),
+    }
+}
