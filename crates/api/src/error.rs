@@ -147,6 +147,7 @@ impl From<SubmitError> for ApiError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_kinds", message)
                     .with("tenant", tenant.as_str())
             }
+            SubmitError::NoRoom => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_room", message),
             SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             SubmitError::Store(error) => error.into(),
         }
@@ -162,6 +163,7 @@ impl From<DriveError> for ApiError {
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
             DriveError::Unjudged(problem) => NoAnswer::Down(problem).into(),
+            DriveError::NoRoom => Self::new(StatusCode::CONFLICT, "conflict", error.to_string()),
             DriveError::Store(error) => error.into(),
         }
     }

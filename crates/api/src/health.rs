@@ -12,11 +12,17 @@ pub async fn alive() -> impl IntoResponse {
     Json(json!({ "status": "ok" }))
 }
 
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It takes work"), (status = 503, description = "It is shutting down")))]
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It takes work"), (status = 503, description = "It is shutting down, or cut off from what it shares with other servers")))]
 pub async fn ready(State(engine): State<Engine>) -> impl IntoResponse {
-    let status = if engine.is_draining() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    let word = if engine.is_draining() { "draining" } else { "ready" };
-    (status, Json(json!({ "status": word, "recovered": engine.is_recovered() })))
+    let (status, word) = if engine.is_draining() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if engine.is_cut_off() {
+        (StatusCode::SERVICE_UNAVAILABLE, "cut_off")
+    } else {
+        (StatusCode::OK, "ready")
+    };
+    let about = json!({ "status": word, "recovered": engine.is_recovered(), "replicas": engine.replicas() });
+    (status, Json(about))
 }
 
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "OpenMetrics text", content_type = "application/openmetrics-text")))]

@@ -16,7 +16,7 @@ pub use fitting::Fitting;
 pub use pools::PoolLoad;
 pub use presence::{Gone, Heard, Member, Pulsed, Remembered};
 
-use crate::fleet::{Fleet, Slot, Who};
+use crate::fleet::{Fleet, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId};
 use crate::job::{Job, Phase, State};
 use crate::life::Placement;
@@ -133,22 +133,33 @@ impl Floor {
         match &job.phase {
             Phase::Scheduled { not_before, .. } if *not_before <= now => self.wait(job),
             Phase::Dispatched(attempt) | Phase::Running(attempt) => {
-                let by = match &attempt.worker {
-                    Some(worker) => self
-                        .admit_expected(holder(&job.request, worker), &job.request.tenant, now)
-                        .map(Holder::Worker),
-                    None => Some(Holder::Crowd(job.request.topic.clone())),
-                };
                 let is_new = !self.seats.contains_key(job.id());
                 if is_new && attempt.worker.is_none() && job.state() == State::Running {
                     // It is from before our start; whoever ran it has lost its connection since.
                     self.crowds.orphan(job.id(), now + self.fleet.ttls().of(Contract::Cap));
                 }
-                self.hold(&job.request, by.unwrap_or(Holder::Nobody), attempt.dispatched_at);
-                self.unplace(job.id());
+                self.seat_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
             }
             _ => self.leave(job.id()),
         }
+    }
+
+    /// Seats a job that somebody has been given, by this server or by another.
+    pub fn seat_at(&mut self, request: &Arc<Request>, worker: Option<&WorkerId>, since: Millis, now: Millis) {
+        let by = match worker {
+            Some(worker) => {
+                let slot = self.admit_expected(holder(request, worker), &request.tenant, now);
+                slot.map_or(Holder::Nobody, Holder::Worker)
+            }
+            None => Holder::Crowd(request.topic.clone()),
+        };
+        self.hold(request, by, since);
+        self.unplace(&request.id);
+    }
+
+    /// How many jobs the one that this job goes to may have at once, if it is known.
+    pub fn jobs_max_at(&self, request: &Request, worker: &WorkerId) -> Option<u32> {
+        self.fleet.lookup(holder(request, worker)).map(Worker::jobs_max)
     }
 
     /// The commit that needed the job's place is over, well or badly. Until then a job keeps the place it

@@ -330,6 +330,11 @@ impl Policy {
         self.0.tenants.limits()
     }
 
+    /// The same of one tenant.
+    pub fn tenant_jobs_max(&self, tenant: &TenantId) -> Option<u32> {
+        self.0.tenants.jobs_max(tenant)
+    }
+
     /// How many jobs of a tenant that have not ended there may be, if the file says so.
     pub fn tenant_queue_max(&self, tenant: &TenantId) -> Option<u32> {
         self.0.tenants.queue_max(tenant)

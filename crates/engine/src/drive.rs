@@ -1,13 +1,13 @@
 //! The one way a job changes: load, decide, commit, and then act on what was committed.
 
 use crate::Engine;
-use crate::events::What;
+use crate::replica::Word;
 use crate::turns::Turn;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
 use reveille_core::life::{self, Limits, Placement};
 use reveille_core::time::Millis;
-use reveille_store::{Commit, Step, StoreError};
+use reveille_store::{Commit, Step, StoreError, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use std::time::Duration;
 const CONFLICTS_MAX: usize = 50;
 /// How long to leave a store alone that has just failed.
 pub(crate) const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a job stays away from a place that another server has filled.
+const FULL_PAUSE: Duration = Duration::from_millis(25);
 
 /// The moment of a live job that time alone does not change.
 pub(crate) const NEVER: Millis = Millis(i64::MAX);
@@ -29,6 +32,9 @@ pub enum DriveError {
     /// Policy would have to be asked, and cannot be.
     #[error("{0}")]
     Unjudged(String),
+    /// Another server has filled the place meanwhile.
+    #[error("there is no room for it any more")]
+    NoRoom,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -36,6 +42,8 @@ pub enum DriveError {
 /// A job as it is, with its turn: nobody else of this process changes it meanwhile.
 pub(crate) struct Taken<'a> {
     pub job: Arc<Job>,
+    /// What the change depends on beside the job.
+    pub terms: Terms,
     turn: Turn<'a>,
 }
 
@@ -54,7 +62,7 @@ impl Engine {
     pub(crate) async fn take(&self, id: &JobId) -> Result<Taken<'_>, DriveError> {
         let turn = self.turn(id).await;
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
-        Ok(Taken { job, turn })
+        Ok(Taken { job, terms: Terms::default(), turn })
     }
 
     pub(crate) async fn drive_taken(
@@ -62,15 +70,22 @@ impl Engine {
         taken: Taken<'_>,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let Taken { job: mut before, turn: _turn } = taken;
+        let Taken { job: mut before, mut terms, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
-            let step = Step::change(&before, decide(&before, self.now())?);
+            let mut step = Step::change(&before, decide(&before, self.now())?).on(terms.clone());
+            step.terms.room = self.room_for_placed(&step.job);
             let job = step.job.clone();
-            if self.store.commit(step).await? == Commit::Done {
-                self.tell(Some(&before), &job).await;
-                self.tell_story(Some(&before), &job);
-                self.settle(&job);
-                return Ok(job);
+            match self.store.commit(step).await? {
+                Commit::Done => {
+                    self.tell(Some(&before), &job).await;
+                    self.tell_story(Some(&before), &job);
+                    self.settle(&job);
+                    return Ok(job);
+                }
+                Commit::NoRoom(_) => return Err(DriveError::NoRoom),
+                // Without its lock the change is still compared and swapped.
+                Commit::Fenced => terms.under = None,
+                Commit::Conflict | Commit::Duplicate(_) => {}
             }
             before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
         }
@@ -110,15 +125,9 @@ impl Engine {
     /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
     pub(crate) async fn tell(&self, before: Option<&Job>, job: &Job) {
         self.metrics.observe(before.map(Job::state), job);
-        let before = job.marks.iter().rev().map(|mark| mark.state).find(|state| *state != job.state());
-        let what = What::Job {
-            id: job.id().clone(),
-            topic: job.request.topic.clone(),
-            state: job.state(),
-            before,
-            worker: job.worker().cloned(),
-        };
-        self.events.tell(job.updated_at, &job.request.tenant, what);
+        let word = Word::of(job);
+        self.events.tell(word.at, &word.tenant, word.what());
+        self.tell_others(word);
         self.tell_delegation(job).await;
     }
 
@@ -158,6 +167,11 @@ impl Engine {
             // It was cancelled, or ended otherwise, while it was on its way: the seat is given back.
             tracing::debug!(job = %id, %error, "not assigned");
             self.floor().unplace(&id);
+            if matches!(error, DriveError::NoRoom) {
+                // Whoever has filled the place says so at any moment; until then nothing else would be found.
+                self.floor().leave(&id);
+                tokio::time::sleep(FULL_PAUSE).await;
+            }
             self.reseat(&id).await;
         }
     }
@@ -185,7 +199,7 @@ impl Engine {
     }
 
     /// Its timer and its place on the floor. What that frees or fills may let other jobs go.
-    fn seat(&self, job: &Job) {
+    pub(crate) fn seat(&self, job: &Job) {
         let now = self.now();
         let due = life::due(job, &self.limits(job), now).unwrap_or(NEVER);
         if job.state().is_terminal() {

@@ -10,6 +10,7 @@ use crate::letters::Letters;
 use crate::metrics::Metrics;
 use crate::net::Net;
 use crate::presence::Listening;
+use crate::replica::Replica;
 use crate::rules::Rules;
 use crate::safety::Safety;
 use crate::scribe::{Note, Scribe};
@@ -168,6 +169,7 @@ pub struct Inner {
     pub(crate) ladder: Ladder,
     pub(crate) letters: Letters,
     pub(crate) safety: Safety,
+    pub(crate) replica: Replica,
     /// How often things were asked lately, for policy.
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
@@ -194,6 +196,7 @@ impl Engine {
         let workspaces = Workspaces::load(&*parts.roster).await?;
         let (scribe, inbox) = Scribe::new();
         let (clerk, errands) = Clerk::new();
+        let (replica, unsent) = Replica::new(parts.store.name().to_owned());
         let events = Arc::new(Events::new(parts.dice.roll()));
         let mut floor = Floor::new(parts.settings.ttls);
         // Until the recovery has found what is at workers.
@@ -223,6 +226,7 @@ impl Engine {
             ladder: Ladder::default(),
             letters: Letters::default(),
             safety: Safety::new(parts.kernel),
+            replica,
             windows: Mutex::default(),
             rules: RwLock::default(),
             floor,
@@ -241,6 +245,9 @@ impl Engine {
         engine.load_ladder().await?;
         engine.spawn(engine.clone().write_roster(inbox));
         engine.spawn(engine.clone().write_trail(errands, at_start));
+        engine.appear().await?;
+        engine.hear_others().await?;
+        engine.spawn(engine.clone().send_words(unsent));
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());
         engine.spawn(engine.clone().tick(hydrated_at));

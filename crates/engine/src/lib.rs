@@ -33,6 +33,7 @@ mod reconciler;
 mod recover;
 mod replay;
 mod replayer;
+mod replica;
 pub mod rules;
 mod safety;
 mod scribe;

@@ -24,8 +24,8 @@ impl Engine {
         });
         match ended.await {
             Ok(_) => Ok(true),
-            Err(DriveError::Refused(_) | DriveError::Unknown | DriveError::Unjudged(_)) => Ok(false),
             Err(DriveError::Store(error)) => Err(error),
+            Err(_) => Ok(false),
         }
     }
 }

@@ -16,6 +16,9 @@ impl Engine {
     /// Reads the live jobs page by page, behind the open doors: first those at workers, because limits
     /// count them, then the others. What arrives meanwhile is handled as always.
     pub(crate) async fn recover(self) {
+        if self.is_one_of_many() {
+            return self.join().await;
+        }
         let at_workers = self.adopt_at_workers().await;
         self.end_recount();
         let (mut cursor, mut found) = (None, at_workers.len());
@@ -31,11 +34,19 @@ impl Engine {
                 None => break,
             }
         }
+        tracing::info!(jobs = found, "live jobs picked up");
+        self.picked_up().await;
+    }
+
+    /// From here on everything that is owed is in hand.
+    pub(crate) async fn picked_up(&self) {
+        if self.is_recovered() {
+            return;
+        }
         self.set_recovered();
         *self.sent_early() = FxHashSet::default();
-        tracing::info!(jobs = found, "live jobs picked up");
         // Policy may have changed while we were down.
-        self.review_approvals().await;
+        self.clone().review_approvals().await;
     }
 
     async fn adopt_at_workers(&self) -> FxHashSet<JobId> {
@@ -78,7 +89,7 @@ impl Engine {
 
     /// Every job that was at a worker before our start is seated, or has been settled since: from here on
     /// limits can be kept.
-    fn end_recount(&self) {
+    pub(crate) fn end_recount(&self) {
         let matches = {
             let mut floor = self.floor();
             floor.end_recount();
@@ -87,7 +98,7 @@ impl Engine {
         self.assign_all(matches);
     }
 
-    async fn adopt(&self, id: &JobId) {
+    pub(crate) async fn adopt(&self, id: &JobId) {
         loop {
             let turn = self.turn(id).await;
             match self.in_our_time(id).await {

@@ -12,7 +12,7 @@ use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Commit, Step, StoreError};
+use reveille_store::{BlobKey, Commit, Full, Room, Step, StoreError, Terms};
 use std::sync::Arc;
 
 /// How often an input may change under us while its job is judged.
@@ -54,6 +54,8 @@ pub enum SubmitError {
     QueueFull { tenant: TenantId, live: usize, max: usize },
     #[error("tenant {0} waits for too many kinds of workers; try again later")]
     TooManyKinds(TenantId),
+    #[error("the place it was to have is taken; try again")]
+    NoRoom,
     #[error("this server is shutting down")]
     Draining,
     #[error(transparent)]
@@ -64,7 +66,11 @@ impl SubmitError {
     /// Whether the same job may be taken in later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Store(_) | Self::TooMany(_) | Self::QueueFull { .. } | Self::TooManyKinds(_) => true,
+            Self::Store(_)
+            | Self::TooMany(_)
+            | Self::QueueFull { .. }
+            | Self::TooManyKinds(_)
+            | Self::NoRoom => true,
             Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining => false,
         }
     }
@@ -149,7 +155,6 @@ impl Engine {
         context: Option<Bytes>,
         submitter: Submitter,
     ) -> Result<Submitted, SubmitError> {
-        let id = job.id().clone();
         // Another kernel is not asked twice about the same job.
         if self.kernel_address().is_some()
             && let Some(existing) = self.existing(&job.request).await?
@@ -168,8 +173,23 @@ impl Engine {
         }
         let max = self.queue_max(&job.request.tenant);
         self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;
-        let job = self.placed(job, now);
-        let mut step = Step::insert(job);
+        let placed = self.placed(job.clone(), now);
+        match self.store_new(placed, context.clone(), now).await {
+            // Another server has filled the place meanwhile: the job waits for the next.
+            Err(SubmitError::NoRoom) => self.store_new(job, context, now).await,
+            stored => stored,
+        }
+    }
+
+    async fn store_new(
+        &self,
+        job: Job,
+        context: Option<Bytes>,
+        now: Millis,
+    ) -> Result<Submitted, SubmitError> {
+        let id = job.id().clone();
+        let room = Room { queue_max: self.shared_queue_max(&job), ..self.room_for_placed(&job) };
+        let mut step = Step::insert(job).on(Terms { room, ..Terms::default() });
         if let Some(context) = context {
             step.blobs.push((BlobKey::context_of(&id), context, now + self.settings.blob_ttl_ms));
         }
@@ -194,10 +214,21 @@ impl Engine {
                 Some(existing) => existing_job(existing, &job.request),
                 None => Err(StoreError::Unavailable(format!("job {other} went away")).into()),
             },
-            Commit::Conflict => {
+            Commit::NoRoom(Full::Queue) => {
+                self.metrics.limited(Limit::Queue);
+                let (tenant, max) = (job.request.tenant.clone(), self.queue_max(&job.request.tenant));
+                Err(SubmitError::QueueFull { tenant, live: max, max })
+            }
+            Commit::NoRoom(_) => Err(SubmitError::NoRoom),
+            Commit::Conflict | Commit::Fenced => {
                 Err(StoreError::Unavailable("a new job met another revision of itself".to_owned()).into())
             }
         }
+    }
+
+    /// What the queue may hold over all servers, where there are several; one alone knows by itself.
+    fn shared_queue_max(&self, job: &Job) -> Option<u64> {
+        self.is_one_of_many().then(|| self.queue_max(&job.request.tenant) as u64)
     }
 
     /// How many jobs of a tenant may be live.

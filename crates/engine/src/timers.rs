@@ -21,6 +21,7 @@ struct Entries {
 struct Entry {
     tenant: TenantId,
     state: State,
+    revision: u64,
     /// Nothing while it is being looked at, or is about to be taken in.
     at: Option<Millis>,
 }
@@ -49,7 +50,7 @@ impl Timers {
         let mut entries = self.lock();
         let before = match entries.of_job.get_mut(job.id()) {
             Some(entry) if entry.tenant == job.request.tenant => {
-                entry.state = job.state();
+                (entry.state, entry.revision) = (job.state(), job.revision);
                 entry.at.replace(at)
             }
             _ => {
@@ -65,6 +66,21 @@ impl Timers {
             entries.order.remove(&(before, job.id().clone()));
         }
         entries.order.insert((at, job.id().clone()));
+    }
+
+    /// Looks at a job then that another server has, should nothing be heard of it before.
+    pub fn watch(&self, job: &JobId, tenant: &TenantId, state: State, revision: u64, at: Millis) {
+        let mut entries = self.lock();
+        entries.uncount(job);
+        *entries.of_tenant.entry(tenant.clone()).or_default() += 1;
+        let entry = Entry { tenant: tenant.clone(), state, revision, at: Some(at) };
+        entries.of_job.insert(job.clone(), entry);
+        entries.order.insert((at, job.clone()));
+    }
+
+    /// The revision of a live job that we know of.
+    pub fn revision_of(&self, job: &JobId) -> Option<u64> {
+        self.lock().of_job.get(job).map(|entry| entry.revision)
     }
 
     /// The job is not looked at again.
@@ -122,7 +138,8 @@ impl Entries {
     fn count(&mut self, job: &Job, at: Option<Millis>) {
         let tenant = job.request.tenant.clone();
         *self.of_tenant.entry(tenant.clone()).or_default() += 1;
-        self.of_job.insert(job.id().clone(), Entry { tenant, state: job.state(), at });
+        self.of_job
+            .insert(job.id().clone(), Entry { tenant, state: job.state(), revision: job.revision, at });
     }
 
     fn uncount(&mut self, job: &JobId) {

@@ -158,8 +158,8 @@ impl Breakers for MemoryStore {
 
 #[async_trait::async_trait]
 impl Replicas for MemoryStore {
-    fn is_shared(&self) -> bool {
-        !self.replica.is_empty()
+    fn name(&self) -> &str {
+        &self.replica
     }
 
     async fn beat(&self, _about: &str) -> Result<Roll, StoreError> {

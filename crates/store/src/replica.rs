@@ -27,9 +27,14 @@ pub struct Roll {
 /// The port. A store that has one process needs none of it.
 #[async_trait::async_trait]
 pub trait Replicas: Send + Sync + 'static {
+    /// The name of this life of this replica, as the others know it; nothing where there are no others.
+    fn name(&self) -> &str {
+        ""
+    }
+
     /// Whether others may work on the same jobs.
     fn is_shared(&self) -> bool {
-        false
+        !self.name().is_empty()
     }
 
     /// Says that this replica is here, and what it is, for operators to read.

@@ -114,11 +114,14 @@ impl Worker {
         self.load.max_parallel_jobs.max(1)
     }
 
+    /// How many jobs it may have: 90 % of what it can do, and one at least.
+    pub fn jobs_max(&self) -> u32 {
+        (u64::from(self.capacity()) * 9).div_ceil(10) as u32
+    }
+
     /// At one of the three limits: 90 % of its jobs, of its CPU, of its GPU.
     pub fn is_overloaded(&self) -> bool {
-        u64::from(self.active()) * 10 >= u64::from(self.capacity()) * 9
-            || self.load.cpu >= 90.0
-            || self.load.gpu >= 90.0
+        self.active() >= self.jobs_max() || self.load.cpu >= 90.0 || self.load.gpu >= 90.0
     }
 
     /// Whether it may get a job now.

@@ -80,6 +80,10 @@ impl Tenants {
         limits.collect()
     }
 
+    pub fn jobs_max(&self, tenant: &TenantId) -> Option<u32> {
+        self.0.get(tenant.as_str()).map(|rules| rules.max_concurrent_jobs).filter(|max| *max > 0)
+    }
+
     /// How many jobs of a tenant may be under way at once, if the file says so.
     pub fn queue_max(&self, tenant: &TenantId) -> Option<u32> {
         self.0.get(tenant.as_str()).map(|rules| rules.max_queued_jobs).filter(|max| *max > 0)

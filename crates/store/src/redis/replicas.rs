@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 #[async_trait::async_trait]
 impl Replicas for RedisStore {
-    fn is_shared(&self) -> bool {
-        true
+    fn name(&self) -> &str {
+        &self.options.replica
     }
 
     async fn beat(&self, about: &str) -> Result<Roll, StoreError> {

@@ -1,0 +1,333 @@
+//! One of several: this server says that it is here, takes over from those who have fallen silent, and tells the
+//! others what it commits.
+//!
+//! A live job belongs to whoever committed it last. Every server seats what is at workers, whoever gave it to
+//! them, so that no worker is given too much; what must be exact is asked in the commit. A word that is lost
+//! here costs a moment: the job is looked at again, in the store, a little later.
+
+mod word;
+
+use crate::Engine;
+use reveille_bus::{BusError, Message};
+use reveille_core::id::JobId;
+use reveille_core::job::{Job, State};
+use reveille_core::request::Request;
+use reveille_store::{BEAT_MS, BEAT_TTL_MS, JobQuery, Roll, Room, StoreError};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+pub(crate) use word::Word;
+use word::Words;
+
+/// Where servers tell each other what they commit.
+const SUBJECT: &str = "reveille.event.job";
+const BEAT: Duration = Duration::from_millis(BEAT_MS as u64);
+const BEAT_TTL: Duration = Duration::from_millis(BEAT_TTL_MS as u64);
+/// Jobs taken over at once.
+const PAGE: usize = 200;
+/// Words that may wait to be sent; more are dropped, and made up for by looking.
+const UNSENT_MAX: usize = 65_536;
+/// Words in one message.
+const WORDS_MAX: usize = 256;
+/// A job that is at somebody else's worker is looked at this much later, should nothing be heard of it.
+const LOOK_AGAIN_MS: i64 = 5_000;
+/// Jobs whose end is remembered, so that an older word does not bring them back.
+const ENDED_MAX: usize = 16_384;
+
+pub struct Replica {
+    /// The name of this life of this server; nothing where there is only one.
+    name: String,
+    words: mpsc::Sender<Word>,
+    ended: Mutex<Ended>,
+    is_cut_off: AtomicBool,
+    here: Mutex<Vec<String>>,
+}
+
+/// The far end, until the task takes it.
+pub struct Unsent(mpsc::Receiver<Word>);
+
+/// Jobs that ended lately, with their last revision.
+#[derive(Default)]
+struct Ended {
+    revisions: FxHashMap<JobId, u64>,
+    order: VecDeque<JobId>,
+}
+
+impl Replica {
+    pub fn new(name: String) -> (Self, Unsent) {
+        let (words, unsent) = mpsc::channel(UNSENT_MAX);
+        let replica = Self {
+            name,
+            words,
+            ended: Mutex::default(),
+            is_cut_off: AtomicBool::new(false),
+            here: Mutex::default(),
+        };
+        (replica, Unsent(unsent))
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ended {
+    fn note(&mut self, job: &JobId, revision: u64) {
+        if self.revisions.insert(job.clone(), revision).is_none() {
+            self.order.push_back(job.clone());
+        }
+        if self.order.len() > ENDED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.revisions.remove(&oldest);
+        }
+    }
+}
+
+impl Engine {
+    /// Whether others may be about the same jobs.
+    pub(crate) fn is_one_of_many(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    /// Whether the shared store has not been heard for so long that others have taken over by now.
+    pub fn is_cut_off(&self) -> bool {
+        self.replica.is_cut_off.load(Ordering::Relaxed)
+    }
+
+    /// The servers that share the work, by the last beat; nobody where there is only one.
+    pub fn replicas(&self) -> Vec<String> {
+        self.replica.here.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says that this server is here, before it does anything that others would wonder about.
+    pub(crate) async fn appear(&self) -> Result<(), StoreError> {
+        if self.is_one_of_many() {
+            self.store.beat(&self.about()).await?;
+        }
+        Ok(())
+    }
+
+    /// Picks up what is at workers and what others have left behind, and then goes on doing so.
+    pub(crate) async fn join(self) {
+        self.seat_all_at_workers().await;
+        self.end_recount();
+        let mut interval = tokio::time::interval(BEAT);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut heard, mut here_since) = (Instant::now(), Instant::now());
+        loop {
+            interval.tick().await;
+            let roll = match self.store.beat(&self.about()).await {
+                Ok(roll) => roll,
+                Err(error) => {
+                    self.trouble.store.tell(
+                        self.now(),
+                        "the shared store is away",
+                        &self.replica.name,
+                        &error,
+                    );
+                    self.note_cut_off(heard.elapsed() > BEAT_TTL);
+                    continue;
+                }
+            };
+            heard = Instant::now();
+            self.note_cut_off(false);
+            if !roll.was_here {
+                tracing::warn!("this server was taken for dead; others may have its jobs");
+                here_since = heard;
+            }
+            // Whoever was away sees everybody else as silent: they are given the time to say otherwise.
+            if here_since.elapsed() >= BEAT_TTL {
+                self.take_over_from(&roll).await;
+                self.picked_up().await;
+            }
+            *self.replica.here.lock().unwrap_or_else(PoisonError::into_inner) = roll.here;
+        }
+    }
+
+    fn note_cut_off(&self, is_cut_off: bool) {
+        let was = self.replica.is_cut_off.swap(is_cut_off, Ordering::Relaxed);
+        if is_cut_off && !was {
+            tracing::error!("cut off from the shared store: no work is taken until it is back");
+        } else if was && !is_cut_off {
+            tracing::info!("the shared store is back");
+        }
+    }
+
+    /// What operators read of this server.
+    fn about(&self) -> String {
+        let policy = self.rules().policy.snapshot().to_owned();
+        serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "policy": policy }).to_string()
+    }
+
+    async fn take_over_from(&self, roll: &Roll) {
+        for silent in &roll.silent {
+            let mut jobs = 0;
+            loop {
+                match self.store.adopt(silent, PAGE).await {
+                    Ok(Some(adopted)) if !adopted.is_empty() => {
+                        jobs += adopted.len();
+                        for job in adopted {
+                            self.adopt(job.id()).await;
+                        }
+                    }
+                    Ok(Some(_)) => {
+                        tracing::info!(replica = %silent, jobs, "a silent server's jobs were taken over");
+                        break;
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.trouble.store.tell(
+                            self.now(),
+                            "jobs are still to be taken over",
+                            silent,
+                            &error,
+                        );
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Others look after these; they are seated so that their workers are not given too much.
+    async fn seat_all_at_workers(&self) {
+        for state in [State::Dispatched, State::Running] {
+            let mut query = JobQuery { state: Some(state), limit: PAGE, ..JobQuery::default() };
+            loop {
+                match self.store.jobs(&query).await {
+                    Ok(page) => {
+                        for job in &page.items {
+                            self.seat_again_as_stored(job).await;
+                        }
+                        query.cursor = page.next;
+                        if query.cursor.is_none() {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        self.trouble.store.tell(
+                            self.now(),
+                            "jobs at workers could not be read",
+                            &state,
+                            &error,
+                        );
+                        tokio::time::sleep(BEAT).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn seat_again_as_stored(&self, job: &Job) {
+        let _turn = self.turn(job.id()).await;
+        if self.timers.revision_of(job.id()).is_none_or(|known| known < job.revision) {
+            self.seat(job);
+        }
+    }
+
+    /// What a step that gives this job to a worker needs there to be room for.
+    pub(crate) fn room_for_placed(&self, job: &Job) -> Room {
+        let Some(attempt) = job.attempt().filter(|_| self.is_one_of_many()) else { return Room::default() };
+        let (rules, request) = (self.rules(), &job.request);
+        let worker_max = attempt.worker.as_ref().and_then(|worker| self.floor().jobs_max_at(request, worker));
+        let limit = rules.policy.tenant_jobs_max(&request.tenant);
+        Room {
+            worker_max,
+            tenant_max: limit.into_iter().chain(job.jobs_max()).min(),
+            topic_max: rules.routing.topic_max(&request.topic),
+            queue_max: None,
+        }
+    }
+
+    // What is committed here is told to the others.
+
+    pub(crate) fn tell_others(&self, word: Word) {
+        if !self.is_one_of_many() {
+            return;
+        }
+        if word.state.is_terminal() {
+            self.replica.ended().note(&word.id, word.revision);
+        }
+        // What does not fit is made up for by looking.
+        let _ = self.replica.words.try_send(word);
+    }
+
+    /// One message holds as many words as wait.
+    pub(crate) async fn send_words(self, mut unsent: Unsent) {
+        let mut words = Vec::with_capacity(WORDS_MAX);
+        while unsent.0.recv_many(&mut words, WORDS_MAX).await > 0 {
+            let from = self.replica.name.clone();
+            let said = Words { from, words: std::mem::take(&mut words) };
+            let Ok(body) = serde_json::to_vec(&said) else { continue };
+            if let Err(error) = self.bus.publish(Message::new(SUBJECT, body)).await {
+                self.trouble.bus.tell(
+                    self.now(),
+                    "others were not told what was committed",
+                    &SUBJECT,
+                    &error,
+                );
+            }
+        }
+    }
+
+    pub(crate) async fn hear_others(&self) -> Result<(), BusError> {
+        if !self.is_one_of_many() {
+            return Ok(());
+        }
+        let mut heard = self.bus.subscribe(SUBJECT, None).await?;
+        let engine = self.clone();
+        self.spawn(async move {
+            while let Some(message) = heard.messages.recv().await {
+                match serde_json::from_slice::<Words>(&message.payload) {
+                    Ok(said) if said.from == engine.replica.name => {}
+                    Ok(said) => said.words.into_iter().for_each(|word| engine.hear_word(word)),
+                    Err(error) => {
+                        engine.trouble.packets.tell(engine.now(), "packet refused", &SUBJECT, &error);
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn hear_word(&self, word: Word) {
+        let known = self
+            .timers
+            .revision_of(&word.id)
+            .or_else(|| self.replica.ended().revisions.get(&word.id).copied());
+        if known.is_some_and(|known| known >= word.revision) {
+            return;
+        }
+        let now = self.now();
+        self.events.tell(word.at, &word.tenant, word.what());
+        let matches = {
+            let mut floor = self.floor();
+            if word.is_at_worker() {
+                let request = Arc::new(Request {
+                    tenant: word.tenant.clone(),
+                    delegated: word.delegated.clone(),
+                    ..Request::plain(word.id.as_str(), word.topic.as_str())
+                });
+                floor.seat_at(&request, word.worker.as_ref(), word.at, now);
+            } else {
+                floor.leave(&word.id);
+            }
+            floor.matches(now)
+        };
+        if word.state.is_terminal() {
+            self.replica.ended().note(&word.id, word.revision);
+            self.waiters.wake(&word.id);
+        }
+        if word.is_at_worker() {
+            self.timers.watch(&word.id, &word.tenant, word.state, word.revision, now + LOOK_AGAIN_MS);
+        } else {
+            self.timers.clear(&word.id);
+        }
+        self.assign_all(matches);
+    }
+}

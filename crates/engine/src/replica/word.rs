@@ -1,0 +1,64 @@
+//! What one server tells the others of a job that it has committed.
+
+use crate::events::What;
+use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::job::{Job, State};
+use reveille_core::request::Delegated;
+use reveille_core::time::Millis;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Words {
+    /// Who says so.
+    pub from: String,
+    pub words: Vec<Word>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Word {
+    pub id: JobId,
+    pub revision: u64,
+    pub tenant: TenantId,
+    pub topic: Topic,
+    pub state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<State>,
+    /// The one that has it, or had it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Delegated>,
+    pub at: Millis,
+}
+
+impl Word {
+    pub fn of(job: &Job) -> Self {
+        let request = &job.request;
+        Self {
+            id: job.id().clone(),
+            revision: job.revision,
+            tenant: request.tenant.clone(),
+            topic: request.topic.clone(),
+            state: job.state(),
+            before: job.marks.iter().rev().map(|mark| mark.state).find(|state| *state != job.state()),
+            worker: job.worker().cloned(),
+            delegated: request.delegated.clone(),
+            at: job.updated_at,
+        }
+    }
+
+    pub fn is_at_worker(&self) -> bool {
+        matches!(self.state, State::Dispatched | State::Running)
+    }
+
+    /// What those who watch are told.
+    pub fn what(&self) -> What {
+        What::Job {
+            id: self.id.clone(),
+            topic: self.topic.clone(),
+            state: self.state,
+            before: self.before,
+            worker: self.worker.clone(),
+        }
+    }
+}
