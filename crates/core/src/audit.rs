@@ -20,6 +20,7 @@ use crate::id::{JobId, TenantId};
 use crate::policy::Decision;
 use crate::time::Millis;
 use crate::words::words;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 words! {
@@ -50,7 +51,7 @@ words! {
 }
 
 /// What is to be recorded. It has no place in a chain yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
     pub tenant: TenantId,
     pub at: Millis,

@@ -7,6 +7,7 @@
 mod batch;
 mod database;
 mod errors;
+mod ledger;
 mod migrations;
 mod prune;
 mod queries;
@@ -16,6 +17,7 @@ mod tests;
 mod text;
 
 pub use database::PostgresOptions;
+pub use ledger::PostgresLedger;
 
 use crate::{
     Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
@@ -39,6 +41,11 @@ impl PostgresRoster {
     /// Connects, and makes the tables or brings them up to date. Tables of a newer version are left as they are.
     pub async fn open(options: &PostgresOptions) -> Result<Self, RosterError> {
         Ok(Self { database: Database::open(options).await? })
+    }
+
+    /// The audit trail of all replicas, in the same database and on the same pool.
+    pub fn ledger(&self) -> PostgresLedger {
+        PostgresLedger::new(self.database.clone())
     }
 }
 

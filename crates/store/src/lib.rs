@@ -3,6 +3,7 @@
 mod audit;
 mod blob;
 mod breaker;
+mod ledger;
 mod lock;
 mod memory;
 mod query;
@@ -13,9 +14,10 @@ pub mod suite;
 pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
 pub use breaker::Breakers;
+pub use ledger::{Ledger, Origin};
 pub use lock::Lock;
-pub use memory::MemoryStore;
-pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page};
+pub use memory::{MemoryLedger, MemoryStore};
+pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 
 use bytes::Bytes;

@@ -5,9 +5,12 @@
 //!
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
+mod ledger;
 mod locks;
 mod state;
 mod trail;
+
+pub use ledger::MemoryLedger;
 
 use crate::query::page_len;
 use crate::{

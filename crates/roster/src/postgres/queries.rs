@@ -190,15 +190,15 @@ async fn page<P, T>(
 }
 
 /// What cannot be read is left out; it hides no other.
-fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
+pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
     rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "left out of a list")).ok())
         .collect()
 }
 
-fn record<T: DeserializeOwned>(row: &PgRow, column: usize) -> Result<T> {
+pub(super) fn record<T: DeserializeOwned>(row: &PgRow, column: usize) -> Result<T> {
     serde_json::from_str(row.try_get(column)?).map_err(|error| unreadable(format!("a record: {error}")))
 }
 
-fn unreadable(what: String) -> sqlx::Error {
+pub(super) fn unreadable(what: String) -> sqlx::Error {
     sqlx::Error::Decode(what.into())
 }

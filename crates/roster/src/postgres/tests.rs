@@ -1,5 +1,6 @@
 //! What PostgreSQL promises beyond the port.
 
+mod ledger;
 mod wire;
 
 use super::*;

@@ -62,6 +62,15 @@ impl Entries {
         ChainPage { bounds: chain.bounds, entries }
     }
 
+    /// Where the oldest and the newest entry stand, of those that were ever appended and are kept.
+    pub fn oldest(&self) -> Option<u64> {
+        self.entries.keys().next().copied()
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.position_last
+    }
+
     pub fn prune(&mut self, before: Millis, limit: usize) -> u64 {
         let mut oldest = self.entries.iter().take(limit);
         let Some(last) = oldest.rfind(|(_, entry)| entry.draft.at < before) else { return 0 };

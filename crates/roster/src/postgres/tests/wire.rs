@@ -16,6 +16,8 @@ enum Mood {
     Forgetful,
     /// It has lost such a word.
     Lost,
+    /// Whoever waits for something is told that nothing comes.
+    Cut,
 }
 
 pub struct Wire {
@@ -56,6 +58,10 @@ impl Wire {
         self.mood.send_replace(Mood::Hushed);
     }
 
+    pub fn cut(&self) {
+        self.mood.send_replace(Mood::Cut);
+    }
+
     pub fn talk(&self) {
         self.mood.send_replace(Mood::Open);
     }
@@ -90,12 +96,13 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mood: Arc<watch:
             }
             loses
         });
-        let passes = |mood: &Mood| match mood {
-            Mood::Open | Mood::Forgetful => true,
+        let goes_on = |mood: &Mood| match mood {
+            Mood::Open | Mood::Forgetful | Mood::Cut => true,
             Mood::Lost => way == Way::There,
             Mood::Hushed => false,
         };
-        if mood.subscribe().wait_for(passes).await.is_err() || to.write_all(bytes).await.is_err() {
+        let now = mood.subscribe().wait_for(goes_on).await.map_or(Mood::Cut, |mood| *mood);
+        if now == Mood::Cut || to.write_all(bytes).await.is_err() {
             return;
         }
     }
