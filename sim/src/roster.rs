@@ -13,7 +13,8 @@ use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::time::Millis;
 use reveille_roster::{
-    Change, EventQuery, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent, Tenant,
+    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, Tenant,
 };
 use std::sync::Arc;
 
@@ -118,6 +119,10 @@ impl Roster for SimRoster {
 
     async fn drains(&self) -> Result<Vec<Drain>, RosterError> {
         self.port.read("drains", self.world.roster.drains()).await
+    }
+
+    async fn generations(&self) -> Result<Generations, RosterError> {
+        self.port.read("generations", self.world.roster.generations()).await
     }
 
     async fn prune(

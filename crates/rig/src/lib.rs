@@ -11,6 +11,6 @@ mod redis;
 mod server;
 
 pub use nats::Nats;
-pub use postgres::Postgres;
+pub use postgres::{Guard, Postgres};
 pub use redis::{Fsync, Redis};
 pub use server::Server;

@@ -4,15 +4,19 @@
 //! keys and tenants, presence rows, workspaces, structure events, delegations, drains.
 
 pub mod change;
+mod generations;
 pub mod key;
 mod memory;
+mod postgres;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
 pub use change::{AHEAD_MS, Change, EventQuery, PresenceKey, PresenceRow, StructureEvent, Tenant};
+pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
+pub use postgres::{PostgresLedger, PostgresOptions, PostgresRoster};
 pub use sqlite::SqliteRoster;
 
 use reveille_core::id::{JobId, WorkspaceId};
@@ -111,6 +115,9 @@ pub trait Roster: Send + Sync + 'static {
 
     /// Every drain: workers before pools, by name.
     async fn drains(&self) -> Result<Vec<Drain>, RosterError>;
+
+    /// How often keys, workspaces and drains have changed.
+    async fn generations(&self) -> Result<Generations, RosterError>;
 
     /// Removes presence rows last seen before `seen_before`, except those of workspaces that are there;
     /// and events from before `events_before`, and delegations not touched since then that are not open;

@@ -6,7 +6,8 @@
 mod state;
 
 use crate::{
-    Change, EventQuery, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent, Tenant,
+    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, Tenant,
 };
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::Drain;
@@ -109,6 +110,10 @@ impl Roster for MemoryRoster {
 
     async fn drains(&self) -> Result<Vec<Drain>, RosterError> {
         Ok(self.state().drains.values().cloned().collect())
+    }
+
+    async fn generations(&self) -> Result<Generations, RosterError> {
+        Ok(self.state().generations)
     }
 
     async fn prune(

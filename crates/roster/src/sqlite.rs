@@ -14,7 +14,8 @@ mod schema;
 mod tests;
 
 use crate::{
-    Change, EventQuery, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent, Tenant,
+    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, Tenant,
 };
 use batch::Batch;
 use reveille_core::id::{JobId, WorkspaceId};
@@ -119,6 +120,10 @@ impl Roster for SqliteRoster {
 
     async fn drains(&self) -> Result<Vec<Drain>, RosterError> {
         Ok(self.file.read(queries::drains).await?)
+    }
+
+    async fn generations(&self) -> Result<Generations, RosterError> {
+        Ok(self.file.read(queries::generations).await?)
     }
 
     async fn prune(

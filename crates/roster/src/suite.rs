@@ -10,6 +10,7 @@ pub mod batches;
 pub mod delegations;
 pub mod drains;
 pub mod events;
+pub mod generations;
 pub mod keys;
 pub mod presence;
 pub mod pruning;
@@ -36,6 +37,7 @@ pub async fn run(roster: &Arc<dyn Roster>) {
     delegations::run(&**roster).await;
     drains::run(&**roster).await;
     batches::run(&**roster).await;
+    generations::run(&**roster).await;
     pruning::run(&**roster).await;
 }
 

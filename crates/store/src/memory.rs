@@ -5,10 +5,13 @@
 //!
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
+mod ledger;
 mod locks;
 mod sharing;
 mod state;
 mod trail;
+
+pub use ledger::MemoryLedger;
 
 use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
@@ -25,7 +28,6 @@ use reveille_core::time::Millis;
 use state::State;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub(crate) use trail::Entries;
 
 /// A handle; clones share one store.
 #[derive(Clone)]

@@ -67,7 +67,7 @@ impl DeadLetterQuery {
 }
 
 /// How many items a page may have when so many were asked for.
-pub(crate) fn page_len(limit: usize) -> usize {
+pub fn page_len(limit: usize) -> usize {
     limit.clamp(1, PAGE_LEN_MAX)
 }
 
@@ -81,7 +81,7 @@ pub struct Page<T> {
 impl<T> Page<T> {
     /// The page of at most `len` out of items with their sequence numbers. Hand in one more than `len`,
     /// if there is one: it is what tells a full last page from a page with a next.
-    pub(crate) fn take(len: usize, items: impl Iterator<Item = (u64, T)>) -> Self {
+    pub fn take(len: usize, items: impl Iterator<Item = (u64, T)>) -> Self {
         let mut page = Self { items: Vec::new(), next: None };
         let mut last = None;
         for (sequence, item) in items {

@@ -1,6 +1,7 @@
 //! What the memory roster holds, and what each change does to it.
 
-use crate::{Change, KeyRecord, PresenceKey, PresenceRow, RosterError, StructureEvent};
+use crate::generations::moved;
+use crate::{Change, Generations, KeyRecord, PresenceKey, PresenceRow, RosterError, StructureEvent};
 use reveille_core::id::{JobId, KeyId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -18,6 +19,7 @@ pub(super) struct State {
     pub events: BTreeMap<String, StructureEvent>,
     pub delegations: BTreeMap<JobId, Delegation>,
     pub drains: BTreeMap<Drained, Drain>,
+    pub generations: Generations,
 }
 
 impl State {
@@ -25,12 +27,18 @@ impl State {
         // Only a key can be refused, and keys are rarely written: for others there is no way back to keep.
         let has_key = changes.iter().any(|change| matches!(change, Change::Key(_)));
         let before = has_key.then(|| self.clone());
+        let moved = moved(&changes);
         for change in changes {
             if let Err(refusal) = self.apply(change) {
                 if let Some(before) = before {
                     *self = before;
                 }
                 return Err(refusal);
+            }
+        }
+        for name in moved {
+            if let Some(generation) = self.generations.named(name) {
+                *generation += 1;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! allocation, and the writer only binds slices.
 
 use super::contract_number;
+use crate::generations::moved;
 use crate::{AHEAD_MS, Change, KeyRecord, PresenceRow, RosterError, StructureEvent};
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
@@ -40,6 +41,13 @@ impl Batch {
         for (change, end) in &self.changes {
             rows += tables.apply(change, &self.text[start..*end])?;
             start = *end;
+        }
+        for name in moved(self.changes.iter().map(|(change, _)| change)) {
+            rows += tables.run(
+                "INSERT INTO generations (what, n) VALUES (?1, 1)
+                 ON CONFLICT (what) DO UPDATE SET n = n + 1",
+                [name],
+            )?;
         }
         Ok(rows as u64)
     }

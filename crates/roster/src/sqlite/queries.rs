@@ -1,7 +1,7 @@
 //! The reading side of the tables. Each statement is read in order from an index.
 
 use super::contract_number;
-use crate::{EventQuery, KeyRecord, PresenceKey, PresenceRow, StructureEvent, Tenant};
+use crate::{EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, Tenant};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -103,6 +103,18 @@ pub(super) fn open_delegations(
 pub(super) fn drains(connection: &Connection) -> Result<Vec<Drain>> {
     let workers_first = "SELECT record FROM drains ORDER BY kind DESC, name";
     records(connection, workers_first, [], usize::MAX)
+}
+
+pub(super) fn generations(connection: &Connection) -> Result<Generations> {
+    let mut statement = connection.prepare_cached("SELECT what, n FROM generations")?;
+    let mut rows = statement.query([])?;
+    let mut generations = Generations::default();
+    while let Some(row) = rows.next()? {
+        if let Some(generation) = generations.named(&row.get::<_, String>(0)?) {
+            *generation = row.get::<_, i64>(1)? as u64;
+        }
+    }
+    Ok(generations)
 }
 
 /// The records in the first column, at most `limit`.

@@ -13,12 +13,22 @@ pub(super) fn open(connection: &Connection) -> Result<u64> {
     connection.execute_batch("CREATE TABLE IF NOT EXISTS roster_schema (version INTEGER NOT NULL)")?;
     let version = connection.query_row("SELECT version FROM roster_schema", [], |row| row.get::<_, i64>(0));
     if let Some(version) = version.optional()? {
+        if version as u64 == VERSION {
+            connection.execute_batch(GENERATIONS)?;
+        }
         return Ok(version as u64);
     }
     connection.execute_batch(CREATE)?;
+    connection.execute_batch(GENERATIONS)?;
     connection.execute("INSERT INTO roster_schema (version) VALUES (?1)", [VERSION as i64])?;
     Ok(VERSION)
 }
+
+/// Came later. Who does not know it can do without, so that it is no new version.
+const GENERATIONS: &str = "CREATE TABLE IF NOT EXISTS generations (
+    what TEXT NOT NULL PRIMARY KEY,
+    n INTEGER NOT NULL
+) WITHOUT ROWID;";
 
 /// The store of version 1 had the keys; they are taken over as they are, and their tenants with them.
 const CREATE: &str = "

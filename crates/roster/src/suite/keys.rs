@@ -32,12 +32,12 @@ pub async fn keys_are_read_back_by_id(roster: &dyn Roster) {
 pub async fn the_first_revocation_counts(roster: &dyn Roster) {
     let record = key("suite-revoked", 1);
     let revoke =
-        |id: &KeyId, at: Millis| Change::RevokeKey { id: id.clone(), at, by: format!("at {}", at.0) };
+        |id: &KeyId, at: Millis| Change::RevokeKey { id: id.clone(), at, by: format!("\0 at {}", at.0) };
     write(roster, Change::Key(record.clone())).await;
     for at in [NOW + 5, NOW + 9, NOW + 1] {
         write(roster, revoke(&record.id, at)).await;
     }
-    let revoked_by = format!("at {}", (NOW + 5).0);
+    let revoked_by = format!("\0 at {}", (NOW + 5).0);
     let revoked = KeyRecord { revoked_at: Some(NOW + 5), revoked_by, ..record };
     assert!(!revoked.is_valid(NOW));
     write(roster, revoke(&KeyId::known("suite-nobody"), NOW)).await;

@@ -15,6 +15,7 @@ pub async fn run(roster: &Arc<dyn Roster>) {
     a_row_never_goes_back_in_time(&**roster).await;
     a_row_from_a_clock_that_was_set_back_is_replaced(&**roster).await;
     a_member_is_named_by_contract_tenant_and_id(&**roster).await;
+    any_text_names_a_member(&**roster).await;
     rivals_leave_one_row_and_the_latest(roster).await;
     pages_visit_every_row_once_in_the_order_of_keys(&**roster).await;
 }
@@ -71,6 +72,17 @@ pub async fn a_member_is_named_by_contract_tenant_and_id(roster: &dyn Roster) {
     }
     roster.write(rows.iter().cloned().map(Change::Presence).collect()).await.unwrap();
     assert_eq!(rows_of(roster, "suite-named-").await, rows);
+}
+
+pub async fn any_text_names_a_member(roster: &dyn Roster) {
+    let ids =
+        ["\0", "\0\0", "\0\u{1}", "\u{1}", "\u{1}\0", "\u{1}\u{2}", "\u{2}", "a\0b", "a\u{7f}", "\u{1f980}"];
+    let rows = ids.map(|id| agent("suite-texts", id, NOW));
+    roster.write(rows.iter().rev().cloned().map(Change::Presence).collect()).await.unwrap();
+    assert_eq!(rows_of(roster, "suite-texts").await, rows);
+    for pair in rows.windows(2) {
+        assert_eq!(roster.presence(Some(pair[0].key.clone()), 1).await.unwrap(), pair[1..]);
+    }
 }
 
 pub async fn rivals_leave_one_row_and_the_latest(roster: &Arc<dyn Roster>) {

@@ -8,7 +8,7 @@ use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub(crate) struct Entries {
+pub(super) struct Entries {
     /// By the order in which they were recorded, whoever's they are.
     entries: BTreeMap<u64, Entry>,
     chains: BTreeMap<TenantId, Chain>,
@@ -60,6 +60,15 @@ impl Entries {
         let newer = chain.positions.range(after.saturating_add(1)..).take(len);
         let entries = newer.map(|(_, position)| self.entries[position].clone()).collect();
         ChainPage { bounds: chain.bounds, entries }
+    }
+
+    /// Where the oldest and the newest entry stand, of those that were ever appended and are kept.
+    pub fn oldest(&self) -> Option<u64> {
+        self.entries.keys().next().copied()
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.position_last
     }
 
     pub fn prune(&mut self, before: Millis, limit: usize) -> u64 {

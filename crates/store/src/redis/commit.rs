@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use super::keys::part;
-use crate::{BlobKey, Commit, Full, Step, StoreError};
+use crate::{BlobKey, Commit, Full, Origin, Step, StoreError};
 use redis::ScriptInvocation;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
@@ -74,7 +74,7 @@ impl RedisStore {
         }
         script.arg(step.audit().len());
         for draft in step.audit() {
-            script.arg(&origin()?[..]).arg(serde_json::to_vec(draft).map_err(unwritable)?);
+            script.arg(&origin()?.0[..]).arg(serde_json::to_vec(draft).map_err(unwritable)?);
         }
         for (_, value, expires_at) in &step.blobs {
             script.arg(&value[..]).arg(expires_at.0).arg(self.ttl_ms(*expires_at));
@@ -124,15 +124,15 @@ fn optional(number: Option<impl ToString>) -> String {
 
 /// Tells a step whose answer was lost from another's.
 fn token() -> Result<String, StoreError> {
-    Ok(origin()?.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(origin()?.0.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Tells one entry of the trail from every other.
-pub(super) fn origin() -> Result<[u8; 16], StoreError> {
+pub(super) fn origin() -> Result<Origin, StoreError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| StoreError::Unavailable(format!("the system has no randomness: {error}")))?;
-    Ok(bytes)
+    Ok(Origin(bytes))
 }
 
 pub(super) fn unwritable(error: serde_json::Error) -> StoreError {

@@ -4,8 +4,7 @@
 use super::RedisStore;
 use super::commit::{origin, unwritable};
 use super::errors::unreadable;
-use crate::ledger::Origin;
-use crate::{AuditQuery, ChainPage, Page, StoreError, Trail};
+use crate::{AuditQuery, ChainPage, Origin, Page, StoreError, Trail};
 use redis::Pipeline;
 use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::TenantId;
@@ -52,7 +51,7 @@ impl Trail for RedisStore {
         pipeline.atomic();
         for draft in drafts {
             let written = serde_json::to_vec(&draft).map_err(unwritable)?;
-            pipeline.cmd("XADD").arg(&outbox).arg("*").arg("o").arg(&origin()?[..]);
+            pipeline.cmd("XADD").arg(&outbox).arg("*").arg("o").arg(&origin()?.0[..]);
             pipeline.arg("d").arg(written).ignore();
         }
         Ok(self.link.pipeline(&pipeline).await?)
@@ -80,7 +79,7 @@ fn read_entry(place: &str, fields: Vec<(String, Vec<u8>)>) -> Result<(Origin, Dr
     let (Some(origin), Some(draft)) = (field("o"), field("d")) else {
         return Err(unreadable(&what(), &"a field is missing"));
     };
-    let origin = origin.try_into().map_err(|error| unreadable(&what(), &error))?;
+    let origin = origin.try_into().map(Origin).map_err(|error| unreadable(&what(), &error))?;
     let draft = serde_json::from_slice(draft).map_err(|error| unreadable(&what(), &error))?;
     Ok((origin, draft))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Trail;
-use crate::ledger::MemoryLedger;
+use crate::MemoryLedger;
 use crate::suite::{self, ManualClock};
 use reveille_core::job::State;
 use reveille_core::policy::Decision;

@@ -1,0 +1,220 @@
+//! A batch of changes: folded into few statements first, then made in one transaction.
+//!
+//! Tables do not depend on one another, except that a purge touches several. So between two purges all changes of
+//! one table go together, whatever else stands between them, as one statement over arrays. Rows go in the order of
+//! their keys and tables always in the same order, so that two replicas do not wait for each other. A key that
+//! comes again goes into the next round: PostgreSQL changes a row once in a statement, and each change must see
+//! what the one before it left.
+
+use super::statements;
+use super::text::held;
+use crate::generations::moved;
+use crate::{Change, PresenceKey, RosterError};
+use reveille_core::presence::{Drain, Drained};
+use serde::Serialize;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use std::collections::BTreeMap;
+
+pub(super) struct Batch {
+    stages: Vec<Stage>,
+    moved: Vec<&'static str>,
+}
+
+/// What is done between two purges, and the purges after it.
+#[derive(Default)]
+pub(super) struct Stage {
+    pub keys: Vec<KeyChange>,
+    /// Each with the first date.
+    pub tenants: BTreeMap<String, i64>,
+    pub presence: Rounds<PresenceKey, Beat>,
+    pub workspaces: Rounds<String, Workspace>,
+    pub events: Rounds<String, Event>,
+    pub delegations: Rounds<String, Delegation>,
+    /// Nothing where a drain ends.
+    pub drains: Vec<(Drained, Option<String>)>,
+    pub purges: Vec<String>,
+}
+
+/// Keys are few, and what happens to them goes in its order.
+pub(super) enum KeyChange {
+    Put(Box<Key>),
+    Revoke { id: String, at: i64, by: String },
+    Used(BTreeMap<String, i64>),
+}
+
+pub(super) struct Key {
+    pub id: String,
+    pub hash: [u8; 32],
+    pub record: String,
+    pub revoked_at: Option<i64>,
+    pub revoked_by: String,
+    pub last_used_at: Option<i64>,
+}
+
+pub(super) struct Beat {
+    pub last_seen: i64,
+    pub about: String,
+}
+
+pub(super) struct Workspace {
+    pub tenant: String,
+    pub record: String,
+}
+
+pub(super) struct Event {
+    pub tenant: String,
+    pub workspace: String,
+    pub created_at: i64,
+    pub record: String,
+}
+
+pub(super) struct Delegation {
+    pub tenant: String,
+    pub source: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub open: bool,
+    pub record: String,
+}
+
+/// Rows by key; in each round a key comes once.
+pub(super) struct Rounds<K, V>(pub Vec<BTreeMap<K, V>>);
+
+impl<K, V> Default for Rounds<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Ord, V> Rounds<K, V> {
+    fn add(&mut self, key: K, value: V) {
+        match self.0.iter_mut().find(|round| !round.contains_key(&key)) {
+            Some(round) => {
+                round.insert(key, value);
+            }
+            None => self.0.push(BTreeMap::from([(key, value)])),
+        }
+    }
+}
+
+impl Batch {
+    pub fn fold(changes: Vec<Change>) -> Result<Self, RosterError> {
+        let moved = moved(&changes);
+        let mut stages = vec![Stage::default()];
+        for change in changes {
+            let begins_anew = stages.last().is_none_or(|stage| !stage.purges.is_empty())
+                && !matches!(change, Change::PurgeWorkspace(_));
+            if begins_anew {
+                stages.push(Stage::default());
+            }
+            if let Some(stage) = stages.last_mut() {
+                stage.add(change)?;
+            }
+        }
+        Ok(Self { stages, moved })
+    }
+
+    /// Makes all changes, or none.
+    pub async fn write(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        let mut transaction = connection.begin().await?;
+        for stage in &self.stages {
+            statements::write(&mut transaction, stage).await?;
+        }
+        // Last, because from here on others wait who move the same.
+        if !self.moved.is_empty() {
+            sqlx::query(
+                "INSERT INTO generations (what, n) SELECT what, 1 FROM UNNEST($1::text[]) AS moved (what)
+                 ON CONFLICT (what) DO UPDATE SET n = generations.n + 1",
+            )
+            .bind(&self.moved)
+            .execute(&mut *transaction)
+            .await?;
+        }
+        transaction.commit().await
+    }
+}
+
+impl Stage {
+    fn add(&mut self, change: Change) -> Result<(), RosterError> {
+        match change {
+            Change::Key(key) => {
+                self.know_tenant(key.tenant.as_str(), key.created_at.0);
+                let line = Key {
+                    id: stored(key.id.as_str()),
+                    hash: key.hash,
+                    revoked_at: key.revoked_at.map(|at| at.0),
+                    revoked_by: stored(&key.revoked_by),
+                    last_used_at: key.last_used_at.map(|at| at.0),
+                    record: json(&key)?,
+                };
+                self.keys.push(KeyChange::Put(Box::new(line)));
+            }
+            Change::RevokeKey { id, at, by } => {
+                self.keys.push(KeyChange::Revoke { id: stored(id.as_str()), at: at.0, by: stored(&by) });
+            }
+            Change::KeyUsed { id, at } => self.use_key(stored(id.as_str()), at.0),
+            Change::Tenant(tenant) => self.know_tenant(tenant.id.as_str(), tenant.created_at.0),
+            Change::Presence(row) => {
+                let beat = Beat { last_seen: row.last_seen.0, about: json(&row.about)? };
+                self.presence.add(row.key, beat);
+            }
+            Change::Workspace(workspace) => {
+                self.know_tenant(workspace.tenant.as_str(), workspace.created_at.0);
+                let line = Workspace { tenant: stored(workspace.tenant.as_str()), record: json(&workspace)? };
+                self.workspaces.add(stored(workspace.id.as_str()), line);
+            }
+            Change::PurgeWorkspace(id) => self.purges.push(stored(id.as_str())),
+            Change::Event(event) => {
+                let line = Event {
+                    tenant: stored(event.tenant.as_str()),
+                    workspace: stored(event.workspace.as_str()),
+                    created_at: event.created_at.0,
+                    record: json(&event)?,
+                };
+                self.events.add(stored(&event.id), line);
+            }
+            Change::Delegation(given) => {
+                let line = Delegation {
+                    tenant: stored(given.tenant.as_str()),
+                    source: stored(given.source.as_str()),
+                    created_at: given.created_at.0,
+                    updated_at: given.updated_at.0,
+                    open: crate::is_open(&given),
+                    record: json(&given)?,
+                };
+                self.delegations.add(stored(given.id.as_str()), line);
+            }
+            Change::Drain(drain) => self.drains.push(drained(drain)?),
+            Change::Undrain(what) => self.drains.push((what, None)),
+        }
+        Ok(())
+    }
+
+    fn know_tenant(&mut self, id: &str, created_at: i64) {
+        self.tenants.entry(stored(id)).or_insert(created_at);
+    }
+
+    fn use_key(&mut self, id: String, at: i64) {
+        if let Some(KeyChange::Used(used)) = self.keys.last_mut() {
+            let latest = used.entry(id).or_insert(at);
+            *latest = at.max(*latest);
+        } else {
+            self.keys.push(KeyChange::Used(BTreeMap::from([(id, at)])));
+        }
+    }
+}
+
+fn drained(drain: Drain) -> Result<(Drained, Option<String>), RosterError> {
+    let record = json(&drain)?;
+    Ok((drain.what, Some(record)))
+}
+
+fn stored(text: &str) -> String {
+    held(text).into_owned()
+}
+
+fn json(record: &impl Serialize) -> Result<String, RosterError> {
+    serde_json::to_string(record)
+        .map_err(|error| RosterError::Refused(format!("a record has no JSON: {error}")))
+}

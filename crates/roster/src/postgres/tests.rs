@@ -1,0 +1,272 @@
+//! What PostgreSQL promises beyond the port.
+
+mod guarded;
+mod ledger;
+mod wire;
+
+use super::*;
+use crate::suite::{self, NOW, agent, delegation, key, workspace};
+use reveille_core::id::KeyId;
+use reveille_core::presence::delegation::Rung;
+use reveille_rig::Postgres;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection, Row};
+use std::slice;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use wire::Wire;
+
+async fn open(url: &str) -> PostgresRoster {
+    PostgresRoster::open(&PostgresOptions::new(url)).await.unwrap()
+}
+
+/// A session of its own, behind the roster's back.
+async fn session(url: &str) -> PgConnection {
+    PgConnection::connect(url).await.unwrap()
+}
+
+async fn tamper(url: &str, sql: &'static str) {
+    sqlx::raw_sql(sql).execute(&mut session(url).await).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_postgres_roster_keeps_the_promises_of_the_port() {
+    let server = Postgres::start();
+    let roster: Arc<dyn Roster> = Arc::new(open(&server.database()).await);
+    suite::run(&roster).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_that_start_together_make_the_tables_once() {
+    let server = Postgres::start();
+    let url = server.database();
+    let mut replicas = JoinSet::new();
+    for _ in 0..8 {
+        let url = url.clone();
+        replicas.spawn(async move { open(&url).await });
+    }
+    for (number, roster) in replicas.join_all().await.into_iter().enumerate() {
+        let row = agent("together", &number.to_string(), NOW);
+        roster.write(vec![Change::Presence(row.clone())]).await.unwrap();
+        assert_eq!(roster.presence(None, 100).await.unwrap().last(), Some(&row));
+    }
+    let mut session = session(&url).await;
+    let made = sqlx::query("SELECT count(*) FROM reveille_migrations").fetch_one(&mut session);
+    assert_eq!(made.await.unwrap().get::<i64, _>(0), 1);
+}
+
+#[tokio::test]
+async fn a_newer_roster_is_refused_left_alone_and_holds_up_nobody() {
+    let server = Postgres::start();
+    let url = server.database();
+    let running = open(&url).await;
+    tamper(
+        &url,
+        "INSERT INTO reveille_migrations (version, description, success, checksum, execution_time)
+         VALUES (2, 'later', true, '', 0); CREATE TABLE later ()",
+    )
+    .await;
+    for _ in 0..2 {
+        let error = PostgresRoster::open(&PostgresOptions::new(&url)).await.err().unwrap();
+        assert_eq!(error, RosterError::Newer { found: 2, known: 1 });
+        assert!(!error.may_pass());
+    }
+    // While versions are mixed, whoever runs goes on.
+    running.write(vec![Change::Presence(agent("newer", "a", NOW))]).await.unwrap();
+    tamper(&url, "SELECT * FROM later; DELETE FROM reveille_migrations WHERE version = 2").await;
+    assert_eq!(open(&url).await.presence(None, 10).await.unwrap(), [agent("newer", "a", NOW)]);
+}
+
+#[tokio::test]
+async fn somebody_elses_database_is_refused_and_left_alone() {
+    let server = Postgres::start();
+    let url = server.database();
+    tamper(&url, "CREATE TABLE keys (theirs TEXT)").await;
+    let error = PostgresRoster::open(&PostgresOptions::new(&url)).await.err().unwrap();
+    assert!(
+        matches!(&error, RosterError::Refused(words) if words.contains("\"keys\" already exists")),
+        "{error}"
+    );
+    tamper(&url, "SELECT theirs FROM keys").await;
+}
+
+#[tokio::test]
+async fn one_row_that_cannot_be_read_hides_no_other_and_shortens_no_page() {
+    let server = Postgres::start();
+    let url = server.database();
+    let roster = open(&url).await;
+    let rows = ["a", "b", "c", "d"].map(|id| agent("unreadable", id, NOW));
+    let given = delegation(&workspace("unreadable", "a"), "1", Rung::Pending, NOW);
+    let events = ["1", "2", "3"].map(|id| suite::event(&workspace("unreadable", "a"), id, NOW));
+    let mut changes = vec![Change::Delegation(given.clone()), Change::Key(key("unreadable", 1))];
+    changes.push(Change::Key(key("unreadable", 2)));
+    changes.extend(rows.clone().map(Change::Presence));
+    changes.extend(events.clone().map(Change::Event));
+    roster.write(changes).await.unwrap();
+    tamper(
+        &url,
+        "UPDATE presence SET about = 'nonsense' WHERE id = 'b'; UPDATE presence SET about = '' WHERE id = 'c';
+         INSERT INTO presence VALUES (9, 'unreadable', 'z', 1, '{}');
+         UPDATE structure_events SET record = 'nonsense' WHERE id LIKE '%2';
+         UPDATE keys SET record = 'nonsense' WHERE id LIKE '%1'; UPDATE delegations SET record = 'nonsense';",
+    )
+    .await;
+    assert_eq!(roster.presence(None, 2).await.unwrap(), [rows[0].clone(), rows[3].clone()]);
+    assert_eq!(roster.presence(None, 9).await.unwrap().len(), 2);
+    let query = EventQuery { tenant: given.tenant.clone(), workspace: None, limit: 2 };
+    assert_eq!(roster.events(&query).await.unwrap(), [events[2].clone(), events[0].clone()]);
+    assert_eq!(roster.keys().await.unwrap(), [key("unreadable", 2)]);
+    assert_eq!(roster.open_delegations(None, 9).await.unwrap(), []);
+    let error = roster.delegation(&given.id).await.unwrap_err();
+    assert!(matches!(error, RosterError::Corrupt(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn what_was_answered_survives_kill_9_and_the_roster_goes_on_without_being_opened_again() {
+    const KILLS: usize = 4;
+    let mut server = Postgres::start();
+    let roster = open(&server.database()).await;
+    let row = |number: usize| agent("killed", &format!("{number:06}"), NOW);
+    let (count, mut answered) = watch::channel(0);
+    let writer = tokio::spawn({
+        let roster = roster.clone();
+        async move {
+            while *count.borrow() < 20 * (KILLS + 1) {
+                let number = *count.borrow();
+                match roster.write(vec![Change::Presence(row(number))]).await {
+                    Ok(()) => count.send_modify(|count| *count += 1),
+                    Err(error) => assert!(error.may_pass(), "{error}"),
+                }
+            }
+        }
+    });
+    for kill in 1..=KILLS {
+        answered.wait_for(|count| *count >= 20 * kill).await.unwrap();
+        server.server().kill();
+        let so_far = *answered.borrow();
+        server.server().restart();
+        let kept = roster.presence(None, so_far).await.unwrap();
+        assert_eq!(kept, (0..so_far).map(row).collect::<Vec<_>>());
+    }
+    writer.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_unavailable_until_it_is_back() {
+    let mut server = Postgres::start();
+    let url = server.database();
+    let roster = open(&url).await;
+    let row = agent("away", "a", NOW);
+    roster.write(vec![Change::Presence(row.clone())]).await.unwrap();
+    server.server().kill();
+    for _ in 0..2 {
+        let error = roster.presence(None, 1).await.unwrap_err();
+        assert!(matches!(error, RosterError::Unavailable(_)), "{error}");
+    }
+    let error = PostgresRoster::open(&PostgresOptions::new(&url)).await.err().unwrap();
+    assert!(matches!(error, RosterError::Unavailable(_)), "{error}");
+    server.server().restart();
+    assert_eq!(roster.presence(None, 1).await.unwrap(), slice::from_ref(&row));
+}
+
+/// The clock stands still while everybody waits for the network, and then jumps to whoever gives up first.
+#[tokio::test]
+async fn a_database_that_says_nothing_is_given_up_on_and_used_again_later() {
+    let server = Postgres::start();
+    let wire = Wire::to(server.port()).await;
+    let roster = open(&wire.address_of(&server.database())).await;
+    let row = agent("silent", "a", NOW);
+    roster.write(vec![Change::Presence(row.clone())]).await.unwrap();
+    wire.hush();
+    tokio::time::pause();
+    // More often than the pool has connections: none is lost.
+    for _ in 0..20 {
+        let error = roster.presence(None, 1).await.unwrap_err();
+        assert!(matches!(error, RosterError::Unavailable(_)), "{error}");
+    }
+    tokio::time::resume();
+    wire.talk();
+    assert_eq!(roster.presence(None, 1).await.unwrap(), slice::from_ref(&row));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_that_write_the_same_rows_do_not_stand_in_each_others_way() {
+    let server = Postgres::start();
+    let url = server.database();
+    let mut writers = JoinSet::new();
+    let setup = open(&url).await;
+    setup.write((0..20).map(|n| Change::Key(key("crowd", n))).collect()).await.unwrap();
+    for writer in 0..6_i64 {
+        let roster = open(&url).await;
+        writers.spawn(async move {
+            for round in 0..15 {
+                let at = NOW + 10 * round + writer;
+                let mut changes = Vec::new();
+                // Each in an order of its own.
+                for n in (0..40).map(|n| (n * (2 * writer + 3) + round) % 40) {
+                    changes.push(Change::Presence(agent("crowd", &format!("{n:02}"), at)));
+                    changes.push(Change::Workspace(workspace("crowd", &n.to_string())));
+                    let id = KeyId::known(format!("crowd-{}", n % 20));
+                    changes.push(Change::KeyUsed { id, at });
+                    let from = workspace("crowd", "a");
+                    changes.push(Change::Delegation(delegation(&from, &n.to_string(), Rung::Pending, at)));
+                }
+                roster.write(changes).await.unwrap();
+                roster.prune(NOW, NOW, 10).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    let last = NOW + 10 * 14 + 5;
+    let latest: Vec<_> = (0..40).map(|n| agent("crowd", &format!("{n:02}"), last)).collect();
+    assert_eq!(setup.presence(None, 100).await.unwrap(), latest);
+    assert!(setup.keys().await.unwrap().iter().all(|key| key.last_used_at == Some(last)));
+    assert_eq!(setup.generations().await.unwrap().workspaces, 6 * 15);
+}
+
+#[tokio::test]
+async fn whoever_is_seen_between_the_look_and_the_removal_stays() {
+    let server = Postgres::start();
+    let url = server.database();
+    open(&url).await;
+    let mut session = session(&url).await;
+    let insert = "INSERT INTO presence VALUES (2, 't', 'a', 1, ''), (2, 't', 'b', 1, '')";
+    sqlx::raw_sql(insert).execute(&mut session).await.unwrap();
+    let found = prune::unseen(&mut session, Millis(5), 10).await.unwrap();
+    assert_eq!(found.len(), 2);
+    sqlx::raw_sql("UPDATE presence SET last_seen = 5 WHERE id = 'a'").execute(&mut session).await.unwrap();
+    assert_eq!(prune::remove_unseen(&mut session, found, Millis(5)).await.unwrap(), 1);
+    let left = sqlx::query("SELECT id FROM presence").fetch_one(&mut session).await.unwrap();
+    assert_eq!(left.get::<&str, _>(0), "a");
+}
+
+#[tokio::test]
+async fn every_list_can_be_read_in_order_from_an_index() {
+    let server = Postgres::start();
+    let url = server.database();
+    open(&url).await;
+    let mut session = session(&url).await;
+    // Small tables are quicker read as a whole. What we want to know is whether large ones need not be.
+    sqlx::raw_sql("SET enable_seqscan = off; SET enable_bitmapscan = off")
+        .execute(&mut session)
+        .await
+        .unwrap();
+    let mut check = async |sql: &str, texts: &str, expected: &str| {
+        let mut sql = format!("EXPLAIN {sql}");
+        for (index, kind) in texts.chars().enumerate() {
+            let value = if kind == 't' { "'x'" } else { "1" };
+            sql = sql.replace(&format!("${}", index + 1), value);
+        }
+        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut session).await.unwrap();
+        let plan: Vec<_> = rows.iter().map(|row| row.get::<String, _>(0)).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains(expected) && !plan.contains("Sort") && !plan.contains("Filter"), "{plan}");
+    };
+    check(queries::PRESENCE, "nttn", "presence_pkey").await;
+    check(queries::WORKSPACES, "tn", "workspaces_pkey").await;
+    check(queries::EVENTS_OF_TENANT, "tntn", "events_of_tenant").await;
+    check(queries::EVENTS_OF_WORKSPACE, "tntnt", "events_of_workspace").await;
+    check(queries::DELEGATIONS_OF, "tntn", "delegations_of_source").await;
+    check(queries::DELEGATIONS_OPEN, "tn", "delegations_open").await;
+}

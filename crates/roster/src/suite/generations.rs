@@ -1,0 +1,60 @@
+//! Generations grow with what they are named after, and with nothing else.
+
+use super::{NOW, agent, delegation, event, key, workspace};
+use crate::{Change, Generations, KeyRecord, Roster, Tenant};
+use reveille_core::id::{KeyId, TenantId, WorkerId};
+use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::{Drain, Drained};
+
+pub async fn run(roster: &dyn Roster) {
+    a_generation_grows_with_what_it_is_named_after(roster).await;
+    a_refused_batch_moves_no_generation(roster).await;
+}
+
+pub async fn a_generation_grows_with_what_it_is_named_after(roster: &dyn Roster) {
+    let (key, workspace) = (key("suite-generation", 1), workspace("suite-generation", "a"));
+    let id = || key.id.clone();
+    let what = || Drained::Worker(WorkerId::known("suite-generation"));
+    let drain = Drain { what: what(), since: NOW, until: NOW, by: String::new() };
+    let tenant = Tenant { id: TenantId::known("suite-generation-2"), created_at: NOW };
+    let given = delegation(&workspace, "1", Rung::Failed, NOW);
+    let changes = [
+        (Change::Key(key.clone()), [true, false, false]),
+        (Change::RevokeKey { id: id(), at: NOW, by: String::new() }, [true, false, false]),
+        (Change::KeyUsed { id: id(), at: NOW }, [false; 3]),
+        (Change::Tenant(tenant), [false; 3]),
+        (Change::Presence(agent("suite-generation", "a", NOW)), [false; 3]),
+        (Change::Workspace(workspace.clone()), [false, true, false]),
+        (Change::Event(event(&workspace, "1", NOW)), [false; 3]),
+        (Change::Delegation(given), [false; 3]),
+        (Change::PurgeWorkspace(workspace.id.clone()), [false, true, false]),
+        (Change::Drain(drain), [false, false, true]),
+        (Change::Undrain(what()), [false, false, true]),
+    ];
+    let start = roster.generations().await.unwrap();
+    for (change, expected) in changes.clone() {
+        let words = format!("{change:?}");
+        let before = roster.generations().await.unwrap();
+        roster.write(vec![change]).await.unwrap();
+        assert_eq!(grown(before, roster.generations().await.unwrap()), expected, "{words}");
+    }
+    roster.write(changes.map(|(change, _)| change).to_vec()).await.unwrap();
+    assert_eq!(grown(start, roster.generations().await.unwrap()), [true; 3]);
+}
+
+pub async fn a_refused_batch_moves_no_generation(roster: &dyn Roster) {
+    let taken = key("suite-unmoved", 1);
+    roster.write(vec![Change::Key(taken.clone())]).await.unwrap();
+    let before = roster.generations().await.unwrap();
+    let rival = KeyRecord { id: KeyId::known("suite-unmoved-rival"), ..taken };
+    let batch = vec![Change::Workspace(workspace("suite-unmoved", "a")), Change::Key(rival)];
+    roster.write(batch).await.unwrap_err();
+    assert_eq!(roster.generations().await.unwrap(), before);
+}
+
+/// Which of keys, workspaces and drains have moved. None goes back.
+fn grown(before: Generations, after: Generations) -> [bool; 3] {
+    let Generations { keys, workspaces, drains } = before;
+    assert!(after.keys >= keys && after.workspaces >= workspaces && after.drains >= drains, "{after:?}");
+    [after.keys > keys, after.workspaces > workspaces, after.drains > drains]
+}
