@@ -45,7 +45,7 @@ fn answer(body: &Bytes) -> &'static str {
 pub async fn nats() -> Result<()> {
     let bus = LocalBus::default();
     let mut beats = bus.subscribe("sys.heartbeat", None).await?;
-    tokio::spawn(async move { while beats.messages.recv().await.is_some() {} });
+    tokio::spawn(async move { while beats.recv().await.is_some() {} });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     eprintln!("nats door on nats://{}", listener.local_addr()?);
     let (_stop, stopped) = watch::channel(false);

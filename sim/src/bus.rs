@@ -69,7 +69,7 @@ impl Bus for SimBus {
 
     async fn subscribe(&self, subject: &str, _queue: Option<&str>) -> Result<Subscription, BusError> {
         self.life.or_never().await;
-        Ok(Subscription { messages: self.world.network.subscribe(subject) })
+        Ok(Subscription::new(self.world.network.subscribe(subject)))
     }
 
     fn shows_listeners(&self) -> bool {

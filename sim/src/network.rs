@@ -3,7 +3,7 @@
 
 use crate::faults::Fault;
 use crate::world::{World, sleep_ms};
-use reveille_bus::{Heard, HeardBy, Listener, Message, Origin, Sender};
+use reveille_bus::{Delivery, Heard, HeardBy, Listener, Message, Origin, Sender};
 use reveille_core::id::TenantId;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub struct Network {
 
 #[derive(Default)]
 struct State {
-    subscriptions: Vec<(String, mpsc::Sender<Message>)>,
+    subscriptions: Vec<(String, mpsc::Sender<Delivery>)>,
     connections: BTreeMap<u64, Connection>,
     changed: BTreeMap<u64, Listener>,
     replies: BTreeMap<String, oneshot::Sender<Message>>,
@@ -46,7 +46,7 @@ impl Network {
 
     // The server's side.
 
-    pub fn subscribe(&self, subject: &str) -> mpsc::Receiver<Message> {
+    pub fn subscribe(&self, subject: &str) -> mpsc::Receiver<Delivery> {
         let (inbox, messages) = mpsc::channel(INBOX_LEN_MAX);
         self.state().subscriptions.push((subject.to_owned(), inbox));
         messages
@@ -89,7 +89,7 @@ impl Network {
         drop(state);
         let heard = !own.is_empty() || !recipients.is_empty();
         for inbox in own {
-            let _ = inbox.try_send(message.clone());
+            let _ = inbox.try_send(message.clone().into());
         }
         for connection in recipients {
             self.carry(world, &message, move |world, message| {
@@ -201,7 +201,7 @@ impl Network {
     fn arrive_at_server(&self, world: &Arc<World>, message: &Message) {
         let inboxes = self.state().inboxes(&message.subject);
         for inbox in inboxes {
-            if inbox.try_send(message.clone()).is_ok() {
+            if inbox.try_send(message.clone().into()).is_ok() {
                 world.note_presence(message);
             }
         }
@@ -209,7 +209,7 @@ impl Network {
 }
 
 impl State {
-    fn inboxes(&self, subject: &str) -> Vec<mpsc::Sender<Message>> {
+    fn inboxes(&self, subject: &str) -> Vec<mpsc::Sender<Delivery>> {
         let on_it = self.subscriptions.iter().filter(|(own, _)| own == subject);
         on_it.map(|(_, inbox)| inbox.clone()).collect()
     }

@@ -3,12 +3,14 @@
 //! Every message may be lost, repeated, late or reordered; nothing above the bus may rely on more.
 //! What a bus does promise is said on [`Bus`].
 
+mod delivery;
 pub mod headers;
 mod local;
 pub mod subject;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
+pub use delivery::{Ack, Delivery, MessageKey, Subscription, Word};
 pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
 
 use bytes::Bytes;
@@ -23,6 +25,8 @@ pub struct Message {
     pub headers: Option<Bytes>,
     pub payload: Bytes,
     pub origin: Origin,
+    /// What it is, where it may be published more than once: a bus that keeps messages keeps the first of them.
+    pub id: Option<String>,
 }
 
 /// Who sent a message, as far as the transport can vouch for it.
@@ -54,6 +58,7 @@ impl Message {
             headers: None,
             payload: payload.into(),
             origin: Origin::Ourselves,
+            id: None,
         }
     }
 
@@ -99,15 +104,21 @@ pub enum BusError {
     Unavailable(String),
     #[error("{0:?} is not a valid subject")]
     BadSubject(String),
+    /// Trying again does not make it smaller.
+    #[error("a message of {len} bytes is larger than the {max} that the bus takes")]
+    TooLarge { len: usize, max: usize },
 }
 
 /// The port. Publishing to our own subscriptions waits for room (so that nothing is dropped on the
 /// way in); a remote listener that cannot keep up is cut off instead (so that memory stays bounded).
 #[async_trait::async_trait]
 pub trait Bus: Send + Sync + 'static {
+    /// Where the bus keeps messages of a subject, it has it when this returns, and that counts as heard.
+    /// So does a message with a `reply` on a bus far away: if nobody listens, whoever waits there is told.
     async fn publish(&self, message: Message) -> Result<Heard, BusError>;
 
-    /// Messages on a subject (wildcards allowed), shared within a queue group if one is named.
+    /// Messages on a subject (wildcards allowed), shared within a queue group if one is named. Where the bus
+    /// keeps them, a group gets each until one of its members has said that it is done with it.
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError>;
 
     /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not there.
@@ -116,9 +127,4 @@ pub trait Bus: Send + Sync + 'static {
     /// Waits until what connections listen on has changed, and returns those that did, each as it is
     /// now. A bus that cannot know never returns.
     async fn listeners_changed(&self) -> Vec<Listener>;
-}
-
-/// The receiving end of [`Bus::subscribe`]; dropping it unsubscribes.
-pub struct Subscription {
-    pub messages: tokio::sync::mpsc::Receiver<Message>,
 }

@@ -132,7 +132,7 @@ impl Bus for LocalBus {
         let subscriber = Subscriber::new(state.next_id(), subject, queue, Taker::Inbox(inbox));
         state.inboxes.insert(subscriber.id, Arc::clone(&subscriber));
         state.interest.insert(subscriber);
-        Ok(Subscription { messages })
+        Ok(Subscription::new(messages))
     }
 
     fn shows_listeners(&self) -> bool {

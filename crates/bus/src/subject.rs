@@ -46,6 +46,38 @@ pub fn matches(pattern: &str, subject: &str) -> bool {
     tokens.next().is_none()
 }
 
+/// Whether some subject matches both of two valid patterns.
+pub fn overlap(one: &str, other: &str) -> bool {
+    let (mut ones, mut others) = (one.split('.'), other.split('.'));
+    loop {
+        let (a, b) = match (ones.next(), others.next()) {
+            (Some(a), Some(b)) => (a, b),
+            (a, b) => return a == b,
+        };
+        if a == ANY_TAIL || b == ANY_TAIL {
+            return true;
+        }
+        if a != b && a != ANY_TOKEN && b != ANY_TOKEN {
+            return false;
+        }
+    }
+}
+
+/// Whether every subject that the narrow pattern matches is matched by the wide one too.
+pub fn covers(wide: &str, narrow: &str) -> bool {
+    let mut tokens = narrow.split('.');
+    for wanted in wide.split('.') {
+        let Some(token) = tokens.next() else { return false };
+        match wanted {
+            ANY_TAIL => return true,
+            ANY_TOKEN if token != ANY_TAIL => {}
+            literal if literal == token => {}
+            _ => return false,
+        }
+    }
+    tokens.next().is_none()
+}
+
 fn well_formed(text: &str) -> bool {
     text.len() <= SUBJECT_LEN_MAX
         && text.split('.').count() <= SUBJECT_TOKENS_MAX
@@ -91,6 +123,31 @@ mod tests {
         }
         for bad in ["", ">.sys", "sys.>.job", "sys..>", "sys. >", "sys.>."] {
             assert!(!is_pattern(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_compared_by_what_they_match() {
+        // One, other, whether they overlap, whether the first covers the second.
+        let table = [
+            ("sys.job.submit", "sys.job.submit", true, true),
+            ("sys.job.submit", "sys.job.result", false, false),
+            ("sys.>", "sys.job.submit", true, true),
+            ("sys.job.submit", "sys.>", true, false),
+            ("sys.>", "sys", false, false),
+            ("*.job.*", "sys.*.submit", true, false),
+            ("sys.*", "sys.job.submit", false, false),
+            ("sys.*", "sys.>", true, false),
+            ("sys.>", "sys.*", true, true),
+            ("sys.>", "sys.*.x.>", true, true),
+            ("worker.>", "worker.*.jobs", true, true),
+            (">", "a", true, true),
+            ("a.b", "a", false, false),
+        ];
+        for (one, other, overlaps, covered) in table {
+            assert_eq!(overlap(one, other), overlaps, "{one} and {other}");
+            assert_eq!(overlap(other, one), overlaps, "{other} and {one}");
+            assert_eq!(covers(one, other), covered, "{one} covers {other}");
         }
     }
 

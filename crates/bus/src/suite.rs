@@ -2,11 +2,12 @@
 //!
 //! An adapter's tests call [`run`] on a fresh bus. Subjects carry the name of the check, so that
 //! the checks do not hear one another even where the bus is a shared server. What only one adapter
-//! can know (who heard a message, who listens) is tested beside that adapter.
+//! can know (who heard a message, who listens) is tested beside that adapter. An adapter that keeps messages runs
+//! [`run_kept`] too, on a subject that it keeps.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
-use crate::{Bus, BusError, Heard, Message, Subscription};
+use crate::{Bus, BusError, Delivery, Heard, Message, Subscription};
 use std::time::Duration;
 
 /// How long a message may take before the check fails; on paused time it costs nothing.
@@ -79,20 +80,21 @@ pub async fn a_request_is_answered_on_its_reply_subject(bus: &dyn Bus) {
 }
 
 pub async fn nobody_hears_an_unknown_subject(bus: &dyn Bus) {
-    // A server far away only says so where an answer is wanted.
-    let inbox = bus.subscribe("_INBOX.suite.2", None).await.unwrap();
-    let request = Message { reply: Some("_INBOX.suite.2".into()), ..Message::new("suite.nobody", "x") };
-    assert_eq!(bus.publish(request).await.unwrap(), Heard::Nobody);
-    drop(inbox);
+    assert_eq!(publish(bus, "suite.nobody", "x").await, Heard::Nobody);
+    let _somebody = bus.subscribe("suite.nobody", None).await.unwrap();
+    assert_eq!(publish(bus, "suite.nobody", "x").await, Heard::Somebody { by: None });
 }
 
 pub async fn dropping_a_subscription_unsubscribes(bus: &dyn Bus) {
-    let mut kept = bus.subscribe("suite.drop", Some("group")).await.unwrap();
-    let dropped = bus.subscribe("suite.drop", Some("group")).await.unwrap();
-    drop(dropped);
+    drop(bus.subscribe("suite.drop", Some("group")).await.unwrap());
+    // A server far away learns of it a little later.
+    let nobody = async { while publish(bus, "suite.drop", "x").await != Heard::Nobody {} };
+    tokio::time::timeout(ARRIVAL_MAX, nobody).await.expect("nobody listens any more");
+
+    let mut stayed = bus.subscribe("suite.drop", Some("group")).await.unwrap();
     for payload in ["one", "two", "three"] {
         publish(bus, "suite.drop", payload).await;
-        assert_eq!(next(&mut kept).await.1, payload, "the one that stayed gets everything");
+        assert_eq!(next(&mut stayed).await.1, payload, "the one that is there gets everything");
     }
 }
 
@@ -104,12 +106,94 @@ pub async fn a_bad_subject_is_refused(bus: &dyn Bus) {
     assert!(bus.subscribe("suite.>.bad", None).await.is_err());
 }
 
+/// Runs every check about messages that are kept. Nobody else may use the subject.
+pub async fn run_kept(bus: &dyn Bus, subject: &str) {
+    // One member from here to the end: what is handed to one that is just leaving comes back late.
+    let mut group = what_is_published_before_anybody_listens_is_kept(bus, subject).await;
+    what_is_put_off_comes_back(bus, subject, &mut group).await;
+    a_repeated_message_is_kept_once(bus, subject, &mut group).await;
+    headers_are_kept_and_replies_are_not(bus, subject, &mut group).await;
+    members_of_a_group_share_what_is_kept(bus, subject, &mut group).await;
+}
+
+async fn what_is_published_before_anybody_listens_is_kept(bus: &dyn Bus, subject: &str) -> Subscription {
+    for payload in ["one", "two"] {
+        assert_eq!(publish(bus, subject, payload).await, Heard::Somebody { by: None }, "it is kept");
+    }
+    let mut group = bus.subscribe(subject, Some("suite")).await.unwrap();
+    let (one, two) = (delivery(&mut group).await, delivery(&mut group).await);
+    assert_eq!((&one.message.payload[..], &two.message.payload[..]), (&b"one"[..], &b"two"[..]));
+    let (first, second) = (one.from.unwrap(), two.from.unwrap());
+    assert_eq!((first.delivered, second.delivered), (1, 1));
+    assert_eq!((&first.stream, &first.durable), (&second.stream, &second.durable));
+    assert!(first.seq < second.seq);
+    one.ack.done();
+    two.ack.done();
+    group
+}
+
+async fn what_is_put_off_comes_back(bus: &dyn Bus, subject: &str, group: &mut Subscription) {
+    publish(bus, subject, "again").await;
+    let first = delivery(group).await;
+    let key = first.from.unwrap();
+    first.ack.later(Duration::from_millis(50));
+    let second = delivery(group).await;
+    let again = second.from.unwrap();
+    assert_eq!((again.seq, again.delivered), (key.seq, 2));
+    second.ack.done();
+}
+
+async fn members_of_a_group_share_what_is_kept(bus: &dyn Bus, subject: &str, first: &mut Subscription) {
+    const MESSAGES: u64 = 50;
+    let mut second = bus.subscribe(subject, Some("suite")).await.unwrap();
+    for number in 0..MESSAGES {
+        publish(bus, subject, &number.to_string()).await;
+    }
+    let mut shared = Vec::new();
+    for _ in 0..MESSAGES {
+        let delivery = tokio::select! {
+            delivery = delivery(first) => delivery,
+            delivery = delivery(&mut second) => delivery,
+        };
+        assert_eq!(delivery.from.unwrap().delivered, 1, "nobody else had it");
+        shared.push(String::from_utf8_lossy(&delivery.message.payload).parse::<u64>().unwrap());
+        delivery.ack.done();
+    }
+    shared.sort_unstable();
+    assert_eq!(shared, (0..MESSAGES).collect::<Vec<_>>());
+}
+
+async fn a_repeated_message_is_kept_once(bus: &dyn Bus, subject: &str, group: &mut Subscription) {
+    for (id, payload) in [("suite:1", "one"), ("suite:1", "one again"), ("suite:2", "two")] {
+        let message = Message { id: Some(id.to_owned()), ..Message::new(subject, payload) };
+        assert_eq!(bus.publish(message).await.unwrap(), Heard::Somebody { by: None });
+    }
+    for (id, payload) in [("suite:1", "one"), ("suite:2", "two")] {
+        let Delivery { message, ack, .. } = delivery(group).await;
+        assert_eq!((message.id.as_deref(), &message.payload[..]), (Some(id), payload.as_bytes()));
+        ack.done();
+    }
+}
+
+async fn headers_are_kept_and_replies_are_not(bus: &dyn Bus, subject: &str, group: &mut Subscription) {
+    let message = Message { reply: Some("_INBOX.suite.3".into()), ..Message::new(subject, "x") };
+    bus.publish(message.with_headers([("traceparent", "00-a")])).await.unwrap();
+    let Delivery { message, ack, .. } = delivery(group).await;
+    assert_eq!(message.header("traceparent").collect::<Vec<_>>(), [b"00-a"]);
+    assert_eq!(message.reply, None, "whoever published it was answered by the bus");
+    ack.done();
+}
+
 async fn publish(bus: &dyn Bus, subject: &str, payload: &str) -> Heard {
     bus.publish(Message::new(subject, payload.to_owned())).await.unwrap()
 }
 
 async fn receive(subscription: &mut Subscription) -> Message {
-    let arrival = tokio::time::timeout(ARRIVAL_MAX, subscription.messages.recv()).await;
+    delivery(subscription).await.message
+}
+
+async fn delivery(subscription: &mut Subscription) -> Delivery {
+    let arrival = tokio::time::timeout(ARRIVAL_MAX, subscription.recv()).await;
     arrival.expect("a message arrives in time").expect("the subscription is open")
 }
 

@@ -1,9 +1,9 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
 use crate::story::told_by;
-use crate::submit::{Submission, Submitted, Submitter};
+use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{DriveError, Engine};
-use reveille_bus::{BusError, Message, Origin, Subscription};
+use reveille_bus::{Ack, BusError, Delivery, Message, MessageKey, Origin, Subscription};
 use reveille_core::fleet::Who;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::job::Job;
@@ -18,6 +18,25 @@ use tokio::sync::Semaphore;
 
 /// Packets handled at once; the rest wait on the bus.
 const AT_ONCE_MAX: usize = 2_048;
+
+/// Times that a kept packet nobody can read is looked at again; the next time is the last.
+const UNREADABLE_MAX: u64 = 3;
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a kept packet stays away that cannot be dealt with now: longer each time.
+const LATER_MIN: Duration = Duration::from_secs(2);
+const LATER_MAX: Duration = Duration::from_mins(1);
+/// A bus hands a packet out 100 times and then never again. From here on it is not given back any more, and
+/// waits with us.
+const GIVEN_BACK_MAX: u64 = 50;
+
+/// Why a packet was not dealt with.
+enum Problem {
+    Unreadable(String),
+    Refused(String),
+    /// It may go well later, and the bus keeps it until then.
+    NotNow(String),
+}
 
 impl Engine {
     /// Subscribes to everything that concerns us and starts to read.
@@ -39,11 +58,11 @@ impl Engine {
 
     /// Each packet in a task of its own: one that waits for the store holds up no other.
     async fn read_in_parallel(self, mut subscription: Subscription, room: Arc<Semaphore>) {
-        while let Some(message) = subscription.messages.recv().await {
+        while let Some(delivery) = subscription.recv().await {
             let Ok(permit) = room.clone().acquire_owned().await else { return };
             let engine = self.clone();
             self.spawn(async move {
-                engine.handle(message).await;
+                engine.handle(delivery).await;
                 drop(permit);
             });
         }
@@ -51,31 +70,39 @@ impl Engine {
 
     /// Beats touch memory only, so they are handled where they are read.
     async fn read_in_order(self, mut subscription: Subscription) {
-        while let Some(message) = subscription.messages.recv().await {
-            self.handle(message).await;
+        while let Some(delivery) = subscription.recv().await {
+            self.handle(delivery).await;
         }
     }
 
-    async fn handle(&self, message: Message) {
+    /// Says what became of a packet: to the bus once it is committed, and to whoever wants an answer.
+    async fn handle(&self, delivery: Delivery) {
+        let Delivery { message, ack, from } = delivery;
         let answer = match packet::decode(&message.payload) {
-            Ok(packet) => self.act(packet, &message).await,
-            Err(error) => Err(error.to_string()),
+            Ok(packet) => self.act(packet, &message, from.as_ref()).await,
+            Err(error) => Err(Problem::Unreadable(error.to_string())),
         };
-        if let Err(problem) = &answer {
+        settle(ack, from.as_ref(), &answer);
+        if let Err(Problem::Unreadable(problem) | Problem::Refused(problem)) = &answer {
             self.metrics.rejected();
             self.trouble.packets.tell(self.now(), "packet refused", &message.subject, problem);
         }
         if let Some(reply) = message.reply {
             let body = match answer {
                 Ok(state) => serde_json::json!({ "ok": true, "state": state }),
-                Err(problem) => serde_json::json!({ "ok": false, "error": problem }),
+                Err(problem) => serde_json::json!({ "ok": false, "error": problem.words() }),
             };
             let _ = self.bus.publish(Message::new(reply, body.to_string())).await;
         }
     }
 
     /// Says what became of it: the job's state, where there is a job.
-    async fn act(&self, packet: BusPacket, message: &Message) -> Result<Option<String>, String> {
+    async fn act(
+        &self,
+        packet: BusPacket,
+        message: &Message,
+        from: Option<&MessageKey>,
+    ) -> Result<Option<String>, Problem> {
         let BusPacket { trace_id, sender_id, payload, .. } = packet;
         let words = |error: Unusable| error.to_string();
         match (message.subject.as_str(), payload) {
@@ -92,23 +119,23 @@ impl Engine {
             }
             (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
                 own_input(&job, &message.origin)?;
-                self.submit_packet(job, trace_id, message).await
+                self.submit_packet(job, trace_id, message, from).await
             }
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
-                self.result_packet(result, message).await
+                Ok(self.result_packet(result, message).await?)
             }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
-                self.progress_packet(&sender_id, told).await
+                Ok(self.progress_packet(&sender_id, told).await?)
             }
             (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
                 // Our own broadcast to the workers comes back to us as well.
                 if message.origin == Origin::Ourselves {
                     Ok(None)
                 } else {
-                    self.cancel_packet(cancel, &message.origin).await
+                    Ok(self.cancel_packet(cancel, &message.origin).await?)
                 }
             }
-            _ => Err("the payload does not belong on this subject".to_owned()),
+            _ => Err(Problem::Refused("the payload does not belong on this subject".to_owned())),
         }
     }
 
@@ -117,7 +144,8 @@ impl Engine {
         job: JobRequest,
         trace_id: String,
         message: &Message,
-    ) -> Result<Option<String>, String> {
+        from: Option<&MessageKey>,
+    ) -> Result<Option<String>, Problem> {
         let tenant = self.tenant_of(&message.origin);
         let mut request = convert::request(job, trace_id, &tenant).map_err(|error| error.to_string())?;
         request.submitted_by = key_of(&message.origin);
@@ -129,12 +157,18 @@ impl Engine {
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
                     return Ok(Some(job.state().to_string()));
                 }
-                Ok(Submitted::Throttled(_)) => return Err("throttled".to_owned()),
+                Ok(Submitted::Throttled(_)) => return Err(Problem::Refused("throttled".to_owned())),
+                Err(SubmitError::Draining) if from.is_some() => {
+                    return Err(Problem::NotNow(SubmitError::Draining.to_string()));
+                }
                 Err(error) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "a submitted packet waits", &request.id, &error);
+                    if from.is_some_and(|key| key.delivered < GIVEN_BACK_MAX) {
+                        return Err(Problem::NotNow(error.to_string()));
+                    }
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(Problem::Refused(error.to_string())),
             }
         }
     }
@@ -168,6 +202,34 @@ impl Engine {
         match origin {
             Origin::Client(sender) | Origin::Worker(sender) => sender.tenant.clone(),
             Origin::Ourselves => self.settings.default_tenant.clone(),
+        }
+    }
+}
+
+impl From<String> for Problem {
+    fn from(words: String) -> Self {
+        Self::Refused(words)
+    }
+}
+
+impl Problem {
+    fn words(self) -> String {
+        match self {
+            Self::Unreadable(words) | Self::Refused(words) | Self::NotNow(words) => words,
+        }
+    }
+}
+
+/// What the bus is told of a packet that it keeps; one that it does not keep is gone either way.
+fn settle(ack: Ack, from: Option<&MessageKey>, answer: &Result<Option<String>, Problem>) {
+    let delivered = from.map_or(1, |key| key.delivered);
+    match answer {
+        Ok(_) | Err(Problem::Refused(_)) => ack.done(),
+        Err(Problem::Unreadable(_)) if delivered > UNREADABLE_MAX => ack.end(),
+        Err(Problem::Unreadable(_)) => ack.later(UNREADABLE_PAUSE),
+        Err(Problem::NotNow(_)) => {
+            let doublings = u32::try_from(delivered.saturating_sub(1)).unwrap_or(u32::MAX);
+            ack.later(LATER_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(LATER_MAX));
         }
     }
 }

@@ -48,7 +48,7 @@ impl Bench {
         .await
         .unwrap();
         let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-        tokio::spawn(async move { while jobs.messages.recv().await.is_some() {} });
+        tokio::spawn(async move { while jobs.recv().await.is_some() {} });
         let tenant = TenantId::known("default");
         engine.introduce(
             &tenant,
@@ -76,7 +76,7 @@ impl Bench {
         let message = Message { reply: Some("_INBOX.test".to_owned()), ..Message::new(subject, payload) };
         self.bus.publish(message).await.unwrap();
         let answer =
-            tokio::time::timeout(Duration::from_secs(5), inbox.messages.recv()).await.unwrap().unwrap();
+            tokio::time::timeout(Duration::from_secs(5), inbox.recv()).await.unwrap().unwrap().message;
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
 
@@ -176,7 +176,7 @@ async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
     let reply = Some("_INBOX.key".to_owned());
     let message = Message { reply, origin, ..Message::new(subject::JOB_SUBMIT, packet) };
     bench.bus.publish(message).await.unwrap();
-    inbox.messages.recv().await.unwrap();
+    inbox.recv().await.unwrap();
     let job = bench.engine.job(&JobId::known("a")).await.unwrap().unwrap();
     assert_eq!((&job.request.submitted_by, job.request.tenant.as_str()), (&key, "acme"));
 }

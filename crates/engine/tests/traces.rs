@@ -93,7 +93,7 @@ impl Bench {
 
     /// Where the packet that the worker gets says it stands.
     async fn dispatched(&mut self) -> TraceContext {
-        let message = soon(self.packets.messages.recv()).await.unwrap();
+        let message = soon(self.packets.recv()).await.unwrap().message;
         TraceContext::read(message.header("traceparent"), message.header("tracestate")).unwrap()
     }
 
@@ -108,7 +108,7 @@ impl Bench {
             ..Message::new(subject, packet::encode(&packet)).with_headers(headers.iter().copied())
         };
         self.bus.publish(message).await.unwrap();
-        let answer = soon(inbox.messages.recv()).await.unwrap();
+        let answer = soon(inbox.recv()).await.unwrap().message;
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
 
@@ -210,7 +210,7 @@ async fn a_packets_headers_are_taken_and_bad_ones_begin_a_new_trace() {
         ..Message::new(subject::JOB_SUBMIT, packet)
     };
     bench.bus.publish(message).await.unwrap();
-    soon(inbox.messages.recv()).await.unwrap();
+    soon(inbox.recv()).await.unwrap();
     assert_eq!(bench.job("binary").await.request.trace, None);
 }
 
@@ -235,7 +235,7 @@ async fn a_cancelled_job_is_told_and_its_worker_hears_of_it_within_the_trace() {
     bench.submit(Request::plain("j", "job.echo")).await;
     let given = bench.dispatched().await;
     bench.engine.cancel(&JobId::known("j"), "ann", "").await.unwrap();
-    let notice = soon(cancels.messages.recv()).await.unwrap();
+    let notice = soon(cancels.recv()).await.unwrap().message;
     let told = TraceContext::read(notice.header("traceparent"), []).unwrap();
     assert!(told.parent.trace == given.parent.trace && told.parent.span != given.parent.span);
     assert_eq!(bench.told(), ["j"]);

@@ -83,9 +83,9 @@ async fn fault_8_3_7_a_timeout_is_a_dead_letter_and_the_worker_is_told_to_stop()
     let query = DeadLetterQuery { limit: 9, ..DeadLetterQuery::default() };
     let letter = world.spy.store.dead_letters(&query).await.unwrap().items.remove(0);
     assert_eq!((letter.job_id.as_str(), letter.reason_code), ("j", Some(Reason::Timeout)));
-    let cancel = packet::decode(&cancels.messages.try_recv().unwrap().payload).unwrap();
+    let cancel = packet::decode(&cancels.try_recv().unwrap().message.payload).unwrap();
     assert!(matches!(cancel.payload, Some(Payload::JobCancel(cancel)) if cancel.job_id == "j"));
-    assert!(letters.messages.try_recv().is_ok(), "those who watch the dead letters hear of it");
+    assert!(letters.try_recv().is_some(), "those who watch the dead letters hear of it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn fault_8_3_9_a_cancel_outlives_the_server_that_took_it() {
     let cancelled = life::cancel(&given("j", now), "ann", "", now).unwrap();
     stored_and_died(&mut world, cancelled).await;
     settle(1_000).await;
-    let cancel = packet::decode(&cancels.messages.try_recv().unwrap().payload).unwrap();
+    let cancel = packet::decode(&cancels.try_recv().unwrap().message.payload).unwrap();
     assert!(matches!(cancel.payload, Some(Payload::JobCancel(cancel)) if cancel.job_id == "j"));
     assert!(!world.job("j").await.is_live(), "told once, and nothing is owed any more");
 }
@@ -182,7 +182,7 @@ async fn fault_8_2_e_what_a_job_works_on_is_judged_where_it_is_and_copied_nowher
     assert_eq!(submit("something forbidden").await["code"], "safety_denied", "the input is looked at");
     let id = submit("harmless words").await["job_id"].as_str().unwrap().to_owned();
     settle(100).await;
-    let payload = packets.messages.try_recv().unwrap().payload;
+    let payload = packets.try_recv().unwrap().message.payload;
     assert!(!payload.windows(8).any(|window| window == b"harmless"), "the packet points at it");
     let job = world.job(&id).await;
     assert_eq!(job.request.labels.keys().collect::<Vec<_>>(), ["env"]);

@@ -6,7 +6,7 @@ use crate::spy::Spy;
 use axum::body::Body;
 use axum::http::Request as HttpRequest;
 use http_body_util::BodyExt;
-use reveille_bus::{Bus, LocalBus, Message, Origin, Sender, Subscription};
+use reveille_bus::{Bus, Delivery, LocalBus, Message, Origin, Sender, Subscription};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
@@ -339,7 +339,7 @@ impl World {
 
 /// Takes packets and does what it was told to do with them.
 async fn work(worker: Arc<Worker>, mut packets: Subscription, spy: Spy, bus: LocalBus) {
-    while let Some(message) = packets.messages.recv().await {
+    while let Some(Delivery { message, .. }) = packets.recv().await {
         let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
             panic!("a dispatch is a job request")
         };

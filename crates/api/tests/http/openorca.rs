@@ -238,7 +238,7 @@ async fn tasks_link_to_the_node_that_has_them() {
     let pool = Some(reveille_core::id::PoolId::known("default"));
     let beat = Beat { pool, load, agent_name: "secret name".to_owned(), ..Beat::default() };
     api.engine.beat(&WorkerId::known("w1"), &TenantId::known("ops"), &beat);
-    packets.messages.recv().await.unwrap();
+    packets.recv().await.unwrap();
     let task = loop {
         let task = stream.until("task.updated").await["task"].clone();
         if task["status"] == "in_progress" {

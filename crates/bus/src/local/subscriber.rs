@@ -1,7 +1,7 @@
 //! One subscription, and who stands behind it: a receiver in this process or a remote client.
 
 use super::client::Sink;
-use crate::Message;
+use crate::{Delivery, Message};
 use std::sync::Arc;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ pub(super) struct Subscriber {
 /// Where a subscriber's messages go.
 pub(super) enum Taker {
     /// Our own code, which is waited for.
-    Inbox(mpsc::Sender<Message>),
+    Inbox(mpsc::Sender<Delivery>),
     /// A remote client, which is not.
     Remote { peer: Arc<Peer>, sid: u64 },
 }
@@ -81,7 +81,7 @@ impl Subscriber {
     /// Hands the message over; says whether it was taken.
     pub async fn offer(&self, message: &Message) -> bool {
         match &self.taker {
-            Taker::Inbox(inbox) => inbox.send(message.clone()).await.is_ok(),
+            Taker::Inbox(inbox) => inbox.send(message.clone().into()).await.is_ok(),
             Taker::Remote { peer, sid } => peer.sink.deliver(*sid, message),
         }
     }

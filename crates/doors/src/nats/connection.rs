@@ -252,7 +252,7 @@ impl Connection {
         let Publish { subject, reply, headers, payload } = publish;
         let wants_to_know = self.options.no_responders && self.options.headers;
         let asker = if wants_to_know { reply.clone() } else { None };
-        let message = Message { subject, reply, headers, payload, origin: Origin::default() };
+        let message = Message { subject, reply, headers, payload, origin: Origin::default(), id: None };
         self.client()?;
         if !self.role.may_publish(&message.subject) {
             self.complain(&format!("Permissions Violation for Publish to \"{}\"", message.subject));
@@ -270,9 +270,7 @@ impl Connection {
                 self.complain("Invalid Publish Subject");
                 return Ok(false);
             }
-            (Err(BusError::Unavailable(reason)), _) => {
-                tracing::warn!(reason, "a client's message was dropped, the bus is not available");
-            }
+            (Err(error), _) => tracing::warn!(%error, "a client's message was dropped"),
         }
         Ok(true)
     }

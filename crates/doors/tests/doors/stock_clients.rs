@@ -20,7 +20,7 @@ async fn async_nats_publishes_and_subscribes() {
     let mut jobs = client.subscribe("worker.worker-1.jobs").await.unwrap();
     let mut heartbeats = door.bus.subscribe("sys.heartbeat", None).await.unwrap();
     client.publish("sys.heartbeat", "alive".into()).await.unwrap();
-    assert_eq!(heartbeats.messages.recv().await.unwrap().payload, "alive");
+    assert_eq!(heartbeats.recv().await.unwrap().message.payload, "alive");
 
     let heard = door.bus.publish(Message::new("worker.worker-1.jobs", "job")).await.unwrap();
     let reveille_bus::Heard::Somebody { by: Some(by) } = heard else { panic!("{heard:?}") };

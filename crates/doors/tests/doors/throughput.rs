@@ -26,7 +26,7 @@ async fn from_a_client_to_us() {
         client.rest().await;
     });
     for _ in 0..MESSAGES {
-        ours.messages.recv().await.unwrap();
+        ours.recv().await.unwrap();
     }
     report("client to us", MESSAGES, began);
 }

@@ -89,7 +89,7 @@ async fn async_nats_publishes_and_subscribes_over_tls() {
     let mut jobs = client.subscribe("worker.w.jobs").await.unwrap();
     let mut heartbeats = door.bus.subscribe("sys.heartbeat", None).await.unwrap();
     client.publish("sys.heartbeat", "alive".into()).await.unwrap();
-    assert_eq!(heartbeats.messages.recv().await.unwrap().payload, "alive");
+    assert_eq!(heartbeats.recv().await.unwrap().message.payload, "alive");
 
     // Enough that the door's writes are taken in part.
     let payload = "x".repeat(1024 * 1024);

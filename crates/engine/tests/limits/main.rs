@@ -5,7 +5,7 @@
 mod watched;
 
 use bytes::Bytes;
-use reveille_bus::{Bus, LocalBus, Message};
+use reveille_bus::{Bus, Delivery, LocalBus, Message};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
@@ -68,7 +68,7 @@ impl Disk {
         let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
         let (tell, got) = mpsc::unbounded_channel();
         tokio::spawn(async move {
-            while let Some(message) = jobs.messages.recv().await {
+            while let Some(Delivery { message, .. }) = jobs.recv().await {
                 let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
                     continue;
                 };

@@ -1,0 +1,160 @@
+//! What a subscription yields: a message, where it is kept, and a way to say what became of it.
+//!
+//! A bus that keeps messages hands each of them out until somebody has said [`Ack::done`] or [`Ack::end`].
+//! On a bus that keeps nothing there is nothing to say: its acks are empty and cost nothing.
+
+use crate::Message;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// One message as it was handed to us.
+#[derive(Debug)]
+pub struct Delivery {
+    pub message: Message,
+    pub ack: Ack,
+    /// Which of the kept messages it is; nothing where the bus does not keep it.
+    pub from: Option<MessageKey>,
+}
+
+/// A kept message, the same in every process that is handed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageKey {
+    pub stream: Arc<str>,
+    /// The group that it was handed to: two groups deal with the same message apart.
+    pub durable: Arc<str>,
+    pub seq: u64,
+    /// How many times it was handed out, this one included.
+    pub delivered: u64,
+}
+
+/// Says what became of a message. Until then the bus is told that we are at it, however long it takes.
+/// Dropped without a word, the message comes back after a while, here or elsewhere.
+#[derive(Default)]
+pub struct Ack(Option<Box<dyn FnOnce(Word) + Send>>);
+
+/// What can be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    Done,
+    Later(Duration),
+    End,
+}
+
+impl Ack {
+    /// For adapters: who is to be told. Dropping it untold must leave the message where it is.
+    pub fn new(tell: impl FnOnce(Word) + Send + 'static) -> Self {
+        Self(Some(Box::new(tell)))
+    }
+
+    /// It was dealt with.
+    pub fn done(self) {
+        self.say(Word::Done);
+    }
+
+    /// Not now: it is wanted again after this time.
+    pub fn later(self, delay: Duration) {
+        self.say(Word::Later(delay));
+    }
+
+    /// It can never be dealt with, and shall not come back.
+    pub fn end(self) {
+        self.say(Word::End);
+    }
+
+    fn say(self, word: Word) {
+        if let Some(tell) = self.0 {
+            tell(word);
+        }
+    }
+}
+
+impl fmt::Debug for Ack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Ack(owed)" } else { "Ack(none)" })
+    }
+}
+
+/// A message that nobody keeps.
+impl From<Message> for Delivery {
+    fn from(message: Message) -> Self {
+        Self { message, ack: Ack::default(), from: None }
+    }
+}
+
+/// The receiving end of [`Bus::subscribe`](crate::Bus::subscribe); dropping it unsubscribes.
+pub struct Subscription {
+    deliveries: mpsc::Receiver<Delivery>,
+}
+
+impl Subscription {
+    /// For adapters: they see that it was dropped by their end of the channel.
+    pub fn new(deliveries: mpsc::Receiver<Delivery>) -> Self {
+        Self { deliveries }
+    }
+
+    /// The next message; nothing once the bus is gone.
+    pub async fn recv(&mut self) -> Option<Delivery> {
+        self.deliveries.recv().await
+    }
+
+    /// What is here already.
+    pub fn try_recv(&mut self) -> Option<Delivery> {
+        self.deliveries.try_recv().ok()
+    }
+
+    /// How many are here already.
+    pub fn waiting(&self) -> usize {
+        self.deliveries.len()
+    }
+}
+
+/// What nobody has looked at is for somebody else, at once.
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.deliveries.close();
+        while let Ok(delivery) = self.deliveries.try_recv() {
+            delivery.ack.later(Duration::ZERO);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_word_is_said_once_and_silence_says_nothing() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let ack = || {
+            let said = said.clone();
+            Ack::new(move |word| said.lock().unwrap().push(word))
+        };
+        ack().done();
+        ack().later(Duration::from_secs(2));
+        ack().end();
+        drop(ack());
+        Ack::default().done();
+        let words = [Word::Done, Word::Later(Duration::from_secs(2)), Word::End];
+        assert_eq!(*said.lock().unwrap(), words);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_looked_at_is_given_back() {
+        let (deliveries, subscription) = mpsc::channel(2);
+        let mut subscription = Subscription::new(subscription);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        for number in [1, 2] {
+            let tell = tell.clone();
+            let ack = Ack::new(move |word| tell.send((number, word)).unwrap());
+            let delivery = Delivery { message: Message::new("a", ""), ack, from: None };
+            deliveries.send(delivery).await.unwrap();
+        }
+        drop(subscription.recv().await);
+        drop(subscription);
+        assert_eq!(told.try_recv().unwrap(), (2, Word::Later(Duration::ZERO)));
+        assert!(told.try_recv().is_err());
+    }
+}
