@@ -163,7 +163,9 @@ impl From<DriveError> for ApiError {
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
             DriveError::Unjudged(problem) => NoAnswer::Down(problem).into(),
-            DriveError::NoRoom => Self::new(StatusCode::CONFLICT, "conflict", error.to_string()),
+            DriveError::NoRoom | DriveError::Seen | DriveError::Busy => {
+                Self::new(StatusCode::CONFLICT, "conflict", error.to_string())
+            }
             DriveError::Store(error) => error.into(),
         }
     }

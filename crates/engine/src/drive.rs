@@ -7,7 +7,7 @@ use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
 use reveille_core::life::{self, Limits, Placement};
 use reveille_core::time::Millis;
-use reveille_store::{Commit, Step, StoreError, Terms};
+use reveille_store::{Commit, Lock, Opened, Receipt, Step, StoreError, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ const CONFLICTS_MAX: usize = 50;
 /// How long to leave a store alone that has just failed.
 pub(crate) const STORE_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long to leave a job alone that another server is about to change.
+const BUSY_PAUSE: Duration = Duration::from_millis(25);
 /// How long a job stays away from a place that another server has filled.
 const FULL_PAUSE: Duration = Duration::from_millis(25);
 
@@ -32,6 +34,11 @@ pub enum DriveError {
     /// Policy would have to be asked, and cannot be.
     #[error("{0}")]
     Unjudged(String),
+    /// The message was acted on before.
+    #[error("it was dealt with before")]
+    Seen,
+    #[error("another server is about to change it")]
+    Busy,
     /// Another server has filled the place meanwhile.
     #[error("there is no room for it any more")]
     NoRoom,
@@ -65,6 +72,24 @@ impl Engine {
         Ok(Taken { job, terms: Terms::default(), turn })
     }
 
+    /// The same, to act on a message that may come again.
+    pub(crate) async fn take_to_answer(
+        &self,
+        id: &JobId,
+        message: Option<&Receipt>,
+    ) -> Result<Taken<'_>, DriveError> {
+        let Some(message) = message else { return self.take(id).await };
+        let turn = self.turn(id).await;
+        match self.store.open(id, message).await? {
+            Opened::Seen => Err(DriveError::Seen),
+            Opened::Busy => Err(DriveError::Busy),
+            Opened::Job { job, lock } => {
+                let terms = Terms { under: lock, answers: Some(message.clone()), ..Terms::default() };
+                Ok(Taken { job: job.ok_or(DriveError::Unknown)?, terms, turn })
+            }
+        }
+    }
+
     pub(crate) async fn drive_taken(
         &self,
         taken: Taken<'_>,
@@ -72,7 +97,14 @@ impl Engine {
     ) -> Result<Arc<Job>, DriveError> {
         let Taken { job: mut before, mut terms, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
-            let mut step = Step::change(&before, decide(&before, self.now())?).on(terms.clone());
+            let after = match decide(&before, self.now()) {
+                Ok(after) => after,
+                Err(refusal) => {
+                    self.let_go(terms.under).await;
+                    return Err(refusal.into());
+                }
+            };
+            let mut step = Step::change(&before, after).on(terms.clone());
             step.terms.room = self.room_for_placed(&step.job);
             let job = step.job.clone();
             match self.store.commit(step).await? {
@@ -92,6 +124,15 @@ impl Engine {
         Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
     }
 
+    /// Gives back the lock of a job that stays as it is. If that fails, the lock lapses by itself.
+    async fn let_go(&self, lock: Option<Lock>) {
+        if let Some(lock) = lock
+            && let Err(error) = self.store.unlock(&lock).await
+        {
+            tracing::debug!(lock = %lock.name, %error, "a lock is left to lapse");
+        }
+    }
+
     /// Like [`Engine::drive`], for what has nobody to tell: a store that fails is tried again until it
     /// works. The caller waits meanwhile, which is what holds the senders back.
     pub(crate) async fn drive_on(
@@ -102,7 +143,7 @@ impl Engine {
         self.keep_driving(id, || self.drive(id, &decide)).await
     }
 
-    /// Does it again for as long as the store fails in a way that may pass.
+    /// Does it again for as long as the store fails in a way that may pass, or another server is at it.
     pub(crate) async fn keep_driving<F>(
         &self,
         id: &JobId,
@@ -117,6 +158,7 @@ impl Engine {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                     tokio::time::sleep(STORE_PAUSE).await;
                 }
+                Err(DriveError::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
                 done => return done,
             }
         }

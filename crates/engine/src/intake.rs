@@ -8,6 +8,7 @@ use reveille_core::fleet::Who;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::life;
+use reveille_store::Receipt;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, JobCancel, JobProgress, JobRequest, JobResult};
 use reveille_wire::convert::{self, Unusable};
@@ -122,7 +123,7 @@ impl Engine {
                 self.submit_packet(job, trace_id, message, from).await
             }
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
-                Ok(self.result_packet(result, message).await?)
+                Ok(self.result_packet(result, message, from).await?)
             }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
                 Ok(self.progress_packet(&sender_id, told).await?)
@@ -173,10 +174,19 @@ impl Engine {
         }
     }
 
-    async fn result_packet(&self, result: JobResult, message: &Message) -> Result<Option<String>, String> {
+    async fn result_packet(
+        &self,
+        result: JobResult,
+        message: &Message,
+        from: Option<&MessageKey>,
+    ) -> Result<Option<String>, String> {
         let (id, mut report) = convert::report(result).map_err(|error| error.to_string())?;
         report.trace = told_by(message).map(|context| context.parent);
-        told(&id.to_string(), self.finish(&id, &report).await)
+        let receipt = from.map(|key| Receipt::new(&key.stream, &key.durable, key.seq));
+        match self.finish(&id, &report, receipt.as_ref()).await {
+            Err(DriveError::Seen) => Ok(None),
+            done => told(&id.to_string(), done),
+        }
     }
 
     async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {

@@ -17,7 +17,7 @@ use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_kernel::{Look, Looked, NoAnswer};
-use reveille_store::{BlobKey, PutMode, StoreError};
+use reveille_store::{BlobKey, PutMode, Receipt, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,13 @@ enum Glance {
 
 impl Engine {
     /// A worker says how a job went. If it went well, output policy has the last word.
-    pub(crate) async fn finish(&self, id: &JobId, report: &Report) -> Result<Arc<Job>, DriveError> {
-        self.finish_as(id, report, |_| report.status).await
+    pub(crate) async fn finish(
+        &self,
+        id: &JobId,
+        report: &Report,
+        message: Option<&Receipt>,
+    ) -> Result<Arc<Job>, DriveError> {
+        self.finish_as(id, report, message, |_| report.status).await
     }
 
     /// The same, where what the report comes to depends on the job.
@@ -48,6 +53,7 @@ impl Engine {
         &self,
         id: &JobId,
         report: &Report,
+        message: Option<&Receipt>,
         status: impl Fn(&Job) -> Status + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
         let began = Instant::now();
@@ -57,7 +63,7 @@ impl Engine {
         };
         let dice = self.dice.roll();
         self.keep_driving(id, || async {
-            let taken = self.take(id).await?;
+            let taken = self.take_to_answer(id, message).await?;
             // A result that nobody has measured must not pass: a store that fails here is asked again too.
             let made = self.measured(&taken.job, report).await?;
             self.drive_taken(taken, |job, now| {

@@ -282,8 +282,8 @@ impl Engine {
         let mut heard = self.bus.subscribe(SUBJECT, None).await?;
         let engine = self.clone();
         self.spawn(async move {
-            while let Some(message) = heard.messages.recv().await {
-                match serde_json::from_slice::<Words>(&message.payload) {
+            while let Some(delivery) = heard.recv().await {
+                match serde_json::from_slice::<Words>(&delivery.message.payload) {
                     Ok(said) if said.from == engine.replica.name => {}
                     Ok(said) => said.words.into_iter().for_each(|word| engine.hear_word(word)),
                     Err(error) => {

@@ -87,9 +87,11 @@ impl World {
         let (bus, worker, given) = (self.bus.clone(), name.to_owned(), Arc::new(AtomicUsize::new(0)));
         let count = given.clone();
         tokio::spawn(async move {
-            while let Some(message) = jobs.messages.recv().await {
+            while let Some(delivery) = jobs.recv().await {
                 count.fetch_add(1, Ordering::Relaxed);
-                let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
+                let Some(Payload::JobRequest(job)) =
+                    packet::decode(&delivery.message.payload).unwrap().payload
+                else {
                     panic!("a worker is sent jobs");
                 };
                 tokio::spawn(report(bus.clone(), worker.clone(), job.job_id, ms));

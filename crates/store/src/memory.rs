@@ -75,7 +75,9 @@ impl Store for MemoryStore {
             return Ok(Opened::Seen);
         }
         let name = format!("cordum:scheduler:job:{id}");
-        let Some(lock) = state.locks.take(&name, now, JOB_LOCK_MS) else { return Ok(Opened::Busy) };
+        let Some(lock) = state.locks.open(&name, &self.replica, now, JOB_LOCK_MS) else {
+            return Ok(Opened::Busy);
+        };
         Ok(Opened::Job { job: state.job(id).cloned(), lock: Some(lock) })
     }
 

@@ -166,7 +166,7 @@ impl Engine {
             made: Made::default(),
         };
         let done = self
-            .finish_as(job.id(), &report, |job| {
+            .finish_as(job.id(), &report, None, |job| {
                 let broke_down = job.marks.iter().filter(|mark| mark.event == Event::Retry).count() + 1;
                 let is_enough = report.status == Status::Retryable && broke_down >= BREAKDOWNS_MAX;
                 if is_enough { Status::Failed } else { report.status }

@@ -15,6 +15,8 @@ pub(super) struct Locks {
 struct Held {
     fence: u64,
     until: Millis,
+    /// The replica that opened a job with it.
+    opened_by: Option<String>,
 }
 
 impl Locks {
@@ -23,8 +25,19 @@ impl Locks {
             return None;
         }
         self.fence_last += 1;
-        self.held.insert(name.to_owned(), Held { fence: self.fence_last, until: now + ttl_ms });
+        let held = Held { fence: self.fence_last, until: now + ttl_ms, opened_by: None };
+        self.held.insert(name.to_owned(), held);
         Some(Lock { name: name.to_owned(), fence: self.fence_last })
+    }
+
+    /// Within one replica a job has one turn at a time: what it has left locked it may open again.
+    pub fn open(&mut self, name: &str, replica: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
+        if self.held.get(name).is_some_and(|held| held.opened_by.as_deref() == Some(replica)) {
+            self.held.remove(name);
+        }
+        let lock = self.take(name, now, ttl_ms)?;
+        self.held.get_mut(name)?.opened_by = Some(replica.to_owned());
+        Some(lock)
     }
 
     pub fn renew(&mut self, lock: &Lock, now: Millis, ttl_ms: i64) -> bool {

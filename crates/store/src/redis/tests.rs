@@ -1,8 +1,8 @@
 //! The suite over a real Redis, and what only this adapter can promise.
 
 use super::*;
-use crate::Trail;
 use crate::MemoryLedger;
+use crate::Trail;
 use crate::suite::{self, ManualClock};
 use reveille_core::job::State;
 use reveille_core::policy::Decision;

@@ -90,6 +90,8 @@ pub async fn a_step_under_a_lapsed_lock_does_not_count(
     clock: &ManualClock,
 ) {
     let job = insert(first, new_job("fence", "a", clock.now())).await;
+    open(first, &job, 1).await;
+    // It could not commit, and tries again.
     let old = open(first, &job, 1).await;
     let step = |lock: &Lock| {
         let terms = Terms { under: Some(lock.clone()), ..Terms::default() };

@@ -18,7 +18,10 @@ if lock ~= '' then
     if not till then return {'busy', held} end
     local is_alive = who == '' or call('EXISTS', prefix .. 'cordum:instance:scheduler:' .. who) == 1
     -- One that would last for longer than two TTLs was taken by a clock that has been set back since.
-    if is_alive and us < till * 1000 and till * 1000 <= us + 2000 * ttl then return {'busy', who} end
+    local is_valid = is_alive and us < till * 1000 and till * 1000 <= us + 2000 * ttl
+    -- Within one replica a job has one turn at a time: what it has left locked it may open again.
+    local is_own = #KEYS > 0 and who == holder
+    if is_valid and not is_own then return {'busy', who} end
   end
   local last = prefix .. 'cordum:lock:fence'
   fence = string.format('%.0f', math.max((tonumber(call('GET', last)) or 0) + 1, us))
