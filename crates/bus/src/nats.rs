@@ -38,7 +38,10 @@ const CORE_INBOX_LEN_MAX: usize = 65_536;
 /// Of these, how many are ours already.
 const HANDED_OVER_MAX: usize = 256;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-const REQUEST_MAX: Duration = Duration::from_secs(5);
+/// How long a stream may take to say that it has a message.
+const KEPT_MAX: Duration = Duration::from_secs(5);
+/// How long the server may take over streams and consumers, which it makes on disk, for all replicas at once.
+const REQUEST_MAX: Duration = Duration::from_secs(30);
 /// Two of these without an answer are a dead connection.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
@@ -69,7 +72,7 @@ impl NatsBus {
         let client = connect(&options, &log).await?;
         let context = ContextBuilder::new()
             .timeout(REQUEST_MAX)
-            .ack_timeout(REQUEST_MAX)
+            .ack_timeout(KEPT_MAX)
             .backpressure_on_inflight(true)
             .build(client.clone());
         check_jetstream(&context)
@@ -94,7 +97,7 @@ impl NatsBus {
             inbox: format!("{}>", headers::HEARD_PREFIX),
             why: error.to_string(),
         })?;
-        tasks.spawn(link::watch(client.clone(), log.clone(), Arc::new(shows)));
+        tasks.spawn(link::watch(client.clone(), log.clone(), shows));
         tasks.spawn(streams.clone().keep_up(context.clone(), link.clone()));
         let shared = Shared { client, context, options, streams, hearing, acks, log, link, _tasks: tasks };
         Ok(Self { shared: Arc::new(shared) })
@@ -129,12 +132,13 @@ impl NatsBus {
         let Message { subject, payload, .. } = message;
         let len = payload.len();
         let kept = async { context.publish_with_headers(subject.clone(), headers, payload).await?.await };
-        match kept.await {
-            Ok(_) => Ok(Heard::Somebody { by: None }),
-            Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+        match tokio::time::timeout(KEPT_MAX, kept).await {
+            Ok(Ok(_)) => Ok(Heard::Somebody { by: None }),
+            Ok(Err(error)) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
                 Err(BusError::TooLarge { len, max: client.max_payload() })
             }
-            Err(error) => Err(errors::unkept(&error, &subject)),
+            Ok(Err(error)) => Err(errors::unkept(&error, &subject)),
+            Err(_) => Err(BusError::Unavailable(format!("NATS did not say in time that it keeps {subject}"))),
         }
     }
 

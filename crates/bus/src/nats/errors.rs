@@ -30,6 +30,8 @@ pub enum OpenError {
          take it out with `nats stream rm {name}` and start again"
     )]
     Unlike { name: String, what: String },
+    #[error("the streams cannot be listed: {why}")]
+    Streams { why: String },
     #[error("the stream {name} cannot be set up: {why}")]
     Stream { name: String, why: String },
     #[error(
@@ -54,7 +56,6 @@ pub(super) fn unconnected(error: &ConnectError, servers: String, login: String) 
 pub(super) fn unkept(error: &PublishError, subject: &str) -> BusError {
     BusError::Unavailable(match error.kind() {
         PublishErrorKind::StreamNotFound => format!("no stream keeps {subject}"),
-        PublishErrorKind::TimedOut => format!("NATS did not say in time whether it keeps {subject}"),
         _ => words(error),
     })
 }

@@ -178,3 +178,16 @@ fn keeper(payload: &[u8]) -> Option<String> {
     said.get("seq")?;
     Some(said.get("stream")?.as_str()?.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_told_from_a_worker_by_its_answer() {
+        assert_eq!(keeper(br#"{"stream":"JOBS","seq":7}"#).as_deref(), Some("JOBS"));
+        for answer in [&b"{}"[..], b"ok", br#"{"stream":"JOBS"}"#, br#"{"seq":1,"stream":2}"#] {
+            assert_eq!(keeper(answer), None);
+        }
+    }
+}

@@ -51,17 +51,20 @@ impl Log {
     }
 }
 
-/// Shows how the link is for as long as somebody may look.
-pub(super) async fn watch(client: Client, log: Arc<Log>, link: Arc<watch::Sender<Link>>) {
+/// Shows how the link is for as long as somebody may look. A link that broke and came back between two looks is
+/// shown as a change too: the server may be another one.
+pub(super) async fn watch(client: Client, log: Arc<Log>, link: watch::Sender<Link>) {
+    let mut attempts_seen = log.attempts.load(Ordering::SeqCst);
     loop {
         let _ = tokio::time::timeout(LOOKS_EVERY, log.changed.notified()).await;
-        let now = now(&client);
-        let has_changed = link.send_if_modified(|link| std::mem::replace(link, now) != now);
+        let (before, now, attempts) = (*link.borrow(), now(&client), log.attempts.load(Ordering::SeqCst));
         match now {
-            Link::Away if has_changed => tracing::warn!("NATS is away; trying to connect again"),
-            Link::Connected if has_changed => tracing::info!("NATS is back"),
-            Link::Away | Link::Connected => {}
+            Link::Away if before != now => tracing::warn!("NATS is away; trying to connect again"),
+            Link::Connected if before != now || attempts != attempts_seen => tracing::info!("NATS is back"),
+            Link::Away | Link::Connected => continue,
         }
+        attempts_seen = attempts;
+        link.send_replace(now);
     }
 }
 

@@ -7,9 +7,9 @@ use super::errors::{OpenError, words};
 use super::link::Link;
 use super::options::NatsOptions;
 use crate::subject;
-use async_nats::jetstream::Context;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::{Context, ErrorCode};
 use futures_util::TryStreamExt;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -71,13 +71,13 @@ impl Streams {
     pub async fn set_up(&self, context: &Context) -> Result<(), OpenError> {
         self.look_around(context).await?;
         for config in &self.configs {
-            self.set_up_one(context, config).await?;
+            set_up_one(context, config).await?;
         }
         Ok(())
     }
 
     async fn look_around(&self, context: &Context) -> Result<(), OpenError> {
-        let failed = |error| OpenError::Stream { name: "list".to_owned(), why: words(&error) };
+        let failed = |error| OpenError::Streams { why: words(&error) };
         let mut streams = context.streams();
         while let Some(theirs) = streams.try_next().await.map_err(failed)? {
             let is_ours = self.configs.iter().any(|config| config.name == theirs.config.name);
@@ -97,32 +97,6 @@ impl Streams {
         })
     }
 
-    /// An operator may have changed the limits of a stream that is there; they stay. What our promises rest on
-    /// must be as it is here.
-    async fn set_up_one(&self, context: &Context, wanted: &Config) -> Result<(), OpenError> {
-        let failed = |why| OpenError::Stream { name: wanted.name.clone(), why };
-        let is = match context.get_stream(&wanted.name).await {
-            Ok(stream) => stream.cached_info().config.clone(),
-            Err(error) if is_missing(&error.kind()) => {
-                return match context.create_stream(wanted.clone()).await {
-                    Ok(_) => Ok(()),
-                    // Another replica was faster, with a slightly other configuration.
-                    Err(error) if is_taken(&error.kind()) => Ok(()),
-                    Err(error) => Err(failed(words(&error))),
-                };
-            }
-            Err(error) => return Err(failed(words(&error))),
-        };
-        if let Some(what) = difference(&is, wanted) {
-            return Err(OpenError::Unlike { name: wanted.name.clone(), what });
-        }
-        if is.num_replicas != wanted.num_replicas {
-            let changed = Config { num_replicas: wanted.num_replicas, ..is };
-            context.update_stream(changed).await.map_err(|error| failed(words(&error)))?;
-        }
-        Ok(())
-    }
-
     /// A server that comes back may have lost what it kept in memory.
     pub async fn keep_up(self, context: Context, mut link: watch::Receiver<Link>) {
         while link.changed().await.is_ok() {
@@ -136,6 +110,39 @@ impl Streams {
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+/// An operator may have changed the limits of a stream that is there; they stay. What our promises rest on must be
+/// as it is here.
+async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError> {
+    let failed = |why| OpenError::Stream { name: wanted.name.clone(), why };
+    if find(context, wanted).await?.is_none() {
+        match context.create_stream(wanted.clone()).await {
+            Ok(_) => return Ok(()),
+            // Another replica was faster.
+            Err(error) if is_taken(&error.kind()) => {}
+            Err(error) => return Err(failed(words(&error))),
+        }
+    }
+    let Some(is) = find(context, wanted).await? else {
+        return Err(failed("somebody takes it away again".to_owned()));
+    };
+    if let Some(what) = difference(&is, wanted) {
+        return Err(OpenError::Unlike { name: wanted.name.clone(), what });
+    }
+    if is.num_replicas != wanted.num_replicas {
+        let changed = Config { num_replicas: wanted.num_replicas, ..is };
+        context.update_stream(changed).await.map_err(|error| failed(words(&error)))?;
+    }
+    Ok(())
+}
+
+async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, OpenError> {
+    match context.get_stream(&wanted.name).await {
+        Ok(stream) => Ok(Some(stream.cached_info().config.clone())),
+        Err(error) if is_missing(&error.kind()) => Ok(None),
+        Err(error) => Err(OpenError::Stream { name: wanted.name.clone(), why: words(&error) }),
     }
 }
 
@@ -160,12 +167,10 @@ fn difference(is: &Config, wanted: &Config) -> Option<String> {
 }
 
 fn is_missing(kind: &GetStreamErrorKind) -> bool {
-    use async_nats::jetstream::ErrorCode;
     matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 fn is_taken(kind: &CreateStreamErrorKind) -> bool {
-    use async_nats::jetstream::ErrorCode;
     matches!(kind, CreateStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NAME_EXIST)
 }
 
