@@ -6,12 +6,14 @@
 mod delivery;
 pub mod headers;
 mod local;
+mod nats;
 pub mod subject;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
 pub use delivery::{Ack, Delivery, MessageKey, Subscription, Word};
 pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
+pub use nats::{Link, Login, NatsBus, NatsOptions, OpenError, Secret, Tls};
 
 use bytes::Bytes;
 use reveille_core::id::{KeyId, TenantId};

@@ -1,0 +1,256 @@
+//! The bus over NATS servers, for many machines.
+//!
+//! Jobs, results and dead letters are kept in streams (JetStream) until somebody is done with them; everything
+//! else is core NATS, which keeps nothing. The client connects again for ever. While the server is away,
+//! publishing fails and says so, and subscriptions wait; they come back by themselves.
+
+mod acks;
+mod errors;
+mod headers;
+mod heard;
+mod link;
+mod options;
+mod pull;
+mod streams;
+
+pub use errors::OpenError;
+pub use link::Link;
+pub use options::{Login, NatsOptions, Secret, Tls};
+
+use crate::{Bus, BusError, Delivery, Heard, Listener, Message, Origin, Subscription, subject};
+use acks::Acks;
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
+use async_nats::{Client, ConnectOptions, Subscriber};
+use futures_util::StreamExt;
+use heard::Hearing;
+use link::Log;
+use pull::Source;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use streams::Streams;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// Messages of one core subscription that wait in the client before the server's next ones are dropped.
+const CORE_INBOX_LEN_MAX: usize = 65_536;
+/// Of these, how many are ours already.
+const HANDED_OVER_MAX: usize = 256;
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long a stream may take to say that it has a message.
+const KEPT_MAX: Duration = Duration::from_secs(5);
+/// How long the server may take over streams and consumers, which it makes on disk, for all replicas at once.
+const REQUEST_MAX: Duration = Duration::from_secs(30);
+/// Two of these without an answer are a dead connection.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// A handle; clones share one connection.
+#[derive(Clone)]
+pub struct NatsBus {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    context: Context,
+    options: NatsOptions,
+    streams: Streams,
+    hearing: Arc<Hearing>,
+    acks: Acks,
+    log: Arc<Log>,
+    link: watch::Receiver<Link>,
+    /// They end with the bus.
+    _tasks: JoinSet<()>,
+}
+
+impl NatsBus {
+    /// Connects, and sees to the streams. Everything that must be right on the server is checked here.
+    pub async fn open(options: NatsOptions) -> Result<Self, OpenError> {
+        assert!(options.has_time(), "progress must be told at least twice before the first back-off ends");
+        let log = Arc::new(Log::default());
+        let client = connect(&options, &log).await?;
+        let context = ContextBuilder::new()
+            .timeout(REQUEST_MAX)
+            .ack_timeout(KEPT_MAX)
+            .backpressure_on_inflight(true)
+            .build(client.clone());
+        check_jetstream(&context)
+            .await
+            .map_err(|why| OpenError::NoJetStream { servers: options.places(), why })?;
+        let streams = Streams::new(&options);
+        Box::pin(streams.set_up(&context)).await?;
+        if options.stream_replicas == 1 {
+            tracing::warn!("NATS keeps one copy of each stream: a lost disk is lost jobs");
+        }
+
+        let opened = Hearing::open(client.clone(), log.clone()).await;
+        let (hearing, answers) =
+            opened.map_err(|error| OpenError::Away { servers: options.places(), why: error.to_string() })?;
+        let (acks, desk) = Acks::new(client.clone(), options.progress_every);
+        let (shows, link) = watch::channel(Link::Connected);
+        tokio::spawn(desk);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(hearing.clone().listen(answers));
+        hearing.round_trip().await.map_err(|error| OpenError::Deaf {
+            servers: options.places(),
+            inbox: format!("{}>", headers::HEARD_PREFIX),
+            why: error.to_string(),
+        })?;
+        tasks.spawn(link::watch(client.clone(), log.clone(), shows));
+        tasks.spawn(streams.clone().keep_up(context.clone(), link.clone()));
+        let shared = Shared { client, context, options, streams, hearing, acks, log, link, _tasks: tasks };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Whether the server is there, now and from now on.
+    pub fn state(&self) -> watch::Receiver<Link> {
+        self.shared.link.clone()
+    }
+
+    pub fn is_connected(&self) -> bool {
+        link::now(&self.shared.client) == Link::Connected
+    }
+
+    /// Messages that were lost because we did not keep up with them, as far as the client has told.
+    pub fn slow_consumers(&self) -> u64 {
+        self.shared.log.slow_consumers.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the server has everything that was said so far: before an end, so that nothing that was done
+    /// is done again.
+    pub async fn flush(&self) -> Result<(), BusError> {
+        self.shared.acks.flush().await;
+        self.shared.hearing.round_trip().await
+    }
+
+    /// Publishes what a stream keeps, and waits until it has it.
+    async fn keep(&self, message: Message) -> Result<Heard, BusError> {
+        let Shared { context, client, options, hearing, .. } = &*self.shared;
+        hearing.check_link()?;
+        let headers = headers::outgoing(&message, &options.replica);
+        let Message { subject, payload, .. } = message;
+        let len = payload.len();
+        let kept = async { context.publish_with_headers(subject.clone(), headers, payload).await?.await };
+        match tokio::time::timeout(KEPT_MAX, kept).await {
+            Ok(Ok(_)) => Ok(Heard::Somebody { by: None }),
+            Ok(Err(error)) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+                Err(BusError::TooLarge { len, max: client.max_payload() })
+            }
+            Ok(Err(error)) => Err(errors::unkept(&error, &subject)),
+            Err(_) => Err(BusError::Unavailable(format!("NATS did not say in time that it keeps {subject}"))),
+        }
+    }
+
+    /// Whoever asks is told by the server if nobody listens, so nobody else needs to be.
+    async fn request(&self, message: Message, reply: String) -> Result<Heard, BusError> {
+        let Shared { client, options, hearing, .. } = &*self.shared;
+        hearing.check_link()?;
+        let headers = headers::outgoing(&message, &options.replica);
+        let sent = client.publish_with_reply_and_headers(message.subject, reply, headers, message.payload);
+        sent.await.map_err(|error| errors::away(&error))?;
+        Ok(Heard::Somebody { by: None })
+    }
+}
+
+#[async_trait::async_trait]
+impl Bus for NatsBus {
+    async fn publish(&self, mut message: Message) -> Result<Heard, BusError> {
+        for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
+            if !subject::is_subject(subject) {
+                return Err(BusError::BadSubject(subject.clone()));
+            }
+        }
+        let Shared { options, streams, hearing, .. } = &*self.shared;
+        if streams.keeping(&message.subject).is_some() {
+            return self.keep(message).await;
+        }
+        if let Some(reply) = message.reply.take() {
+            return self.request(message, reply).await;
+        }
+        let headers = headers::outgoing(&message, &options.replica);
+        hearing.publish(&message.subject, headers, message.payload).await
+    }
+
+    async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {
+        if !subject::is_pattern(subject) {
+            return Err(BusError::BadSubject(subject.to_owned()));
+        }
+        let Shared { client, context, options, streams, hearing, acks, link, .. } = &*self.shared;
+        if let Some((stream, queue)) = streams.keeping(subject).zip(queue) {
+            let source = Source {
+                client: client.clone(),
+                context: context.clone(),
+                acks: acks.clone(),
+                link: link.clone(),
+                origin: options.origin.clone(),
+                backoff: options.backoff.clone(),
+            };
+            return source.subscribe(stream, subject, queue).await;
+        }
+        let outcome = match queue {
+            Some(queue) => client.queue_subscribe(subject.to_owned(), queue.to_owned()).await,
+            None => client.subscribe(subject.to_owned()).await,
+        };
+        let subscriber = outcome.map_err(|error| errors::away(&error))?;
+        // Whoever publishes from now on, on whatever connection, is heard.
+        hearing.round_trip().await?;
+        let (deliveries, subscription) = mpsc::channel(HANDED_OVER_MAX);
+        tokio::spawn(hand_over(subscriber, deliveries, options.origin.clone()));
+        Ok(Subscription::new(subscription))
+    }
+
+    /// A NATS server tells nobody who listens on what.
+    fn shows_listeners(&self) -> bool {
+        false
+    }
+
+    async fn listeners_changed(&self) -> Vec<Listener> {
+        std::future::pending().await
+    }
+}
+
+async fn connect(options: &NatsOptions, log: &Arc<Log>) -> Result<Client, OpenError> {
+    let (attempts, events) = (log.clone(), log.clone());
+    let connect = ConnectOptions::new()
+        .name(format!("reveille {}", options.replica))
+        .connection_timeout(CONNECT_MAX)
+        .request_timeout(Some(REQUEST_MAX))
+        .ping_interval(PING_EVERY)
+        .subscription_capacity(CORE_INBOX_LEN_MAX)
+        .max_reconnects(None)
+        .reconnect_delay_callback(move |attempt| attempts.next_attempt(attempt))
+        .event_callback(move |event| {
+            let events = events.clone();
+            async move { events.note(&event) }
+        });
+    let connected = Box::pin(options.apply(connect)?.connect(options.addresses()?)).await;
+    connected.map_err(|error| errors::unconnected(&error, options.places(), options.login().words()))
+}
+
+/// Asks by hand: the client cannot read what older servers say of an account.
+async fn check_jetstream(context: &Context) -> Result<(), String> {
+    let account: serde_json::Value =
+        context.request("INFO", &()).await.map_err(|error| errors::words(&error))?;
+    match account.pointer("/error/description") {
+        Some(problem) => Err(problem.as_str().unwrap_or("it does not say why").to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// From the client's channel to the subscriber's, in our own shape.
+async fn hand_over(mut subscriber: Subscriber, deliveries: mpsc::Sender<Delivery>, origin: Origin) {
+    loop {
+        let message = tokio::select! {
+            message = subscriber.next() => message,
+            () = deliveries.closed() => return,
+        };
+        let Some(message) = message else { return };
+        if deliveries.send(headers::incoming(message, &origin).into()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

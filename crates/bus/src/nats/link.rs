@@ -1,0 +1,76 @@
+//! Whether the NATS server is there. The client connects again for ever; this is how others see it.
+
+use async_nats::connection::State;
+use async_nats::{Client, Event, ServerError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+/// How often we look ourselves: under a flood of events the client may drop the one that mattered.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Connected,
+    /// What is published now fails; subscriptions come back with the server.
+    Away,
+}
+
+/// What the client's callbacks write down. It is there before the client is.
+#[derive(Default)]
+pub(super) struct Log {
+    /// Counts attempts to connect again. What was written before one and answered after it was perhaps written
+    /// to two connections.
+    pub attempts: AtomicU64,
+    /// Messages that were dropped because a subscription of ours did not keep up, as far as we were told.
+    pub slow_consumers: AtomicU64,
+    pub changed: Notify,
+}
+
+impl Log {
+    /// The client asks before each attempt how long it shall wait.
+    pub fn next_attempt(&self, attempt: usize) -> Duration {
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+        let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+        let pause = Duration::from_millis(2_u64.saturating_pow(doublings));
+        if doublings == 0 { Duration::ZERO } else { pause.min(RECONNECT_PAUSE_MAX) }
+    }
+
+    pub fn note(&self, event: &Event) {
+        match event {
+            Event::SlowConsumer(_) | Event::ServerError(ServerError::SlowConsumer(_)) => {
+                self.slow_consumers.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::ServerError(error) => tracing::warn!(%error, "the NATS server complains"),
+            Event::LameDuckMode => tracing::info!("the NATS server is about to leave"),
+            _ => {}
+        }
+        self.changed.notify_one();
+    }
+}
+
+/// Shows how the link is for as long as somebody may look. A link that broke and came back between two looks is
+/// shown as a change too: the server may be another one.
+pub(super) async fn watch(client: Client, log: Arc<Log>, link: watch::Sender<Link>) {
+    let mut attempts_seen = log.attempts.load(Ordering::SeqCst);
+    loop {
+        let _ = tokio::time::timeout(LOOKS_EVERY, log.changed.notified()).await;
+        let (before, now, attempts) = (*link.borrow(), now(&client), log.attempts.load(Ordering::SeqCst));
+        match now {
+            Link::Away if before != now => tracing::warn!("NATS is away; trying to connect again"),
+            Link::Connected if before != now || attempts != attempts_seen => tracing::info!("NATS is back"),
+            Link::Away | Link::Connected => continue,
+        }
+        attempts_seen = attempts;
+        link.send_replace(now);
+    }
+}
+
+pub(super) fn now(client: &Client) -> Link {
+    match client.connection_state() {
+        State::Connected => Link::Connected,
+        State::Pending | State::Disconnected => Link::Away,
+    }
+}

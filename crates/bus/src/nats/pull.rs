@@ -1,0 +1,278 @@
+//! A subscription to kept messages: a durable consumer that all members of a group share.
+//!
+//! Messages are asked for, never pushed: for as many as there is room for, and for more when these were taken
+//! away. So a slow group leaves its messages on the server, for others. Whatever the server hands out is known to
+//! [`Acks`] from the moment it arrives, also while it waits here.
+
+use super::acks::Acks;
+use super::errors::{away, words};
+use super::headers;
+use super::link::Link;
+use super::options::NatsOptions;
+use crate::{BusError, Delivery, MessageKey, Origin, Subscription};
+use async_nats::jetstream::consumer::pull::{BatchConfig, Config};
+use async_nats::jetstream::consumer::{AckPolicy, Consumer};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, StatusCode, Subscriber};
+use futures_util::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// Messages asked for at once. The next are asked for when there is room for so many again.
+const BATCH_LEN: usize = 128;
+/// Messages that wait here: while one batch is dealt with, the next is on its way.
+const INBOX_LEN_MAX: usize = 2 * BATCH_LEN;
+const DELIVER_MAX: i64 = 100;
+const ACK_PENDING_MAX: i64 = 2_048;
+/// How long the server keeps a request that it has no message for.
+const ASKS_EVERY: Duration = Duration::from_secs(5);
+/// How often it says meanwhile that it is there, and how long its silence is borne.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a subscription needs of its bus.
+pub(super) struct Source {
+    pub client: Client,
+    pub context: Context,
+    pub acks: Acks,
+    pub link: watch::Receiver<Link>,
+    pub origin: Origin,
+    pub backoff: Vec<Duration>,
+}
+
+impl Source {
+    pub async fn subscribe(self, stream: &str, subject: &str, queue: &str) -> Result<Subscription, BusError> {
+        let config = Config {
+            durable_name: Some(durable_name(queue, subject)),
+            filter_subject: subject.to_owned(),
+            ack_policy: AckPolicy::Explicit,
+            // The server takes the first step of the back-off for it, whatever is said here.
+            ack_wait: self.backoff.first().copied().unwrap_or_default(),
+            backoff: self.backoff.clone(),
+            max_deliver: DELIVER_MAX,
+            max_ack_pending: ACK_PENDING_MAX,
+            ..Config::default()
+        };
+        let consumer = consumer(&self.context, stream, &config).await?;
+        let inbox = self.client.new_inbox();
+        let answers = self.client.subscribe(format!("{inbox}.*")).await.map_err(|error| away(&error))?;
+        let (deliveries, subscription) = mpsc::channel(INBOX_LEN_MAX);
+        let durable = config.durable_name.clone().unwrap_or_default();
+        let puller = Puller {
+            stream: stream.into(),
+            durable: durable.into(),
+            config,
+            consumer,
+            inbox,
+            answers,
+            request: 0,
+            is_in_trouble: false,
+            source: self,
+        };
+        tokio::spawn(puller.run(deliveries));
+        Ok(Subscription::new(subscription))
+    }
+}
+
+struct Puller {
+    stream: Arc<str>,
+    durable: Arc<str>,
+    config: Config,
+    consumer: Consumer<Config>,
+    inbox: String,
+    answers: Subscriber,
+    /// The number of the last request; what the server says of an older one is no news.
+    request: u64,
+    /// It was said already.
+    is_in_trouble: bool,
+    source: Source,
+}
+
+/// What an answer of the server is.
+enum Answer {
+    Delivery(Box<Delivery>),
+    StillThere,
+    /// The request has been served, or has lapsed.
+    Over,
+    /// The consumer is gone, or was moved.
+    Trouble(String),
+    Old,
+}
+
+/// How a request ended.
+enum End {
+    Over,
+    Trouble(String),
+    /// Nobody wants messages any more, or the client was closed.
+    Closed,
+}
+
+impl Puller {
+    async fn run(mut self, deliveries: mpsc::Sender<Delivery>) {
+        loop {
+            if !self.is_linked(&deliveries).await {
+                return self.leave().await;
+            }
+            // Room first, so that what comes has a place.
+            let Ok(room) = deliveries.reserve_many(BATCH_LEN).await else { return self.leave().await };
+            match self.ask(&deliveries, room).await {
+                End::Over => self.is_in_trouble = false,
+                End::Closed => return self.leave().await,
+                End::Trouble(why) => {
+                    if !std::mem::replace(&mut self.is_in_trouble, true) {
+                        tracing::warn!(durable = %self.durable, why, "messages cannot be fetched; trying again");
+                    }
+                    self.repair(&deliveries).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for the server: what is asked while it is away would all be asked at once when it is back.
+    async fn is_linked(&mut self, deliveries: &mpsc::Sender<Delivery>) -> bool {
+        tokio::select! {
+            linked = self.source.link.wait_for(|link| *link == Link::Connected) => linked.is_ok(),
+            () = deliveries.closed() => false,
+        }
+    }
+
+    /// Asks for as many messages as there is room for, and hands on those that come.
+    async fn ask(
+        &mut self,
+        deliveries: &mpsc::Sender<Delivery>,
+        mut room: mpsc::PermitIterator<'_, Delivery>,
+    ) -> End {
+        self.request += 1;
+        let mut link = self.source.link.clone();
+        link.mark_unchanged();
+        let batch = BatchConfig {
+            batch: room.len(),
+            expires: Some(ASKS_EVERY),
+            idle_heartbeat: HEARTBEAT_EVERY,
+            ..BatchConfig::default()
+        };
+        let reply = format!("{}.{}", self.inbox, self.request).into();
+        if let Err(error) = self.consumer.request_batch(batch, reply).await {
+            return End::Trouble(words(&error));
+        }
+        let mut silent_at = Instant::now() + SILENCE_MAX;
+        loop {
+            let answer = tokio::select! {
+                answer = self.answers.next() => answer,
+                () = deliveries.closed() => return End::Closed,
+                // A new connection knows nothing of what was asked on the old one.
+                changed = link.changed() => return if changed.is_ok() { End::Over } else { End::Closed },
+                () = tokio::time::sleep_until(silent_at) => return End::Over,
+            };
+            let Some(answer) = answer else { return End::Closed };
+            silent_at = Instant::now() + SILENCE_MAX;
+            match self.read(answer) {
+                Answer::StillThere | Answer::Old => {}
+                Answer::Over => return End::Over,
+                Answer::Trouble(why) => return End::Trouble(why),
+                Answer::Delivery(delivery) if deliveries.is_closed() => delivery.ack.later(Duration::ZERO),
+                Answer::Delivery(delivery) => {
+                    if let Some(place) = room.next() {
+                        place.send(*delivery);
+                    } else if deliveries.send(*delivery).await.is_err() {
+                        return End::Closed;
+                    }
+                    if room.len() == 0 {
+                        return End::Over;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&self, answer: async_nats::Message) -> Answer {
+        let Some(status) = answer.status else { return self.delivery(answer) };
+        let is_old = answer.subject.rsplit('.').next() != Some(self.request.to_string().as_str());
+        match status {
+            _ if is_old => Answer::Old,
+            StatusCode::IDLE_HEARTBEAT => Answer::StillThere,
+            StatusCode::TIMEOUT | StatusCode::NOT_FOUND => Answer::Over,
+            StatusCode::NO_RESPONDERS => Answer::Trouble("the consumer is not there".to_owned()),
+            _ => Answer::Trouble(answer.description.unwrap_or_else(|| status.to_string())),
+        }
+    }
+
+    fn delivery(&self, message: async_nats::Message) -> Answer {
+        let message = jetstream::Message { message, context: self.source.context.clone() };
+        let from = match message.info() {
+            Ok(info) => MessageKey {
+                stream: self.stream.clone(),
+                durable: self.durable.clone(),
+                seq: info.stream_sequence,
+                delivered: info.delivered.unsigned_abs(),
+            },
+            Err(error) => return Answer::Trouble(format!("a message that was not kept: {error}")),
+        };
+        let mut message = message.message;
+        let Some(reply) = message.reply.take() else { return Answer::Old };
+        let ack = self.source.acks.open(reply);
+        let message = headers::incoming(message, &self.source.origin);
+        Answer::Delivery(Box::new(Delivery { message, ack, from: Some(from) }))
+    }
+
+    /// Takes the last request back, and gives back what the server sent before it knew.
+    async fn leave(mut self) {
+        if self.answers.drain().await.is_err() {
+            return;
+        }
+        while let Some(answer) = self.answers.next().await {
+            if let Answer::Delivery(delivery) = self.read(answer) {
+                delivery.ack.later(Duration::ZERO);
+            }
+        }
+    }
+
+    /// Makes the consumer again if it is gone; the streams are looked after elsewhere.
+    async fn repair(&mut self, deliveries: &mpsc::Sender<Delivery>) {
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = deliveries.closed() => return,
+        }
+        match consumer(&self.source.context, &self.stream, &self.config).await {
+            Ok(consumer) => self.consumer = consumer,
+            Err(error) => tracing::debug!(%error, "the consumer could not be made"),
+        }
+    }
+}
+
+async fn consumer(context: &Context, stream: &str, config: &Config) -> Result<Consumer<Config>, BusError> {
+    context.create_consumer_on_stream(config.clone(), stream).await.map_err(|error| {
+        let name = config.durable_name.as_deref().unwrap_or_default();
+        BusError::Unavailable(format!("the consumer {name} of {stream} cannot be set up: {}", words(&error)))
+    })
+}
+
+/// As the reference names them.
+fn durable_name(queue: &str, subject: &str) -> String {
+    let plain = |text: &str| text.replace('.', "_").replace('*', "STAR").replace('>', "GT");
+    format!("dur_{}__{}", plain(queue), plain(subject))
+}
+
+impl NatsOptions {
+    /// Whether the server's patience outlasts the silence between two words of ours.
+    pub(super) fn has_time(&self) -> bool {
+        self.backoff.first().is_some_and(|first| self.progress_every * 2 < *first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durables_are_named_as_in_the_reference() {
+        assert_eq!(
+            durable_name("cordum-scheduler", "sys.job.submit"),
+            "dur_cordum-scheduler__sys_job_submit"
+        );
+        assert_eq!(durable_name("a.b", "reveille.*.>"), "dur_a_b__reveille_STAR_GT");
+    }
+}

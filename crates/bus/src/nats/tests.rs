@@ -1,0 +1,126 @@
+//! The NATS bus on a real server.
+
+mod away;
+mod hearing;
+mod kept;
+mod opening;
+
+use super::*;
+use crate::suite;
+use reveille_rig::Nats;
+
+/// How long anything may take before a test fails.
+const SOON: Duration = Duration::from_secs(30);
+/// Back-off and progress on a scale that a test can wait for.
+const BACKOFF: Duration = Duration::from_millis(400);
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+const SUBMIT: &str = "sys.job.submit";
+const RESULT: &str = "sys.job.result";
+
+fn options(nats: &Nats) -> NatsOptions {
+    NatsOptions {
+        stream_bytes_max: 64 << 20,
+        event_bytes_max: 16 << 20,
+        backoff: vec![BACKOFF],
+        progress_every: PROGRESS_EVERY,
+        ..NatsOptions::new([nats.url()])
+    }
+}
+
+async fn open(nats: &Nats) -> NatsBus {
+    NatsBus::open(options(nats)).await.unwrap()
+}
+
+/// One that speaks NATS and knows nothing of us.
+async fn stranger(nats: &Nats) -> Client {
+    async_nats::connect(nats.url()).await.unwrap()
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, work).await.expect("it does not take that long")
+}
+
+async fn next(subscription: &mut Subscription) -> Delivery {
+    soon(subscription.recv()).await.expect("the subscription is open")
+}
+
+async fn publish(bus: &NatsBus, subject: &str, payload: impl Into<bytes::Bytes>) -> Heard {
+    soon(bus.publish(Message::new(subject, payload))).await.unwrap()
+}
+
+fn text(delivery: &Delivery) -> String {
+    String::from_utf8(delivery.message.payload.to_vec()).unwrap()
+}
+
+/// Waits until this many jobs and results are kept: the server takes a word in, and deals with it a little later.
+async fn kept(bus: &NatsBus, wanted: u64) {
+    bus.flush().await.unwrap();
+    let stream = bus.shared.context.get_stream("CORDUM_SYS").await.unwrap();
+    soon(async {
+        while stream.get_info().await.unwrap().state.messages != wanted {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+async fn wait_for_link(bus: &NatsBus, wanted: Link) {
+    soon(bus.state().wait_for(|link| *link == wanted)).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_nats_bus_keeps_the_promises_of_the_port() {
+    let nats = Nats::start();
+    let bus = open(&nats).await;
+    suite::run(&bus).await;
+    // Nothing of the suite is late here: the usual patience of the server.
+    let nats = Nats::start();
+    let usual = NatsOptions { backoff: vec![Duration::from_secs(30)], ..options(&nats) };
+    let bus = NatsBus::open(usual).await.unwrap();
+    suite::run_kept(&bus, SUBMIT).await;
+    kept(&bus, 0).await;
+}
+
+#[tokio::test]
+async fn a_stranger_is_who_we_say_and_another_replica_is_one_of_us() {
+    let nats = Nats::start();
+    let worker =
+        Origin::Worker(crate::Sender { tenant: reveille_core::id::TenantId::known("acme"), key: None });
+    let bus = NatsBus::open(NatsOptions { origin: worker.clone(), ..options(&nats) }).await.unwrap();
+    let other = NatsBus::open(NatsOptions { replica: "r2".to_owned(), ..options(&nats) }).await.unwrap();
+    let mut cancels = bus.subscribe("sys.job.cancel", Some("cordum-scheduler")).await.unwrap();
+    let stranger = stranger(&nats).await;
+    stranger.publish("sys.job.cancel", "theirs".into()).await.unwrap();
+    assert_eq!(next(&mut cancels).await.message.origin, worker);
+    publish(&other, "sys.job.cancel", "ours").await;
+    let cancel = next(&mut cancels).await;
+    assert_eq!((cancel.message.origin, cancel.message.reply), (Origin::Ourselves, None));
+}
+
+#[tokio::test]
+async fn what_is_lost_because_we_are_slow_is_counted() {
+    let nats = Nats::start();
+    let bus = open(&nats).await;
+    let _unread = bus.subscribe("sys.heartbeat", None).await.unwrap();
+    let stranger = stranger(&nats).await;
+    for _ in 0..CORE_INBOX_LEN_MAX + 2 * HANDED_OVER_MAX {
+        stranger.publish("sys.heartbeat", "beat".into()).await.unwrap();
+    }
+    soon(async {
+        while bus.slow_consumers() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_the_servers_fault() {
+    let nats = Nats::start();
+    let bus = open(&nats).await;
+    for subject in [SUBMIT, "worker.w.jobs"] {
+        let outcome = bus.publish(Message::new(subject, vec![0; 2 << 20])).await;
+        assert!(matches!(outcome, Err(BusError::TooLarge { .. })), "{subject}: {outcome:?}");
+    }
+}
