@@ -2,11 +2,13 @@
 //!
 //! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
 
+mod engines;
 mod limits;
 mod safety;
 mod tracing;
 mod variables;
 
+pub use engines::{Engines, NatsSection, PostgresSection, RedisSection};
 pub use limits::Limits;
 pub use safety::Safety;
 pub use tracing::Tracing;
@@ -29,6 +31,9 @@ pub struct Config {
     pub http: Http,
     pub doors: Doors,
     pub data: Data,
+    pub redis: RedisSection,
+    pub nats: NatsSection,
+    pub postgres: PostgresSection,
     pub files: Files,
     pub jobs: Jobs,
     pub approvals: Approvals,
@@ -326,6 +331,16 @@ impl Config {
         set(&mut self.grpc.address, &args.grpc);
         set(&mut self.doors.nats, &args.nats_door);
         set(&mut self.doors.resp, &args.resp_door);
+        let engines = [
+            (&mut self.redis.url, &args.redis),
+            (&mut self.nats.url, &args.nats),
+            (&mut self.postgres.url, &args.postgres),
+        ];
+        for (slot, flag) in engines {
+            if flag.is_some() {
+                slot.clone_from(flag);
+            }
+        }
         if let Some(folder) = &args.data {
             self.data.folder.clone_from(folder);
         }

@@ -1,6 +1,7 @@
 //! `reveille serve`: bind, open, start, say where, run until told to stop, drain.
 
 mod gate;
+mod ground;
 mod grpc;
 mod http;
 mod operator;
@@ -8,13 +9,13 @@ mod reload;
 mod traces;
 
 use crate::args::Serve;
-use crate::config::{Config, Doors, Log, Safety};
+use crate::config::{Config, Doors, Engines, Log, Safety};
 use crate::demo;
 use anyhow::{Context, Result, bail};
 pub use operator::KEY_FILE;
 
 use gate::KeyGate;
-use reveille_bus::LocalBus;
+use ground::Ground;
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_courier::{AddressRules, HttpCourier};
@@ -24,11 +25,8 @@ use reveille_engine::{
     Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice,
 };
 use reveille_kernel::{GrpcKernel, Kernel};
-use reveille_roster::SqliteRoster;
-use reveille_store::SqliteStore;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,15 +50,23 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     if with_demo && tls.is_some() {
         bail!("--demo needs doors without TLS; leave out doors.tls_cert and doors.tls_key");
     }
+    let is_shared = Engines::of(&config.redis, &config.nats, &config.postgres)?.is_some();
+    if with_demo && is_shared {
+        bail!("--demo runs by itself; leave out --redis, --nats and --postgres");
+    }
     // Ports first: a server that cannot be reached must not touch the data.
     let web = bind(&config.http.address, "HTTP", "--http").await?;
     let grpc_door = bind_door(&config.grpc.address, "gRPC", "--grpc").await?;
-    let nats_door = bind_door(&config.doors.nats, "the NATS door", "--nats-door").await?;
-    let resp_door = bind_door(&config.doors.resp, "the RESP door", "--resp-door").await?;
+    // Where servers share their engines, workers go to those.
+    let (mut nats_door, mut resp_door) = (None, None);
+    if !is_shared {
+        nats_door = bind_door(&config.doors.nats, "the NATS door", "--nats-door").await?;
+        resp_door = bind_door(&config.doors.resp, "the RESP door", "--resp-door").await?;
+    }
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let store = open_store(&config, clock.clone()).await?;
-    let bus = LocalBus::default();
+    let name = replica_name()?;
+    let Ground { store, roster, bus, doors } = Ground::open(&config, &name, clock.clone()).await?;
     let files = RuleFiles {
         pools: config.files.pools.clone(),
         policy: config.files.policy.clone(),
@@ -68,19 +74,18 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         scanners: config.files.scanners.clone(),
     };
     let files_at_start = files.fingerprint();
-    let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
     let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
-        store: store.clone(),
-        roster: Arc::new(roster),
-        bus: Arc::new(bus.clone()),
+        store,
+        roster,
+        bus,
         courier: Arc::new(courier),
         kernel: kernel(&config.safety)?,
         traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
         dice: Arc::new(SystemDice),
         rules: files.load()?,
-        settings: settings(&config)?,
+        settings: settings(&config, &name)?,
     })
     .await
     .context("starting the engine")?;
@@ -113,7 +118,10 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     });
     eprintln!("listening on http://{address}");
     let mut connect = demo::Addresses::default();
-    if let Some(door) = nats_door {
+    if is_shared {
+        eprintln!("shared: jobs in Redis, messages in NATS, the roster in PostgreSQL; this server is {name}");
+    }
+    if let (Some(door), Some(bus)) = (nats_door, doors) {
         let scheme = if tls.is_some() { "tls" } else { "nats" };
         connect.nats = format!("{scheme}://{}", door.local_addr()?);
         eprintln!("nats door on {}", connect.nats);
@@ -152,21 +160,16 @@ fn kernel(safety: &Safety) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(kernel)))
 }
 
-async fn open_store(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>> {
-    let folder = config.data.folder.clone();
-    let open = move || -> Result<SqliteStore> {
-        // What jobs carry is nobody else's business on this machine.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .with_context(|| format!("making the data folder {}", folder.display()))?;
-        Ok(SqliteStore::open(&folder.join("reveille.db"), Arc::new(move || clock.now()))?)
-    };
-    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
+/// The machine and this life of this server: a name that comes again is that of a server that is still here.
+fn replica_name() -> Result<String> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).context("the system has no randomness")?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    Ok(format!("{host}-{:08x}", u32::from_be_bytes(random)))
 }
 
-fn settings(config: &Config) -> Result<Settings> {
+fn settings(config: &Config, name: &str) -> Result<Settings> {
     let hour_ms = 3600 * 1000;
     Ok(Settings {
         default_tenant: TenantId::parse(&config.doors.tenant).context("doors.tenant")?,
@@ -188,7 +191,7 @@ fn settings(config: &Config) -> Result<Settings> {
         } else {
             None
         },
-        replica: format!("reveille-{}", std::process::id()),
+        replica: name.to_owned(),
         output: OutputSettings {
             enabled: config.output.enabled,
             fail_mode: config.output.fail_mode,

@@ -7,6 +7,7 @@
 
 mod blobs;
 mod breakers;
+mod checks;
 mod commit;
 mod errors;
 mod keys;
@@ -18,6 +19,8 @@ mod replicas;
 mod scripts;
 #[cfg(test)]
 mod tests;
+
+pub use checks::Finding;
 
 use crate::ledger::Ledger;
 use crate::{

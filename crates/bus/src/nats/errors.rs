@@ -32,8 +32,10 @@ pub enum OpenError {
     Unlike { name: String, what: String },
     #[error("the streams cannot be listed: {why}")]
     Streams { why: String },
-    #[error("the stream {name} cannot be set up: {why}")]
-    Stream { name: String, why: String },
+    #[error(
+        "the stream {name} cannot be set up: {why}; it asks for {bytes} bytes, which nats.stream_bytes_max changes"
+    )]
+    Stream { name: String, why: String, bytes: i64 },
     #[error(
         "NATS at {servers} does not let us hear ourselves ({why}); we must be allowed to publish and subscribe on {inbox}"
     )]

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// are the last step: after a kill -9 the first is what a job waits for.
 const BACKOFF: [Duration; 3] = [Duration::from_secs(30), Duration::from_mins(2), Duration::from_mins(10)];
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-const STREAM_BYTES_MAX: i64 = 8 << 30;
+const STREAM_BYTES_MAX: i64 = 1 << 30;
 const EVENT_BYTES_MAX: i64 = 256 << 20;
 
 #[derive(Clone)]

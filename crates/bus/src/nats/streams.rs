@@ -116,7 +116,7 @@ impl Streams {
 /// An operator may have changed the limits of a stream that is there; they stay. What our promises rest on must be
 /// as it is here.
 async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError> {
-    let failed = |why| OpenError::Stream { name: wanted.name.clone(), why };
+    let failed = |why| OpenError::Stream { name: wanted.name.clone(), why, bytes: wanted.max_bytes };
     if find(context, wanted).await?.is_none() {
         match context.create_stream(wanted.clone()).await {
             Ok(_) => return Ok(()),
@@ -142,7 +142,11 @@ async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, Open
     match context.get_stream(&wanted.name).await {
         Ok(stream) => Ok(Some(stream.cached_info().config.clone())),
         Err(error) if is_missing(&error.kind()) => Ok(None),
-        Err(error) => Err(OpenError::Stream { name: wanted.name.clone(), why: words(&error) }),
+        Err(error) => Err(OpenError::Stream {
+            name: wanted.name.clone(),
+            why: words(&error),
+            bytes: wanted.max_bytes,
+        }),
     }
 }
 

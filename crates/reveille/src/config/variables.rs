@@ -6,6 +6,9 @@ const SECTIONS: &[&str] = &[
     "http",
     "doors",
     "data",
+    "redis",
+    "nats",
+    "postgres",
     "files",
     "jobs",
     "approvals",
@@ -25,6 +28,9 @@ const SEEDS: &[(&str, &str, &str)] = &[
     ("API_RATE_LIMIT_RPS", "limits", "requests_per_second"),
     ("API_RATE_LIMIT_BURST", "limits", "requests_burst"),
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
+    ("REDIS_URL", "redis", "url"),
+    ("NATS_URL", "nats", "url"),
+    ("DATABASE_URL", "postgres", "url"),
     ("OUTPUT_POLICY_ENABLED", "output", "enabled"),
     ("OUTPUT_POLICY_FAIL_MODE", "output", "fail_mode"),
     ("POLICY_CHECK_FAIL_MODE", "safety", "fail_mode"),
@@ -40,7 +46,8 @@ const SEEDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Keys whose values are text, also where they look like a number.
-const TEXTS: &[&str] = &["address", "folder", "open_tenant", "tenant", "level", "service_name"];
+const TEXTS: &[&str] =
+    &["address", "url", "user", "prefix", "folder", "open_tenant", "tenant", "level", "service_name"];
 /// Keys that are so or not.
 const TRUTHS: &[&str] =
     &["enabled", "hold", "insecure", "json", "open", "require_key", "tls_required", "warm_start"];

@@ -1,0 +1,103 @@
+//! What a server stands on: a folder of its own, or engines that it shares with others.
+
+use crate::config::{Config, Engines};
+use anyhow::{Context, Result};
+use reveille_bus::{Bus, LocalBus, NatsBus, NatsOptions, Origin, Sender};
+use reveille_core::id::TenantId;
+use reveille_engine::Clock;
+use reveille_roster::{PostgresRoster, Roster, SqliteRoster};
+use reveille_store::{Finding, RedisOptions, RedisStore, SqliteStore, Store};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the audit trail is sealed.
+const SEAL_EVERY: Duration = Duration::from_millis(100);
+/// How long to leave engines alone that have just failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub struct Ground {
+    pub store: Arc<dyn Store>,
+    pub roster: Arc<dyn Roster>,
+    pub bus: Arc<dyn Bus>,
+    /// What our own doors hand messages to; shared engines have doors of their own.
+    pub doors: Option<LocalBus>,
+}
+
+impl Ground {
+    pub async fn open(config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        make_folder(&config.data.folder)?;
+        let engines = Engines::of(&config.redis, &config.nats, &config.postgres)?;
+        match engines {
+            None => Self::own(config, clock).await,
+            Some(engines) => Self::shared(engines, config, name, clock).await,
+        }
+    }
+
+    async fn own(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
+        let file = config.data.folder.join("reveille.db");
+        let open = move || SqliteStore::open(&file, Arc::new(move || clock.now()));
+        let store = tokio::task::spawn_blocking(open).await??;
+        let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
+        let bus = LocalBus::default();
+        Ok(Self {
+            store: Arc::new(store),
+            roster: Arc::new(roster),
+            bus: Arc::new(bus.clone()),
+            doors: Some(bus),
+        })
+    }
+
+    async fn shared(engines: Engines, config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        let roster = PostgresRoster::open(&engines.postgres).await.context("PostgreSQL")?;
+        let options = RedisOptions { replica: name.to_owned(), ..engines.redis };
+        let ledger = Arc::new(roster.ledger());
+        let store =
+            RedisStore::open(options, ledger, Arc::new(move || clock.now())).await.context("Redis")?;
+        for finding in store.check().await.context("Redis")? {
+            match finding {
+                Finding::Bad(words) => anyhow::bail!("Redis: {words}"),
+                Finding::Risky(words) => tracing::warn!("Redis: {words}"),
+                Finding::Good(_) => {}
+            }
+        }
+        // NATS does not tell who speaks: whoever may publish there is a worker of this tenant.
+        let tenant = TenantId::parse(&config.doors.tenant).context("doors.tenant")?;
+        let origin = Origin::Worker(Sender { tenant, key: None });
+        let options = NatsOptions { replica: name.to_owned(), origin, ..engines.nats };
+        let bus = NatsBus::open(options).await.context("NATS")?;
+        tokio::spawn(seal(store.clone()));
+        Ok(Self { store: Arc::new(store), roster: Arc::new(roster), bus: Arc::new(bus), doors: None })
+    }
+}
+
+/// What jobs carry is nobody else's business on this machine.
+fn make_folder(folder: &Path) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("making the data folder {}", folder.display()))
+}
+
+/// Takes the audit trail from Redis, where it waits, to PostgreSQL, where it stays.
+async fn seal(store: RedisStore) {
+    let mut was_down = false;
+    loop {
+        let pause = match store.seal().await {
+            Ok(_) => {
+                was_down = false;
+                SEAL_EVERY
+            }
+            Err(error) => {
+                if !was_down {
+                    tracing::warn!(%error, "the audit trail waits in Redis to be sealed");
+                }
+                was_down = true;
+                PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}

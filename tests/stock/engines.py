@@ -1,0 +1,209 @@
+"""Real Redis, NATS and PostgreSQL beside a test, each on a free port with a folder of its own.
+
+They end with the test: by the id they were started under, and with this process, however that ends.
+"""
+
+import contextlib
+import glob
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+
+from harness import LISTENERS, Server, wait_until
+
+POSTGRES_USER = "postgres"
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def find(program):
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":" + SYSTEM_FOLDERS)
+    if path is None:
+        path = max(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"), default=None)
+    assert path, f"{program} is missing: `cargo xtask test --only install` installs it"
+    return path
+
+
+class Engine:
+    """One engine process: killed, stopped for a while, and started again where it was."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port = free_port()
+        self.process = None
+
+    def start(self):
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [find("setpriv"), *self.user(), "--pdeathsig=KILL", *self.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(f"{type(self).__name__} on port {self.port}", self.answers)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def user(self):
+        return []
+
+    def says(self, line, words):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(line)
+                return words in connection.recv(4096)
+        except OSError:
+            return False
+
+
+class Redis(Engine):
+    def __init__(self, folder, fsync="everysec"):
+        super().__init__(folder)
+        self.fsync = fsync
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def command(self):
+        words = f"--bind 127.0.0.1 --port {self.port} --appendonly yes --appendfsync {self.fsync} --dir {self.folder}"
+        return [find("redis-server"), *words.split(), "--save", ""]
+
+    def answers(self):
+        return self.says(b"PING\r\n", b"+PONG")
+
+    def cli(self, *words):
+        """What an operator reads with redis-cli."""
+        command = [find("redis-cli"), "-p", str(self.port), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+
+
+class Nats(Engine):
+    @property
+    def url(self):
+        return f"nats://127.0.0.1:{self.port}"
+
+    def command(self):
+        return [find("nats-server"), "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder / "data")]
+
+    def answers(self):
+        return self.says(b"", b"INFO {")
+
+
+class Postgres(Engine):
+    @property
+    def url(self):
+        return f"postgres://{POSTGRES_USER}@127.0.0.1:{self.port}/postgres"
+
+    def user(self):
+        # It refuses to run as root.
+        return ["--reuid", POSTGRES_USER, "--regid", POSTGRES_USER, "--clear-groups"] if os.getuid() == 0 else []
+
+    def command(self):
+        data = self.folder / "data"
+        return [find("postgres"), "-D", str(data), "-k", str(data), "-p", str(self.port), "-h", "127.0.0.1"]
+
+    def start(self):
+        data = self.folder / "data"
+        if not data.exists():
+            data.mkdir()
+            if os.getuid() == 0:
+                shutil.chown(data, POSTGRES_USER)
+                open_to_others(data)
+            make = [find("initdb"), "--no-sync", "-A", "trust", "-U", POSTGRES_USER, "-E", "UTF8", "-D", str(data)]
+            subprocess.run([find("setpriv"), *self.user(), *make], check=True, stdout=subprocess.DEVNULL)
+        super().start()
+
+    def answers(self):
+        ask = [find("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ask, check=False).returncode == 0
+
+
+def open_to_others(folder):
+    """A folder of pytest's is its owner's alone; the user of PostgreSQL has to get through."""
+    for parent in folder.parents:
+        if parent == pathlib.Path("/tmp") or parent == parent.parent:
+            return
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+
+class Engines:
+    def __init__(self, folder, fsync="everysec"):
+        folders = {name: folder / name for name in ("redis", "nats", "postgres")}
+        for path in folders.values():
+            path.mkdir()
+        self.redis = Redis(folders["redis"], fsync)
+        self.nats = Nats(folders["nats"])
+        self.postgres = Postgres(folders["postgres"])
+
+    def all(self):
+        return self.redis, self.nats, self.postgres
+
+    @property
+    def flags(self):
+        return ["--redis", self.redis.url, "--nats", self.nats.url, "--postgres", self.postgres.url]
+
+
+class Replica(Server):
+    """One of several servers on the same engines. Workers go to the engines."""
+
+    def __init__(self, binary, folder, engines, key=None, settings=None, flags=()):
+        super().__init__(binary, folder, settings, [*engines.flags, *flags])
+        self.engines = engines
+        self.listeners = {"http": LISTENERS["http"]}
+        self.addresses = dict.fromkeys(self.listeners, "127.0.0.1:0")
+        self.key = key or self.key
+
+    @property
+    def nats_url(self):
+        return self.engines.nats.url
+
+    @property
+    def redis_url(self):
+        return self.engines.redis.url
+
+
+@contextlib.contextmanager
+def running_engines(folder, fsync="everysec"):
+    engines = Engines(folder, fsync)
+    with contextlib.ExitStack() as stack:
+        for engine in engines.all():
+            engine.start()
+            stack.callback(engine.kill)
+        yield engines
+
+
+@contextlib.contextmanager
+def running_replicas(binary, folder, engines, count, settings=None, flags=()):
+    with contextlib.ExitStack() as stack:
+        replicas = []
+        for number in range(count):
+            own = folder / f"replica-{number}"
+            own.mkdir()
+            key = replicas[0].key if replicas else None
+            replica = Replica(binary, own, engines, key, settings, flags)
+            replica.start()
+            stack.callback(end, replica)
+            replicas.append(replica)
+        for replica in replicas:
+            wait_until("every replica knows the others", lambda replica=replica: knows(replica, count))
+        yield replicas
+
+
+def knows(replica, count):
+    status, answer = replica.call("GET", "/readyz")
+    return status == 200 and answer["recovered"] and len(answer["replicas"]) == count
+
+
+def end(replica):
+    if replica.process.poll() is None:
+        replica.kill()

@@ -1,0 +1,135 @@
+"""Two servers on Redis, NATS and PostgreSQL, with stock workers on the engines themselves."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from engines import knows, running_engines, running_replicas
+from harness import running_worker, wait_until
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory):
+    with running_engines(tmp_path_factory.mktemp("engines")) as engines:
+        yield engines
+
+
+@pytest.fixture
+def replicas(binary, tmp_path, engines):
+    engines.redis.cli("FLUSHALL")
+    with running_replicas(binary, tmp_path, engines, 2) as replicas:
+        yield replicas
+
+
+@pytest.fixture
+def agent(replicas, tmp_path):
+    first, second = replicas
+    with running_worker("echo_agent.py", first, tmp_path, "--worker-id", "w1") as agent:
+        first.wait_for_workers("w1")
+        second.wait_for_workers("w1")
+        yield agent
+
+
+def test_stock_agents_complete_jobs_through_both(replicas, agent):
+    jobs = []
+    for number in range(40):
+        replica = replicas[number % 2]
+        jobs.append((number, replica.submit("job.echo", {"n": number})))
+    for number, job_id in jobs:
+        # Whichever server is asked, and not only the one that took the job.
+        for replica in replicas:
+            assert replica.ended_job(job_id)["state"] == "SUCCEEDED"
+
+
+def test_the_runbook_of_the_seed(replicas, agent, engines):
+    """Seed 000, "Operator runbook", with a restart of one process for the step of kubectl."""
+    first, second = replicas
+    snapshot = wait_until("a snapshot", lambda: engines.redis.cli("GET", "sys:workers:snapshot"))
+    snapshot = json.loads(snapshot)
+    assert snapshot["captured_at"] and snapshot["writer_id"]
+    assert "w1" in json.dumps(snapshot["workers"])
+    first.kill()
+    first.start()
+    assert "w1" in first.workers(), "listed right after the start, before its next beat"
+    assert "hydrated" in first.log_text()
+
+
+def test_a_killed_server_leaves_no_job_behind(replicas, tmp_path):
+    first, second = replicas
+    jobs = [first.submit("job.echo", {"n": number}) for number in range(20)]
+    first.kill()
+    with running_worker("echo_agent.py", second, tmp_path, "--worker-id", "late"):
+        for job_id in jobs:
+            assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+    assert "taken over" in second.log_text()
+
+
+def test_a_server_that_is_stopped_for_long_joins_again(replicas, agent):
+    first, second = replicas
+    first.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_until("the other takes over", lambda: knows(second, 1))
+        jobs = [second.submit("job.echo", {"n": number}) for number in range(10)]
+        for job_id in jobs:
+            assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+    finally:
+        first.process.send_signal(signal.SIGCONT)
+    wait_until("both are back", lambda: knows(first, 2) and knows(second, 2))
+    job_id = first.submit("job.echo", {"n": 0})
+    assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+
+
+def test_a_key_made_at_one_opens_the_other(replicas):
+    first, second = replicas
+    secret = first.create_key("acme", "jobs:read")
+    wait_until("the key is known", lambda: second.call("GET", "/api/v1/jobs", key=secret)[0] == 200, 5)
+
+
+def test_cut_off_from_redis_it_says_so_and_comes_back(replicas, agent, engines):
+    first, second = replicas
+    engines.redis.kill()
+    try:
+        wait_until("not ready", lambda: first.call("GET", "/readyz")[0] == 503, 15)
+        assert first.call("GET", "/readyz")[1]["status"] == "cut_off"
+        status, answer = first.call("POST", "/api/v1/jobs", {"topic": "job.echo", "context": {}})
+        assert status == 503, answer
+    finally:
+        engines.redis.start()
+    wait_until("both are back", lambda: knows(first, 2) and knows(second, 2))
+    job_id = first.submit("job.echo", {"n": 0})
+    assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+
+
+def test_submitted_by_packet_is_kept_until_a_server_is_there(replicas, agent, engines):
+    first, second = replicas
+    first.kill()
+    second.kill()
+    job_id = f"kept-{time.time_ns()}"
+    engines_publish(engines, job_id)
+    first.start()
+    assert first.ended_job(job_id)["state"] == "SUCCEEDED"
+
+
+def engines_publish(engines, job_id):
+    """A stock client submits over NATS while no server is there."""
+    import asyncio
+
+    import nats
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    from cap.pb.cordum.agent.v1 import buspacket_pb2, job_pb2
+
+    async def publish():
+        client = await nats.connect(engines.nats.url)
+        created = Timestamp()
+        created.GetCurrentTime()
+        packet = buspacket_pb2.BusPacket(
+            trace_id=job_id, sender_id="client", created_at=created, protocol_version=1
+        )
+        packet.job_request.CopyFrom(job_pb2.JobRequest(job_id=job_id, topic="job.echo"))
+        await client.jetstream().publish("sys.job.submit", packet.SerializeToString())
+        await client.close()
+
+    asyncio.run(publish())
