@@ -14,6 +14,8 @@ const CONNECTIONS_MAX: u32 = 8;
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// For one statement, by PostgreSQL's own clock.
 const STATEMENT_MS_MAX: u32 = 10_000;
+/// For what comes next in a transaction. A replica that stands still must not hold on to locks that others wait for.
+const IDLE_MS_MAX: u32 = 5_000;
 /// For all that one call of the port asks. A server that has vanished from the network says nothing at all.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// How often a transaction is tried that others are in the way of.
@@ -67,7 +69,9 @@ impl Database {
         let migrated = migrations::run(&alone).await;
         alone.close().await;
         migrated?;
-        let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
+        let limits =
+            [("statement_timeout", STATEMENT_MS_MAX), ("idle_in_transaction_session_timeout", IDLE_MS_MAX)];
+        let options = options.options(limits);
         Ok(Self { pool: pool(CONNECTIONS_MAX).connect_lazy_with(options) })
     }
 

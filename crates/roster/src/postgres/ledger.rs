@@ -21,7 +21,7 @@ const SEALING: i64 = i64::from_be_bytes(*b"reveille");
 /// A handle; clones share one pool.
 #[derive(Clone)]
 pub struct PostgresLedger {
-    database: Database,
+    pub(super) database: Database,
 }
 
 impl PostgresLedger {
@@ -74,7 +74,7 @@ impl Unsealed {
 }
 
 /// A transaction that no other appends or prunes beside.
-async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+pub(super) async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(SEALING).execute(&mut *transaction).await?;
     Ok(transaction)
