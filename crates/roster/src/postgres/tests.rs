@@ -1,5 +1,6 @@
 //! What PostgreSQL promises beyond the port.
 
+mod errors;
 mod guarded;
 mod ledger;
 mod wire;
