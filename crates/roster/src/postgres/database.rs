@@ -14,7 +14,8 @@ const CONNECTIONS_MAX: u32 = 8;
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// For one statement, by PostgreSQL's own clock.
 const STATEMENT_MS_MAX: u32 = 10_000;
-/// For what comes next in a transaction. A replica that stands still must not hold on to locks that others wait for.
+/// For what comes next in a transaction. A replica that stands still must not hold on to locks that
+/// others wait for.
 const IDLE_MS_MAX: u32 = 5_000;
 /// For all that one call of the port asks. A server that has vanished from the network says nothing at all.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
@@ -64,7 +65,8 @@ impl Database {
     /// Connects, and brings the tables up to date.
     pub async fn open(options: &PostgresOptions) -> Result<Self, RosterError> {
         let options = options.connect_options()?;
-        // A migration may take longer than a statement of ours, and its session ends with it, whatever it holds.
+        // A migration may take longer than a statement of ours, and its session ends with it, whatever
+        // it holds.
         let alone = pool(1).connect_lazy_with(options.clone());
         let migrated = migrations::run(&alone).await;
         alone.close().await;
@@ -109,8 +111,8 @@ impl Database {
     }
 }
 
-/// A connection under work. One that was given up on is closed and never used again: what was begun on it is rolled
-/// back by PostgreSQL, and the pool does not wait for an answer that may never come.
+/// A connection under work. One that was given up on is closed and never used again: what was begun on
+/// it is rolled back by PostgreSQL, and the pool does not wait for an answer that may never come.
 struct Loan {
     connection: PoolConnection<Postgres>,
     is_done: bool,
