@@ -2,7 +2,7 @@
 
 use crate::Change;
 
-/// Each grows with every write that may have changed what it is named after, in the same transaction:
+/// Each grows by one with every write that may have changed what it is named after, in the same transaction:
 /// whoever has seen a number and then reads, reads at least what it counts. Compare them with those of
 /// the last look; they mean nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

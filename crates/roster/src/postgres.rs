@@ -1,8 +1,8 @@
 //! The roster in PostgreSQL, for any number of replicas.
 //!
-//! A batch is one transaction. Nothing is cached here; the engine has its own copy of what it often needs, and
-//! [`Generations`] tell it when another replica has changed it. The tables of the audit trail are in the same database
-//! and share the pool: [`PostgresRoster::ledger`].
+//! A batch is one transaction. Nothing is cached here; the engine has its own copy of what it often
+//! needs, and [`Generations`] tell it when another replica has changed it. The tables of the audit trail
+//! are in the same database and share the pool: [`PostgresRoster::ledger`].
 
 mod batch;
 mod database;
@@ -38,7 +38,8 @@ pub struct PostgresRoster {
 }
 
 impl PostgresRoster {
-    /// Connects, and makes the tables or brings them up to date. Tables of a newer version are left as they are.
+    /// Connects, and makes the tables or brings them up to date. Tables of a newer version are left as
+    /// they are.
     pub async fn open(options: &PostgresOptions) -> Result<Self, RosterError> {
         Ok(Self { database: Database::open(options).await? })
     }

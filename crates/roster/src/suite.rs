@@ -37,7 +37,7 @@ pub async fn run(roster: &Arc<dyn Roster>) {
     delegations::run(&**roster).await;
     drains::run(&**roster).await;
     batches::run(&**roster).await;
-    generations::run(&**roster).await;
+    generations::run(roster).await;
     pruning::run(&**roster).await;
 }
 

@@ -1,10 +1,10 @@
 //! A batch of changes: folded into few statements first, then made in one transaction.
 //!
-//! Tables do not depend on one another, except that a purge touches several. So between two purges all changes of
-//! one table go together, whatever else stands between them, as one statement over arrays. Rows go in the order of
-//! their keys and tables always in the same order, so that two replicas do not wait for each other. A key that
-//! comes again goes into the next round: PostgreSQL changes a row once in a statement, and each change must see
-//! what the one before it left.
+//! Tables do not depend on one another, except that a purge touches several. So between two purges all
+//! changes of one table go together, whatever else stands between them, as one statement over arrays.
+//! Rows go in the order of their keys and tables always in the same order, so that two replicas do not
+//! wait for each other. A key that comes again goes into the next round: PostgreSQL changes a row once
+//! in a statement, and each change must see what the one before it left.
 
 use super::statements;
 use super::text::held;

@@ -14,6 +14,9 @@ const CONNECTIONS_MAX: u32 = 8;
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// For one statement, by PostgreSQL's own clock.
 const STATEMENT_MS_MAX: u32 = 10_000;
+/// For what comes next in a transaction. A replica that stands still must not hold on to locks that
+/// others wait for.
+const IDLE_MS_MAX: u32 = 5_000;
 /// For all that one call of the port asks. A server that has vanished from the network says nothing at all.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// How often a transaction is tried that others are in the way of.
@@ -62,12 +65,15 @@ impl Database {
     /// Connects, and brings the tables up to date.
     pub async fn open(options: &PostgresOptions) -> Result<Self, RosterError> {
         let options = options.connect_options()?;
-        // A migration may take longer than a statement of ours, and its session ends with it, whatever it holds.
+        // A migration may take longer than a statement of ours, and its session ends with it, whatever
+        // it holds.
         let alone = pool(1).connect_lazy_with(options.clone());
         let migrated = migrations::run(&alone).await;
         alone.close().await;
         migrated?;
-        let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
+        let limits =
+            [("statement_timeout", STATEMENT_MS_MAX), ("idle_in_transaction_session_timeout", IDLE_MS_MAX)];
+        let options = options.options(limits);
         Ok(Self { pool: pool(CONNECTIONS_MAX).connect_lazy_with(options) })
     }
 
@@ -105,8 +111,8 @@ impl Database {
     }
 }
 
-/// A connection under work. One that was given up on is closed and never used again: what was begun on it is rolled
-/// back by PostgreSQL, and the pool does not wait for an answer that may never come.
+/// A connection under work. One that was given up on is closed and never used again: what was begun on
+/// it is rolled back by PostgreSQL, and the pool does not wait for an answer that may never come.
 struct Loan {
     connection: PoolConnection<Postgres>,
     is_done: bool,

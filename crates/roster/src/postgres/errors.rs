@@ -1,7 +1,8 @@
 //! What PostgreSQL's trouble means to whoever asked.
 //!
-//! Only what is wrong with the change itself is `Refused`: it would be refused again. A missing right, a wrong password
-//! or a standby that takes no writes is for an operator to mend, and then the same call works.
+//! Only what is wrong with the change itself is `Refused`: it would be refused again. A missing right, a
+//! wrong password or a standby that takes no writes is for an operator to mend, and then the same call
+//! works.
 
 use reveille_store::StoreError;
 use sqlx::Error;

@@ -1,7 +1,8 @@
 //! The audit trail of all replicas, sealed into chains.
 //!
-//! An entry needs the hash of the one before it, so one transaction at a time appends: whoever would append or
-//! prune takes a lock of PostgreSQL's first, which goes with the transaction, also when its client is killed.
+//! An entry needs the hash of the one before it, so one transaction at a time appends: whoever would
+//! append or prune takes a lock of PostgreSQL's first, which goes with the transaction, also when its
+//! client is killed.
 
 pub(super) mod pages;
 
@@ -21,7 +22,7 @@ const SEALING: i64 = i64::from_be_bytes(*b"reveille");
 /// A handle; clones share one pool.
 #[derive(Clone)]
 pub struct PostgresLedger {
-    database: Database,
+    pub(super) database: Database,
 }
 
 impl PostgresLedger {
@@ -74,7 +75,7 @@ impl Unsealed {
 }
 
 /// A transaction that no other appends or prunes beside.
-async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+pub(super) async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(SEALING).execute(&mut *transaction).await?;
     Ok(transaction)
@@ -103,8 +104,9 @@ async fn known(connection: &mut PgConnection, drafts: &[Unsealed]) -> Result<BTr
     Ok(known.bind(origins).fetch_all(connection).await?.into_iter().map(Origin).collect())
 }
 
-/// Where the chains end. What is recorded and what is there agree, unless somebody else wrote to the tables. Then a
-/// chain goes on after the higher number, so that nobody is held up; what is wrong is for a check to find.
+/// Where the chains end. What is recorded and what is there agree, unless somebody else wrote to the
+/// tables. Then a chain goes on after the higher number, so that nobody is held up; what is wrong is for
+/// a check to find.
 async fn heads(connection: &mut PgConnection, fresh: &[&Unsealed]) -> Result<BTreeMap<TenantId, Link>> {
     let tenants: BTreeSet<_> = fresh.iter().map(|line| held(line.draft.tenant.as_str())).collect();
     let rows = sqlx::query(

@@ -1,7 +1,8 @@
 //! The tables, brought up to date when they are opened.
 //!
-//! Replicas that start together take turns, by a lock of PostgreSQL's. While versions are mixed the older one goes on
-//! with newer tables, so a migration only ever adds; but an older one does not start on them.
+//! Replicas that start together take turns, by a lock of PostgreSQL's. While versions are mixed the
+//! older one goes on with newer tables, so a migration only ever adds; but an older one does not start
+//! on them.
 
 use super::errors;
 use crate::RosterError;

@@ -1,7 +1,7 @@
 //! Taking out what is long over.
 //!
-//! Presence has no index by time, because every beat would have to change it. So a look through the table finds who is
-//! gone, and then they are removed by key, in the order in which beats take rows too.
+//! Presence has no index by time, because every beat would have to change it. So a look through the
+//! table finds who is gone, and then they are removed by key, in the order in which beats take rows too.
 
 use super::contract_number;
 use reveille_core::presence::Contract;

@@ -1,5 +1,6 @@
 //! What PostgreSQL promises beyond the port.
 
+mod errors;
 mod guarded;
 mod ledger;
 mod wire;
@@ -13,6 +14,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::slice;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wire::Wire;
@@ -269,4 +271,34 @@ async fn every_list_can_be_read_in_order_from_an_index() {
     check(queries::EVENTS_OF_WORKSPACE, "tntnt", "events_of_workspace").await;
     check(queries::DELEGATIONS_OF, "tntn", "delegations_of_source").await;
     check(queries::DELEGATIONS_OPEN, "tn", "delegations_open").await;
+}
+
+/// `cargo test --release -p reveille-roster -- --ignored --nocapture beats_a_second_in_postgres`
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn beats_a_second_in_postgres() {
+    const MEMBERS: i64 = 100_000;
+    const BATCH_LEN: i64 = 1000;
+    let server = Postgres::start();
+    let roster = open(&server.database()).await;
+    for (round, stride) in [7, 7919, 1].into_iter().enumerate() {
+        let start = Instant::now();
+        for batch in 0..MEMBERS / BATCH_LEN {
+            let row = |n| {
+                let number = (batch * BATCH_LEN + n) * stride % MEMBERS;
+                Change::Presence(agent("default", &format!("agent-{number:06}"), NOW + round as i64))
+            };
+            roster.write((0..BATCH_LEN).map(row).collect()).await.unwrap();
+        }
+        let what = if round == 0 { "inserted" } else { "updated" };
+        println!("{:.0} rows/s {what}, every {stride}th", MEMBERS as f64 / start.elapsed().as_secs_f64());
+    }
+    let start = Instant::now();
+    assert_eq!(roster.presence(None, MEMBERS as usize).await.unwrap().len(), MEMBERS as usize);
+    println!("read all {MEMBERS} in {:?}", start.elapsed());
+    let start = Instant::now();
+    for number in 0..200 {
+        roster.write(vec![Change::Presence(agent("default", &number.to_string(), NOW))]).await.unwrap();
+    }
+    println!("{:?} for one row alone", start.elapsed() / 200);
 }

@@ -1,7 +1,7 @@
 //! Text columns. PostgreSQL holds any text but one with a NUL in it.
 //!
-//! JSON writes a NUL as six other characters, so records need nothing. Elsewhere NUL is written as two U+0001 and
-//! U+0001 as U+0001 U+0002: no two texts become the same, and they sort as they did.
+//! JSON writes a NUL as six other characters, so records need nothing. Elsewhere NUL is written as two
+//! U+0001 and U+0001 as U+0001 U+0002: no two texts become the same, and they sort as they did.
 
 use std::borrow::Cow;
 

@@ -114,6 +114,19 @@ async fn the_keys_that_the_first_store_had_are_taken_over() {
 }
 
 #[tokio::test]
+async fn a_file_from_before_there_were_generations_counts_from_now_on() {
+    let place = Place::new();
+    drop(place.open().await);
+    tamper(&place.path, "DROP TABLE generations");
+    let roster = place.open().await;
+    assert_eq!(roster.generations().await.unwrap(), Generations::default());
+    roster.write(vec![Change::Key(key("before", 1))]).await.unwrap();
+    drop(roster);
+    let counted = place.open().await.generations().await.unwrap();
+    assert_eq!(counted, Generations { keys: 1, ..Generations::default() });
+}
+
+#[tokio::test]
 async fn one_row_that_cannot_be_read_hides_no_other_and_shortens_no_page() {
     let place = Place::new();
     let roster = place.open().await;

@@ -5,10 +5,12 @@ use crate::{Change, Generations, KeyRecord, Roster, Tenant};
 use reveille_core::id::{KeyId, TenantId, WorkerId};
 use reveille_core::presence::delegation::Rung;
 use reveille_core::presence::{Drain, Drained};
+use std::sync::Arc;
 
-pub async fn run(roster: &dyn Roster) {
-    a_generation_grows_with_what_it_is_named_after(roster).await;
-    a_refused_batch_moves_no_generation(roster).await;
+pub async fn run(roster: &Arc<dyn Roster>) {
+    a_generation_grows_with_what_it_is_named_after(&**roster).await;
+    a_refused_batch_moves_no_generation(&**roster).await;
+    whoever_sees_a_generation_sees_what_it_counts(roster).await;
 }
 
 pub async fn a_generation_grows_with_what_it_is_named_after(roster: &dyn Roster) {
@@ -50,6 +52,29 @@ pub async fn a_refused_batch_moves_no_generation(roster: &dyn Roster) {
     let batch = vec![Change::Workspace(workspace("suite-unmoved", "a")), Change::Key(rival)];
     roster.write(batch).await.unwrap_err();
     assert_eq!(roster.generations().await.unwrap(), before);
+}
+
+pub async fn whoever_sees_a_generation_sees_what_it_counts(roster: &Arc<dyn Roster>) {
+    const KEYS: u8 = 30;
+    let before = roster.generations().await.unwrap().keys;
+    let writer = tokio::spawn({
+        let roster = Arc::clone(roster);
+        async move {
+            for number in 0..KEYS {
+                roster.write(vec![Change::Key(key("suite-counted", number))]).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut counted = 0;
+    while counted < u64::from(KEYS) {
+        counted = roster.generations().await.unwrap().keys - before;
+        let keys = roster.keys().await.unwrap();
+        let seen = keys.iter().filter(|key| key.tenant.as_str() == "suite-counted").count();
+        assert!(seen as u64 >= counted, "{seen} keys after {counted} writes");
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
 }
 
 /// Which of keys, workspaces and drains have moved. None goes back.

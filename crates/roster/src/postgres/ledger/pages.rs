@@ -46,8 +46,8 @@ pub(super) async fn chain(
     Ok(ChainPage { bounds, entries: readable(rows.iter().map(entry)) })
 }
 
-/// The statement, for one row more than a page holds. As with SQLite, what is rare is looked for where it is rare:
-/// by job, or by kind; otherwise by number.
+/// The statement, for one row more than a page holds. As with SQLite, what is rare is looked for where
+/// it is rare: by job, or by kind; otherwise by number.
 pub(in crate::postgres) fn listing(query: &AuditQuery) -> QueryBuilder<Postgres> {
     let mut listing = QueryBuilder::new("SELECT ");
     let number = if query.tenant.is_some() { "seq" } else { "id" };

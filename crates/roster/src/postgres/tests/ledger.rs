@@ -2,7 +2,7 @@
 
 use super::wire::Wire;
 use super::{open, session, tamper};
-use crate::postgres::ledger::{PostgresLedger, pages};
+use crate::postgres::ledger::{PostgresLedger, alone, pages};
 use reveille_core::audit::{EventType, Status};
 use reveille_core::id::{JobId, TenantId};
 use reveille_rig::Postgres;
@@ -11,7 +11,7 @@ use reveille_store::suite::{self, audit};
 use reveille_store::{AuditOrder, AuditQuery, Ledger, StoreError, verify_chain};
 use sqlx::{AssertSqlSafe, Execute, Row};
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 async fn ledger(url: &str) -> PostgresLedger {
     open(url).await.ledger()
@@ -90,6 +90,31 @@ async fn whoever_seals_until_it_is_answered_leaves_one_of_each_however_often_pos
     }
     sealer.await.unwrap();
     holds(&reader, "kills", 0..30 * (KILLS + 1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_stands_still_while_it_seals_does_not_hold_up_the_others_for_long() {
+    let server = Postgres::start();
+    let url = server.database();
+    let wire = Wire::to(server.port()).await;
+    let stopped = ledger(&wire.address_of(&url)).await;
+    let (locked, is_locked) = oneshot::channel();
+    let sealing = tokio::spawn(async move {
+        let seal = async |connection: &mut _| {
+            let _transaction = alone(connection).await?;
+            locked.send(()).unwrap();
+            std::future::pending::<sqlx::Result<()>>().await
+        };
+        stopped.database.ask(seal).await
+    });
+    is_locked.await.unwrap();
+    wire.hush();
+    let other = ledger(&url).await;
+    while let Err(error) = other.seal(vec![numbered("still", 1)]).await {
+        assert!(error.may_pass(), "{error}");
+    }
+    holds(&other, "still", 1..=1).await;
+    sealing.abort();
 }
 
 #[tokio::test]
