@@ -192,6 +192,7 @@ impl Deref for Engine {
 impl Engine {
     /// Starts working. What the store still owes is picked up behind the open doors.
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
+        let generations = parts.roster.generations().await?;
         let keys = Keys::load(&*parts.roster).await?;
         let workspaces = Workspaces::load(&*parts.roster).await?;
         let (scribe, inbox) = Scribe::new();
@@ -248,6 +249,9 @@ impl Engine {
         engine.appear().await?;
         engine.hear_others().await?;
         engine.spawn(engine.clone().send_words(unsent));
+        if engine.is_one_of_many() {
+            engine.spawn(engine.clone().follow_roster(generations));
+        }
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());
         engine.spawn(engine.clone().tick(hydrated_at));

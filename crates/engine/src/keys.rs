@@ -99,6 +99,14 @@ impl Keys {
         Ok(keys)
     }
 
+    /// What was read anew takes the place of what was known.
+    pub fn replace(&self, read: Self) {
+        *self.by_hash.write().unwrap_or_else(PoisonError::into_inner) =
+            read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.names.write().unwrap_or_else(PoisonError::into_inner) =
+            read.names.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
     fn insert(&self, key: KeyRecord) {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.insert(key.id.clone(), key.name.clone());

@@ -17,6 +17,7 @@ mod drive;
 mod engine;
 mod events;
 mod explain;
+mod follow;
 mod hearing;
 mod intake;
 mod janitor;

@@ -119,6 +119,12 @@ impl Workspaces {
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What was read anew takes the place of what was known.
+    pub fn replace(&self, read: Self) {
+        *self.records.write().unwrap_or_else(PoisonError::into_inner) =
+            read.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
     fn put(&self, workspace: Workspace) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let before = records.by_id.insert(workspace.id.clone(), Arc::new(workspace.clone()));

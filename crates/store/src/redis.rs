@@ -144,7 +144,7 @@ impl Store for RedisStore {
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
         let mut script = self.scripts.take_letter_off.prepare_invoke();
         script.arg(&self.keys.prefix).arg(job.as_str());
-        Ok(self.link.run(&script).await?)
+        Ok(self.link.run_surely(&script).await?)
     }
 
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
@@ -154,7 +154,7 @@ impl Store for RedisStore {
             let part = left.min(PRUNED_AT_ONCE);
             let mut script = self.scripts.prune.prepare_invoke();
             script.arg(&self.keys.prefix).arg(ended_before.0).arg(part);
-            let went: u64 = self.link.run(&script).await?;
+            let went: u64 = self.link.run_surely(&script).await?;
             gone += went;
             left -= part;
             if went == 0 {
@@ -164,7 +164,7 @@ impl Store for RedisStore {
         // Locks go by themselves.
         let mut script = self.scripts.sweep_blobs.prepare_invoke();
         script.arg(&self.keys.prefix).arg(now.0).arg(limit);
-        Ok(gone + self.link.run::<u64>(&script).await?)
+        Ok(gone + self.link.run_surely::<u64>(&script).await?)
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {

@@ -7,7 +7,7 @@ use super::errors::{OpenError, words};
 use super::link::Link;
 use super::options::NatsOptions;
 use crate::subject;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
 use futures_util::TryStreamExt;
@@ -117,16 +117,13 @@ impl Streams {
 /// as it is here.
 async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError> {
     let failed = |why| OpenError::Stream { name: wanted.name.clone(), why, bytes: wanted.max_bytes };
-    if find(context, wanted).await?.is_none() {
-        match context.create_stream(wanted.clone()).await {
+    let is = match find(context, wanted).await? {
+        Some(is) => is,
+        None => match context.create_stream(wanted.clone()).await {
             Ok(_) => return Ok(()),
-            // Another replica was faster.
-            Err(error) if is_taken(&error.kind()) => {}
-            Err(error) => return Err(failed(words(&error))),
-        }
-    }
-    let Some(is) = find(context, wanted).await? else {
-        return Err(failed("somebody takes it away again".to_owned()));
+            // Another replica may have been faster; the server has more than one word for that.
+            Err(error) => find(context, wanted).await?.ok_or_else(|| failed(words(&error)))?,
+        },
     };
     if let Some(what) = difference(&is, wanted) {
         return Err(OpenError::Unlike { name: wanted.name.clone(), what });
@@ -142,11 +139,9 @@ async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, Open
     match context.get_stream(&wanted.name).await {
         Ok(stream) => Ok(Some(stream.cached_info().config.clone())),
         Err(error) if is_missing(&error.kind()) => Ok(None),
-        Err(error) => Err(OpenError::Stream {
-            name: wanted.name.clone(),
-            why: words(&error),
-            bytes: wanted.max_bytes,
-        }),
+        Err(error) => {
+            Err(OpenError::Stream { name: wanted.name.clone(), why: words(&error), bytes: wanted.max_bytes })
+        }
     }
 }
 
@@ -172,10 +167,6 @@ fn difference(is: &Config, wanted: &Config) -> Option<String> {
 
 fn is_missing(kind: &GetStreamErrorKind) -> bool {
     matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
-}
-
-fn is_taken(kind: &CreateStreamErrorKind) -> bool {
-    matches!(kind, CreateStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NAME_EXIST)
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use reveille_rig::Nats;
 
 /// How long anything may take before a test fails.
 const SOON: Duration = Duration::from_secs(30);
-/// Back-off and progress on a scale that a test can wait for.
-const BACKOFF: Duration = Duration::from_millis(400);
-const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// Back-off and progress on a scale that a test can wait for, and that a busy machine can keep.
+const BACKOFF: Duration = Duration::from_millis(1_500);
+const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 
 const SUBMIT: &str = "sys.job.submit";
 const RESULT: &str = "sys.job.result";

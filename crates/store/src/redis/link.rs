@@ -46,29 +46,27 @@ impl Link {
         Ok(Self { small: manager(ANSWERS_WITHIN)?, large: manager(LARGE_ANSWERS_WITHIN)? })
     }
 
+    /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
     pub async fn command<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
-        command.query_async(&mut self.small.clone()).await
+        twice(|| async { command.query_async(&mut self.small.clone()).await }).await
     }
 
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        pipeline.query_async(&mut self.small.clone()).await
+        twice(|| async { pipeline.query_async(&mut self.small.clone()).await }).await
     }
 
     /// For what carries values of any size.
     pub async fn large_pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        pipeline.query_async(&mut self.large.clone()).await
+        twice(|| async { pipeline.query_async(&mut self.large.clone()).await }).await
     }
 
+    /// A script that does not know itself again, such as one that takes a lock, is run once.
     pub async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
         script.invoke_async(&mut self.small.clone()).await
     }
 
-    /// Runs a script that knows itself again: one whose answer was lost is asked once more.
     pub async fn run_surely<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        match self.run(script).await {
-            Err(error) if is_unknown_outcome(&error) => self.run(script).await,
-            answer => answer,
-        }
+        twice(|| self.run(script)).await
     }
 
     /// Hands the scripts to Redis before anybody waits for them.
@@ -94,4 +92,12 @@ fn client(options: &RedisOptions) -> RedisResult<Client> {
         .clone()
         .map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
     Client::build_with_tls(info, TlsCertificates { client_tls, root_cert: options.tls_ca.clone() })
+}
+
+/// Does it again if nobody can say whether it was done.
+async fn twice<T, F: Future<Output = RedisResult<T>>>(ask: impl Fn() -> F) -> RedisResult<T> {
+    match ask().await {
+        Err(error) if is_unknown_outcome(&error) => ask().await,
+        answer => answer,
+    }
 }

@@ -73,7 +73,7 @@ impl RedisStore {
             script.arg(query.topic.as_ref().map_or("", |topic| topic.as_str()));
             script.arg(query.team.as_deref().unwrap_or_default());
             script.arg(query.trace_id.as_deref().unwrap_or_default());
-            let reply: Vec<Option<Vec<u8>>> = self.link.run(&script).await?;
+            let reply: Vec<Option<Vec<u8>>> = self.link.run_surely(&script).await?;
             let mut parts = reply.into_iter();
             last = text(parts.next().flatten())?;
             while let (Some(sequence), Some(record)) = (parts.next(), parts.next()) {

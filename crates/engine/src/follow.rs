@@ -1,0 +1,59 @@
+//! What another server has written into the roster: keys, workspaces and drains, of which each server holds
+//! copies. The roster counts its changes; a server that sees a count move reads anew.
+
+use crate::Engine;
+use crate::keys::Keys;
+use crate::workspaces::Workspaces;
+use reveille_core::presence::Drained;
+use reveille_roster::{Generations, RosterError};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// `seen` is from before the copies were made, so that no change falls in between.
+    pub(crate) async fn follow_roster(self, mut seen: Generations) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Err(error) = self.follow(&mut seen).await {
+                let words = "changes by other servers are not seen; trying again";
+                self.trouble.store.tell(self.now(), words, &"roster", &error);
+            }
+        }
+    }
+
+    async fn follow(&self, seen: &mut Generations) -> Result<(), RosterError> {
+        let now = self.roster.generations().await?;
+        if now.keys != seen.keys {
+            self.keys.replace(Keys::load(&*self.roster).await?);
+        }
+        if now.workspaces != seen.workspaces {
+            self.workspaces.replace(Workspaces::load(&*self.roster).await?);
+        }
+        if now.drains != seen.drains {
+            self.use_drains().await?;
+        }
+        *seen = now;
+        Ok(())
+    }
+
+    async fn use_drains(&self) -> Result<(), RosterError> {
+        let drains = self.roster.drains().await?;
+        let matches = {
+            let mut floor = self.floor();
+            let meant: BTreeSet<&Drained> = drains.iter().map(|drain| &drain.what).collect();
+            let over: Vec<Drained> =
+                floor.drains().map(|drain| drain.what.clone()).filter(|what| !meant.contains(what)).collect();
+            for what in over {
+                floor.undrain(&what);
+            }
+            for drain in drains {
+                floor.drain(drain);
+            }
+            floor.matches(self.now())
+        };
+        self.assign_all(matches);
+        Ok(())
+    }
+}
