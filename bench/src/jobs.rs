@@ -1,5 +1,6 @@
 //! Jobs from HTTP to SUCCEEDED: how many a second, and how soon a worker has one.
 
+use crate::engines::Engines;
 use crate::http::Connection;
 use crate::report::Report;
 use crate::server::Server;
@@ -18,6 +19,7 @@ const WORKERS: usize = 4;
 /// Jobs under way at once, as far as the submitters let them pile up.
 const OUTSTANDING_MAX: u64 = 512;
 const PACED_JOBS_PER_SECOND: u64 = 2_500;
+const SHARED_PACED_JOBS_PER_SECOND: u64 = 1_000;
 
 /// When each job was acknowledged and when its handler was called.
 #[derive(Default)]
@@ -48,39 +50,85 @@ impl Times {
     }
 }
 
+/// What is measured where.
+struct Stand {
+    servers: Vec<Server>,
+    /// What else the figures are said of.
+    on: &'static str,
+    target: &'static str,
+}
+
 pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
-    let server = Server::start(binary).await?;
+    let servers = vec![Server::start(binary).await?];
+    let stand = Stand { servers, on: "", target: "≥ 5,000" };
+    measure_at(report, stand, None, seconds).await
+}
+
+/// The same through one and two servers on Redis, NATS and PostgreSQL, which run on the same two cores.
+pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+    for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
+        let mut engines = Engines::start();
+        let mut servers = Vec::new();
+        for number in 0..count {
+            servers.push(Server::start_shared(binary, number, &engines).await?);
+        }
+        let stand = Stand { servers, on, target: "≥ 3,000" };
+        measure_at(report, stand, Some(&mut engines), seconds).await?;
+    }
+    Ok(())
+}
+
+async fn measure_at(
+    report: &mut Report,
+    stand: Stand,
+    mut engines: Option<&mut Engines>,
+    seconds: u64,
+) -> Result<()> {
+    let Stand { servers, on, target } = stand;
     let times = Arc::new(Times::default());
     let (stop, stopped) = watch::channel(false);
-    let workers: Vec<_> =
-        (0..WORKERS).map(|number| start_worker(number, &server, times.clone(), stopped.clone())).collect();
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|number| start_worker(number, &servers[0], times.clone(), stopped.clone()))
+        .collect();
 
-    flood(&server, &times, Duration::from_secs(3)).await.context("warming up")?;
-    let (cpu, began) = (server.cpu_seconds(), Instant::now());
-    let jobs = flood(&server, &times, Duration::from_secs(seconds)).await?;
+    flood(&servers, &times, Duration::from_secs(3)).await.context("warming up")?;
+    let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
+    let mut engine_cpu = || engines.as_deref_mut().map(Engines::cpu_seconds);
+    let (cpu_before, engines_before, began) = (cpu(), engine_cpu(), Instant::now());
+    let jobs = flood(&servers, &times, Duration::from_secs(seconds)).await?;
     let took = began.elapsed().as_secs_f64();
-    report.add("HTTP submit to SUCCEEDED, 64 submitters, 4 workers", jobs as f64 / took, "jobs/s", "≥ 5,000");
-    report.add("  server CPU for a job", (server.cpu_seconds() - cpu) * 1e6 / jobs as f64, "µs", "");
+    let each = |cpu_seconds: f64| cpu_seconds * 1e6 / jobs as f64;
+    report.add(
+        format!("HTTP submit to SUCCEEDED{on}, 64 submitters, 4 workers"),
+        jobs as f64 / took,
+        "jobs/s",
+        target,
+    );
+    report.add(format!("  server CPU for a job{on}"), each(cpu() - cpu_before), "µs", "");
+    if let (Some(before), Some(after)) = (engines_before, engine_cpu()) {
+        report.add(format!("  CPU of NATS and Redis for a job{on}"), each(after - before), "µs", "");
+    }
 
     times.clear();
-    pace(&server, &times, Duration::from_secs(seconds)).await?;
+    let per_second = if on.is_empty() { PACED_JOBS_PER_SECOND } else { SHARED_PACED_JOBS_PER_SECOND };
+    pace(&servers, &times, per_second, Duration::from_secs(seconds)).await?;
     let latencies = times.latencies();
     let at =
         |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-    report.add(format!("acknowledged to worker at {PACED_JOBS_PER_SECOND} jobs/s, p50"), at(0.5), "ms", "");
-    report.add(
-        format!("acknowledged to worker at {PACED_JOBS_PER_SECOND} jobs/s, p99"),
-        at(0.99),
-        "ms",
-        "< 10",
-    );
-    report.add("  server memory afterwards", server.memory_mib(), "MiB", "");
+    let what = format!("acknowledged to worker{on} at {per_second} jobs/s");
+    report.add(format!("{what}, p50"), at(0.5), "ms", "");
+    report.add(format!("{what}, p99"), at(0.99), "ms", if on.is_empty() { "< 10" } else { "" });
+    let memory = servers.iter().map(Server::memory_mib).sum();
+    report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
     let _ = stop.send(true);
     for worker in workers {
         worker.await??;
     }
-    server.stop().await
+    for server in servers {
+        server.stop().await?;
+    }
+    Ok(())
 }
 
 fn start_worker(
@@ -112,12 +160,13 @@ fn start_worker(
 }
 
 /// As fast as they can: returns how many jobs succeeded.
-async fn flood(server: &Server, times: &Arc<Times>, lasting: Duration) -> Result<u64> {
-    let before = succeeded(server).await?;
+async fn flood(servers: &[Server], times: &Arc<Times>, lasting: Duration) -> Result<u64> {
+    let before = succeeded(servers).await?;
     let (end, submitted) = (Instant::now() + lasting, Arc::new(AtomicU64::new(0)));
     let handled_before = times.handled.load(Ordering::Relaxed);
     let mut submitters = Vec::new();
-    for _ in 0..SUBMITTERS {
+    for number in 0..SUBMITTERS {
+        let server = &servers[number % servers.len()];
         let (mut connection, times, submitted) =
             (Connection::open(&server.http).await?, times.clone(), submitted.clone());
         submitters.push(tokio::spawn(async move {
@@ -137,18 +186,19 @@ async fn flood(server: &Server, times: &Arc<Times>, lasting: Duration) -> Result
         submitter.await??;
     }
     let submitted = submitted.load(Ordering::Relaxed);
-    while succeeded(server).await? - before < submitted {
+    while succeeded(servers).await? - before < submitted {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(submitted)
 }
 
 /// At an even pace, noting when each job was acknowledged.
-async fn pace(server: &Server, times: &Arc<Times>, lasting: Duration) -> Result<()> {
+async fn pace(servers: &[Server], times: &Arc<Times>, per_second: u64, lasting: Duration) -> Result<()> {
     let end = Instant::now() + lasting;
-    let gap = Duration::from_secs_f64(SUBMITTERS as f64 / PACED_JOBS_PER_SECOND as f64);
+    let gap = Duration::from_secs_f64(SUBMITTERS as f64 / per_second as f64);
     let mut submitters = Vec::new();
     for number in 0..SUBMITTERS {
+        let server = &servers[number % servers.len()];
         let (mut connection, times) = (Connection::open(&server.http).await?, times.clone());
         submitters.push(tokio::spawn(async move {
             tokio::time::sleep(gap.mul_f64(number as f64 / SUBMITTERS as f64)).await;
@@ -174,10 +224,15 @@ fn body() -> Bytes {
     )
 }
 
-/// What the server itself counts as done.
-async fn succeeded(server: &Server) -> Result<u64> {
-    let page = Connection::open(&server.http).await?.get("/metrics").await?;
-    let page = String::from_utf8_lossy(&page);
-    let line = page.lines().find(|line| line.contains("jobs_completed_total") && line.contains("SUCCEEDED"));
-    Ok(line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0))
+/// What the servers themselves count as done.
+async fn succeeded(servers: &[Server]) -> Result<u64> {
+    let mut succeeded = 0;
+    for server in servers {
+        let page = Connection::open(&server.http).await?.get("/metrics").await?;
+        let page = String::from_utf8_lossy(&page);
+        let line =
+            page.lines().find(|line| line.contains("jobs_completed_total") && line.contains("SUCCEEDED"));
+        succeeded += line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0);
+    }
+    Ok(succeeded)
 }

@@ -6,6 +6,7 @@
 
 mod bare;
 mod bare_process;
+mod engines;
 mod expiry;
 mod fleet;
 mod http;
@@ -38,7 +39,7 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs,shared,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
@@ -52,6 +53,9 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if wanted("jobs") {
         runtime.block_on(jobs::measure(&mut report, &server, seconds))?;
+    }
+    if wanted("shared") {
+        runtime.block_on(jobs::measure_shared(&mut report, &server, seconds))?;
     }
     if wanted("policy") {
         policy::measure(&mut report)?;

@@ -1,5 +1,6 @@
 //! The server under test: a process of its own, on free ports, in a folder of its own.
 
+use crate::engines::Engines;
 use crate::raw::Http;
 use anyhow::{Context, Result, bail};
 use reveille_worker::Connect;
@@ -15,15 +16,35 @@ pub struct Server {
     folder: PathBuf,
     pub http: String,
     pub connect: Connect,
+    said: Vec<String>,
 }
 
 impl Server {
+    /// One that needs nothing else.
     pub async fn start(binary: &Path) -> Result<Self> {
-        let folder = PathBuf::from(format!("target/bench-data-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
         let free = "127.0.0.1:0";
+        let doors = ["--nats-door", free, "--resp-door", free].map(str::to_owned);
+        let mut server = Self::start_with(binary, 0, &doors, "resp door on ").await?;
+        server.connect =
+            Connect { nats_url: server.said("nats door on "), redis_url: server.said("resp door on ") };
+        Ok(server)
+    }
+
+    /// One of several on the same engines.
+    pub async fn start_shared(binary: &Path, number: usize, engines: &Engines) -> Result<Self> {
+        let mut server = Self::start_with(binary, number, &engines.flags(), "shared: ").await?;
+        server.connect = engines.connect();
+        Ok(server)
+    }
+
+    /// Reads what it says until it says `last`.
+    async fn start_with(binary: &Path, number: usize, flags: &[String], last: &str) -> Result<Self> {
+        let folder = PathBuf::from(format!("target/bench-data-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
         let mut child = Command::new(binary)
-            .args(["serve", "--http", free, "--nats-door", free, "--resp-door", free, "--data"])
+            .args(["serve", "--http", "127.0.0.1:0"])
+            .args(flags)
+            .arg("--data")
             .arg(&folder)
             .env("REVEILLE_OPERATOR_KEY", KEY)
             .env("RUST_LOG", "warn")
@@ -32,38 +53,32 @@ impl Server {
             .spawn()
             .with_context(|| format!("starting {}; is it built?", binary.display()))?;
         let mut lines = BufReader::new(child.stderr.take().context("the server's stderr")?).lines();
-        let (mut http, mut nats_url, mut redis_url) = (String::new(), String::new(), String::new());
-        while redis_url.is_empty() {
-            let Some(line) = lines.next_line().await? else { bail!("the server ended before it was ready") };
-            for (start, slot) in [
-                ("listening on http://", &mut http),
-                ("nats door on ", &mut nats_url),
-                ("resp door on ", &mut redis_url),
-            ] {
-                if let Some(address) = line.strip_prefix(start) {
-                    address.clone_into(slot);
-                }
-            }
+        let mut said: Vec<String> = Vec::new();
+        while !said.iter().any(|line| line.starts_with(last)) {
+            let Some(line) = lines.next_line().await? else {
+                bail!("the server ended before it was ready: {}", said.join("; "))
+            };
+            said.push(line);
         }
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 eprintln!("server: {line}");
             }
         });
-        Ok(Self { child, folder, http, connect: Connect { nats_url, redis_url } })
+        let connect = Connect { nats_url: String::new(), redis_url: String::new() };
+        let mut server = Self { child, folder, http: String::new(), connect, said };
+        server.http = server.said("listening on http://");
+        Ok(server)
+    }
+
+    /// What it said after these words.
+    fn said(&self, words: &str) -> String {
+        self.said.iter().find_map(|line| line.strip_prefix(words)).unwrap_or_default().to_owned()
     }
 
     /// CPU seconds that the server has used.
     pub fn cpu_seconds(&self) -> f64 {
-        let stat = self
-            .child
-            .id()
-            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok())
-            .unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks =
-            |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
-        (ticks(11) + ticks(12)) / 100.0
+        self.child.id().map_or(0.0, cpu_seconds_of)
     }
 
     /// A number from the metrics page.
@@ -91,4 +106,12 @@ impl Server {
         self.child.kill().await?;
         std::fs::remove_dir_all(&self.folder).context("removing the server's data")
     }
+}
+
+/// CPU seconds that a process has used.
+pub fn cpu_seconds_of(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
+    (ticks(11) + ticks(12)) / 100.0
 }

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import threading
 
 from harness import LISTENERS, Server, wait_until
 
@@ -85,6 +86,19 @@ class Redis(Engine):
         """What an operator reads with redis-cli."""
         command = [find("redis-cli"), "-p", str(self.port), *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+
+
+    @contextlib.contextmanager
+    def monitor(self):
+        """What clients send from here on; calling what is given returns the lines so far."""
+        lines = []
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(b"MONITOR\r\n")
+            sent = connection.makefile(errors="replace")
+            assert sent.readline().startswith("+OK")
+            threading.Thread(target=lambda: lines.extend(sent), daemon=True).start()
+            yield lambda: list(lines)
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class Nats(Engine):

@@ -125,6 +125,27 @@ async def submit_packet(engines, job_id):
     created = Timestamp()
     created.GetCurrentTime()
     packet = buspacket_pb2.BusPacket(trace_id=job_id, sender_id="client", created_at=created, protocol_version=1)
-    packet.job_request.CopyFrom(job_pb2.JobRequest(job_id=job_id, topic="job.echo", context_ptr=f"redis://ctx:{job_id}"))
+    job = job_pb2.JobRequest(job_id=job_id, topic="job.echo", context_ptr=f"redis://ctx:{job_id}")
+    packet.job_request.CopyFrom(job)
     await client.jetstream().publish("sys.job.submit", packet.SerializeToString())
     await client.close()
+
+
+def test_a_job_costs_at_most_eight_trips_to_redis(replicas, agent, engines):
+    """From POST to SUCCEEDED, the worker's two among them. MONITOR shows what clients send; what scripts do in
+    Redis itself is marked `lua`."""
+    first, second = replicas
+    with engines.redis.monitor() as seen:
+        jobs = [first.submit("job.echo", {"n": number}) for number in range(30)]
+        for job_id in jobs:
+            # Asking how it went would be a trip of its own.
+            state = ["HGET", f"job:meta:{job_id}", "state"]
+            wait_until(job_id, lambda state=state: engines.redis.cli(*state) == "succeeded")
+        lines = seen()
+    trips = []
+    for job_id in jobs:
+        own = [line for line in lines if job_id in line and "lua]" not in line and '"HGET"' not in line]
+        trips.append(len(own))
+    print("trips", sorted(trips))
+    assert min(trips) >= 4, "submit, the worker's two, and the result are there"
+    assert max(trips) <= 8, trips

@@ -25,6 +25,8 @@ pub struct MessageKey {
     /// The group that it was handed to: two groups deal with the same message apart.
     pub durable: Arc<str>,
     pub seq: u64,
+    /// When the bus got it, in its own milliseconds. A stream that is made anew counts from one again.
+    pub kept_at: i64,
     /// How many times it was handed out, this one included.
     pub delivered: u64,
 }

@@ -123,6 +123,11 @@ pub trait Bus: Send + Sync + 'static {
     /// keeps them, a group gets each until one of its members has said that it is done with it.
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError>;
 
+    /// Whether messages can reach us now. While they cannot, nobody's silence means anything.
+    fn is_up(&self) -> bool {
+        true
+    }
+
     /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not there.
     fn shows_listeners(&self) -> bool;
 

@@ -155,6 +155,10 @@ impl NatsBus {
 
 #[async_trait::async_trait]
 impl Bus for NatsBus {
+    fn is_up(&self) -> bool {
+        self.is_connected()
+    }
+
     async fn publish(&self, mut message: Message) -> Result<Heard, BusError> {
         for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
             if !subject::is_subject(subject) {

@@ -1,6 +1,7 @@
 //! Getting a dispatched job to a worker, and noticing at once when nobody was there.
 
 use crate::Engine;
+use crate::drive::Taken;
 use crate::story::traced;
 use reveille_bus::{Heard, Message};
 use reveille_core::fleet::{Who, Worker};
@@ -25,6 +26,10 @@ impl Engine {
         let Some(packet) = convert::dispatch_packet(&job, self.now()) else { return };
         let subject = to.as_ref().map_or_else(|| job.request.topic.to_string(), subject::worker_jobs);
         let message = traced(Message::new(subject, packet), &self.trace_of(&job.request).attempt(number));
+        // One that was stopped between the commit and here is no longer the one to send it.
+        if self.is_late(&job) && !self.still_dispatched(&job, number).await {
+            return;
+        }
         let heard = loop {
             match self.bus.publish(message.clone()).await {
                 Ok(heard) => break heard,
@@ -57,6 +62,9 @@ impl Engine {
     pub(crate) async fn send_again(self, worker: WorkerId) {
         let held = self.floor().held_by(Who::Worker(worker.as_str()));
         for id in held {
+            if self.timers.is_anothers(&id) {
+                continue;
+            }
             if let Ok(Some(job)) = self.store.job(&id).await
                 && matches!(&job.phase, Phase::Dispatched(attempt) if attempt.worker.as_ref() == Some(&worker))
             {
@@ -65,15 +73,17 @@ impl Engine {
         }
     }
 
-    async fn mark_running(&self, job: &Job, number: u32, name: Option<WorkerId>) {
-        // Most jobs are over by now; looking first saves them a decision.
-        if !self.still_dispatched(job, number).await {
+    async fn mark_running(&self, job: &Arc<Job>, number: u32, name: Option<WorkerId>) {
+        // Most jobs are over by now, or have moved on: it is not this record any more.
+        let turn = self.turn(job.id()).await;
+        if self.timers.revision_of(job.id()) != Some(job.revision) {
             return;
         }
+        let known = Taken::known(job.clone(), turn);
         // The transport's name counts only if it is that of a worker we know.
         let heard_by = name.filter(|name| self.floor().fleet().find(Who::Worker(name.as_str())).is_some());
         let started =
-            self.drive_on(job.id(), |job, now| life::start(job, number, heard_by.clone(), now)).await;
+            self.drive_taken(known, |job, now| life::start(job, number, heard_by.clone(), now)).await;
         if let Err(error) = started {
             tracing::debug!(job = %job.id(), %error, "not marked as running");
         }

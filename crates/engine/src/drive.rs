@@ -19,7 +19,7 @@ pub(crate) const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// How long to leave a job alone that another server is about to change.
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
 /// How long a job stays away from a place that another server has filled.
-const FULL_PAUSE: Duration = Duration::from_millis(25);
+const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 /// The moment of a live job that time alone does not change.
 pub(crate) const NEVER: Millis = Millis(i64::MAX);
@@ -52,6 +52,13 @@ pub(crate) struct Taken<'a> {
     /// What the change depends on beside the job.
     pub terms: Terms,
     turn: Turn<'a>,
+}
+
+impl<'a> Taken<'a> {
+    /// A record that nobody of this process has changed since. If somebody else has, the commit says so.
+    pub fn known(job: Arc<Job>, turn: Turn<'a>) -> Self {
+        Self { job, terms: Terms::default(), turn }
+    }
 }
 
 impl Engine {
@@ -107,7 +114,7 @@ impl Engine {
             let mut step = Step::change(&before, after).on(terms.clone());
             step.terms.room = self.room_for_placed(&step.job);
             let job = step.job.clone();
-            match self.store.commit(step).await? {
+            match self.commit_or_make_up(step).await? {
                 Commit::Done => {
                     self.tell(Some(&before), &job).await;
                     self.tell_story(Some(&before), &job);
@@ -122,6 +129,34 @@ impl Engine {
             before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
         }
         Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
+    }
+
+    /// A store that fails may have committed all the same. Then what follows from it is made up for.
+    pub(crate) async fn commit_or_make_up(&self, step: Step) -> Result<Commit, StoreError> {
+        let job = step.job.clone();
+        let committed = self.store.commit(step).await;
+        if committed.as_ref().is_err_and(StoreError::may_pass) {
+            self.spawn(self.clone().make_up_for(job));
+        }
+        committed
+    }
+
+    async fn make_up_for(self, job: Arc<Job>) {
+        loop {
+            let turn = self.turn(job.id()).await;
+            match self.store.job(job.id()).await {
+                Ok(Some(stored)) if stored == job => {
+                    self.tell(None, &job).await;
+                    self.tell_story(None, &job);
+                    return self.settle(&job);
+                }
+                Err(error) if error.may_pass() => {}
+                // It did not count, or somebody has gone on from there.
+                _ => return,
+            }
+            drop(turn);
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
     }
 
     /// Gives back the lock of a job that stays as it is. If that fails, the lock lapses by itself.
@@ -232,7 +267,9 @@ impl Engine {
             drop(turn);
             tokio::time::sleep(STORE_PAUSE).await;
         };
-        if let Some(job) = &job {
+        if let Some(job) = job.as_ref().filter(|_| self.timers.is_anothers(id)) {
+            self.seat_anothers(job);
+        } else if let Some(job) = &job {
             self.seat(job);
         } else {
             self.timers.clear(id);
@@ -242,6 +279,9 @@ impl Engine {
 
     /// Its timer and its place on the floor. What that frees or fills may let other jobs go.
     pub(crate) fn seat(&self, job: &Job) {
+        if self.is_behind(job) {
+            return;
+        }
         let now = self.now();
         let due = life::due(job, &self.limits(job), now).unwrap_or(NEVER);
         if job.state().is_terminal() {

@@ -123,7 +123,7 @@ impl Engine {
                 self.submit_packet(job, trace_id, message, from).await
             }
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
-                Ok(self.result_packet(result, message, from).await?)
+                self.result_packet(result, message, from).await
             }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
                 Ok(self.progress_packet(&sender_id, told).await?)
@@ -179,13 +179,15 @@ impl Engine {
         result: JobResult,
         message: &Message,
         from: Option<&MessageKey>,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, Problem> {
         let (id, mut report) = convert::report(result).map_err(|error| error.to_string())?;
         report.trace = told_by(message).map(|context| context.parent);
-        let receipt = from.map(|key| Receipt::new(&key.stream, &key.durable, key.seq));
+        let receipt = from.map(|key| Receipt::new(&key.stream, &key.durable, key.seq, key.kept_at));
         match self.finish(&id, &report, receipt.as_ref()).await {
             Err(DriveError::Seen) => Ok(None),
-            done => told(&id.to_string(), done),
+            // It would be lost with its acknowledgement.
+            Err(DriveError::Store(error)) if from.is_some() => Err(Problem::NotNow(error.to_string())),
+            done => Ok(told(&id.to_string(), done)?),
         }
     }
 

@@ -92,6 +92,10 @@ impl Engine {
             }
             let page = self.store.live(*cursor, BATCH).await?;
             for job in page.items.iter().filter(|job| self.was_missed(net, job)) {
+                // Whoever has it is here, and has its timer.
+                if self.is_in_others_hands(job.id()).await? {
+                    continue;
+                }
                 *found.entry(job.state()).or_default() += 1;
                 self.catch(post, job).await?;
             }

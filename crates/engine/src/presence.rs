@@ -113,6 +113,9 @@ impl Engine {
     /// The worker says it is idle, and should have this job: it never got the packet, or we never got the
     /// result.
     async fn forgotten(self, id: JobId, worker: WorkerId) {
+        if self.timers.is_anothers(&id) {
+            return self.reseat(&id).await;
+        }
         match self.store.job(&id).await {
             Ok(Some(job)) if job.state() == State::Dispatched => self.send(job).await,
             _ => {

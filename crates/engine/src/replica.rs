@@ -5,20 +5,20 @@
 //! them, so that no worker is given too much; what must be exact is asked in the commit. A word that is lost
 //! here costs a moment: the job is looked at again, in the store, a little later.
 
+mod others;
 mod word;
 
 use crate::Engine;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::JobId;
-use reveille_core::job::{Job, State};
 use reveille_core::request::Request;
-use reveille_store::{BEAT_MS, BEAT_TTL_MS, JobQuery, Roll, Room, StoreError};
+use reveille_store::{BEAT_MS, BEAT_TTL_MS, Roll, StoreError};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 pub(crate) use word::Word;
 use word::Words;
@@ -35,6 +35,8 @@ const UNSENT_MAX: usize = 65_536;
 const WORDS_MAX: usize = 256;
 /// A job that is at somebody else's worker is looked at this much later, should nothing be heard of it.
 const LOOK_AGAIN_MS: i64 = 5_000;
+/// And after that this often.
+const LOOK_AGAIN_LATER_MS: i64 = 30_000;
 /// Jobs whose end is remembered, so that an older word does not bring them back.
 const ENDED_MAX: usize = 16_384;
 
@@ -75,7 +77,19 @@ impl Replica {
     }
 }
 
+/// How the last taking over ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Adoption {
+    Whole,
+    /// Nobody knows which jobs are ours since.
+    Broken,
+}
+
 impl Ended {
+    fn revision_of(&self, job: &JobId) -> Option<u64> {
+        self.revisions.get(job).copied()
+    }
+
     fn note(&mut self, job: &JobId, revision: u64) {
         if self.revisions.insert(job.clone(), revision).is_none() {
             self.order.push_back(job.clone());
@@ -112,10 +126,28 @@ impl Engine {
         Ok(())
     }
 
-    /// Picks up what is at workers and what others have left behind, and then goes on doing so.
+    /// Picks up what is at workers and what others have left behind, and then goes on doing so. Beats have a task
+    /// of their own: whoever takes over much must not fall silent over it.
     pub(crate) async fn join(self) {
+        let (tell, mut told) = watch::channel(None);
+        self.spawn(self.clone().beat_on(tell));
         self.seat_all_at_workers().await;
         self.end_recount();
+        let mut adoption = Adoption::Whole;
+        while told.changed().await.is_ok() {
+            let Some(roll) = told.borrow_and_update().clone() else { continue };
+            if adoption == Adoption::Broken {
+                adoption = self.adopt_own().await;
+            }
+            if adoption == Adoption::Whole {
+                adoption = self.take_over_from(&roll).await;
+            }
+            self.picked_up().await;
+        }
+    }
+
+    /// Says every second that this server is here, and hands on who has fallen silent.
+    async fn beat_on(self, tell: watch::Sender<Option<Roll>>) {
         let mut interval = tokio::time::interval(BEAT);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut heard, mut here_since) = (Instant::now(), Instant::now());
@@ -124,12 +156,8 @@ impl Engine {
             let roll = match self.store.beat(&self.about()).await {
                 Ok(roll) => roll,
                 Err(error) => {
-                    self.trouble.store.tell(
-                        self.now(),
-                        "the shared store is away",
-                        &self.replica.name,
-                        &error,
-                    );
+                    let words = "the shared store is away";
+                    self.trouble.store.tell(self.now(), words, &self.replica.name, &error);
                     self.note_cut_off(heard.elapsed() > BEAT_TTL);
                     continue;
                 }
@@ -140,12 +168,28 @@ impl Engine {
                 tracing::warn!("this server was taken for dead; others may have its jobs");
                 here_since = heard;
             }
+            self.replica.here.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&roll.here);
             // Whoever was away sees everybody else as silent: they are given the time to say otherwise.
             if here_since.elapsed() >= BEAT_TTL {
-                self.take_over_from(&roll).await;
-                self.picked_up().await;
+                tell.send_replace(Some(roll));
             }
-            *self.replica.here.lock().unwrap_or_else(PoisonError::into_inner) = roll.here;
+        }
+    }
+
+    /// What this server owns and does not know of: an answer was lost when it took over.
+    async fn adopt_own(&self) -> Adoption {
+        let mut cursor = None;
+        loop {
+            let Ok(page) = self.store.owned(cursor, PAGE).await else { return Adoption::Broken };
+            for job in &page.items {
+                if self.timers.revision_of(job.id()).is_none() {
+                    self.adopt(job.id()).await;
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Adoption::Whole;
+            }
         }
     }
 
@@ -164,7 +208,7 @@ impl Engine {
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "policy": policy }).to_string()
     }
 
-    async fn take_over_from(&self, roll: &Roll) {
+    async fn take_over_from(&self, roll: &Roll) -> Adoption {
         for silent in &roll.silent {
             let mut jobs = 0;
             loop {
@@ -181,67 +225,14 @@ impl Engine {
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        self.trouble.store.tell(
-                            self.now(),
-                            "jobs are still to be taken over",
-                            silent,
-                            &error,
-                        );
-                        return;
+                        let words = "jobs are still to be taken over";
+                        self.trouble.store.tell(self.now(), words, silent, &error);
+                        return Adoption::Broken;
                     }
                 }
             }
         }
-    }
-
-    /// Others look after these; they are seated so that their workers are not given too much.
-    async fn seat_all_at_workers(&self) {
-        for state in [State::Dispatched, State::Running] {
-            let mut query = JobQuery { state: Some(state), limit: PAGE, ..JobQuery::default() };
-            loop {
-                match self.store.jobs(&query).await {
-                    Ok(page) => {
-                        for job in &page.items {
-                            self.seat_again_as_stored(job).await;
-                        }
-                        query.cursor = page.next;
-                        if query.cursor.is_none() {
-                            break;
-                        }
-                    }
-                    Err(error) => {
-                        self.trouble.store.tell(
-                            self.now(),
-                            "jobs at workers could not be read",
-                            &state,
-                            &error,
-                        );
-                        tokio::time::sleep(BEAT).await;
-                    }
-                }
-            }
-        }
-    }
-
-    async fn seat_again_as_stored(&self, job: &Job) {
-        let _turn = self.turn(job.id()).await;
-        if self.timers.revision_of(job.id()).is_none_or(|known| known < job.revision) {
-            self.seat(job);
-        }
-    }
-
-    /// What a step that gives this job to a worker needs there to be room for.
-    pub(crate) fn room_for_placed(&self, job: &Job) -> Room {
-        let Some(attempt) = job.attempt().filter(|_| self.is_one_of_many()) else { return Room::default() };
-        let (rules, request) = (self.rules(), &job.request);
-        let worker_max = attempt.worker.as_ref().and_then(|worker| self.floor().jobs_max_at(request, worker));
-        let limit = rules.policy.tenant_jobs_max(&request.tenant);
-        Room {
-            worker_max,
-            tenant_max: limit.into_iter().chain(job.jobs_max()).min(),
-            topic_max: rules.routing.topic_max(&request.topic),
-            queue_max: None,
-        }
+        Adoption::Whole
     }
 
     // What is committed here is told to the others.
@@ -296,10 +287,7 @@ impl Engine {
     }
 
     fn hear_word(&self, word: Word) {
-        let known = self
-            .timers
-            .revision_of(&word.id)
-            .or_else(|| self.replica.ended().revisions.get(&word.id).copied());
+        let known = self.timers.revision_of(&word.id).or_else(|| self.replica.ended().revision_of(&word.id));
         if known.is_some_and(|known| known >= word.revision) {
             return;
         }

@@ -30,6 +30,10 @@ impl Engine {
         let mut last = hydrated_at;
         loop {
             interval.tick().await;
+            // While nothing can be heard nobody's silence counts, and nothing can be sent.
+            if !self.bus.is_up() {
+                continue;
+            }
             let here = Instant::now();
             let away_ms = (here - last).as_millis() as i64;
             last = here;
@@ -122,6 +126,9 @@ impl Engine {
 
     /// Asks the core what this moment means for the job.
     async fn time_has_come(self, id: JobId) {
+        if self.timers.is_anothers(&id) {
+            return self.reseat(&id).await;
+        }
         let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
         let hearing = self.hear_stored(&id, |job| self.is_to_be_judged(job)).await;
         let done = self.drive_on(&id, |job, now| self.by_time(job, waits_for, &hearing, now)).await;

@@ -22,6 +22,8 @@ struct Entry {
     tenant: TenantId,
     state: State,
     revision: u64,
+    /// Another server looks after it; here it only counts.
+    is_anothers: bool,
     /// Nothing while it is being looked at, or is about to be taken in.
     at: Option<Millis>,
 }
@@ -50,7 +52,7 @@ impl Timers {
         let mut entries = self.lock();
         let before = match entries.of_job.get_mut(job.id()) {
             Some(entry) if entry.tenant == job.request.tenant => {
-                (entry.state, entry.revision) = (job.state(), job.revision);
+                (entry.state, entry.revision, entry.is_anothers) = (job.state(), job.revision, false);
                 entry.at.replace(at)
             }
             _ => {
@@ -73,9 +75,14 @@ impl Timers {
         let mut entries = self.lock();
         entries.uncount(job);
         *entries.of_tenant.entry(tenant.clone()).or_default() += 1;
-        let entry = Entry { tenant: tenant.clone(), state, revision, at: Some(at) };
+        let entry = Entry { tenant: tenant.clone(), state, revision, is_anothers: true, at: Some(at) };
         entries.of_job.insert(job.clone(), entry);
         entries.order.insert((at, job.clone()));
+    }
+
+    /// Whether another server looks after the job, as far as we know.
+    pub fn is_anothers(&self, job: &JobId) -> bool {
+        self.lock().of_job.get(job).is_some_and(|entry| entry.is_anothers)
     }
 
     /// The revision of a live job that we know of.
@@ -138,8 +145,10 @@ impl Entries {
     fn count(&mut self, job: &Job, at: Option<Millis>) {
         let tenant = job.request.tenant.clone();
         *self.of_tenant.entry(tenant.clone()).or_default() += 1;
-        self.of_job
-            .insert(job.id().clone(), Entry { tenant, state: job.state(), revision: job.revision, at });
+        self.of_job.insert(
+            job.id().clone(),
+            Entry { tenant, state: job.state(), revision: job.revision, is_anothers: false, at },
+        );
     }
 
     fn uncount(&mut self, job: &JobId) {

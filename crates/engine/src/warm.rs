@@ -146,6 +146,10 @@ impl Engine {
 
     /// Writes the snapshot now, unless another replica is at it.
     pub(crate) async fn write_snapshot(&self) -> Result<(), StoreError> {
+        // One of several that has just started knows less than the snapshot does.
+        if self.is_one_of_many() && !self.is_recovered() {
+            return Ok(());
+        }
         let began = Instant::now();
         let Some(lock) = self.store.lock(LOCK, LOCK_MS).await? else { return Ok(()) };
         let written = self.put_snapshot().await;

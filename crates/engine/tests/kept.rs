@@ -43,6 +43,7 @@ impl Bus for KeepingBus {
                 let from = MessageKey {
                     stream: "TEST".into(),
                     durable: durable.as_str().into(),
+                    kept_at: 0,
                     seq: 1,
                     delivered: message.id.as_deref().unwrap().parse().unwrap(),
                 };

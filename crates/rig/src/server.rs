@@ -50,6 +50,11 @@ impl Server {
         }
     }
 
+    /// The process that runs now.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -67,7 +72,7 @@ impl Server {
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().expect("it runs").id();
+        let id = self.id();
         let done = Command::new("kill").args([signal, &id.to_string()]).status().unwrap();
         assert!(done.success(), "kill {signal} {id}");
     }

@@ -177,6 +177,19 @@ impl Replicas for MemoryStore {
         let Some(ids) = state.sharing.adopt(silent, &self.replica, limit, now) else { return Ok(None) };
         Ok(Some(ids.iter().filter_map(|id| state.job(id).cloned()).collect()))
     }
+
+    async fn owned(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        let state = self.state();
+        let after = cursor.map_or(Bound::Unbounded, Bound::Excluded);
+        let live = state.live.range((after, Bound::Unbounded));
+        let own = live.map(|sequence| (*sequence, state.jobs[sequence].clone()));
+        let own = own.filter(|(_, job)| state.sharing.owner(job.id()) == Some(&self.replica));
+        Ok(Page::take(page_len(limit), own))
+    }
+
+    async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {
+        Ok(self.state().sharing.owner(job).cloned())
+    }
 }
 
 #[async_trait::async_trait]

@@ -4,7 +4,8 @@
 //! When a replica falls silent the others take its jobs over. Should two act for one job all the same, the
 //! commit tells them apart.
 
-use crate::StoreError;
+use crate::{Page, StoreError};
+use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use std::sync::Arc;
 
@@ -45,6 +46,16 @@ pub trait Replicas: Send + Sync + 'static {
     /// Takes over at most `limit` jobs of a replica that is silent, and says which. None means that it is
     /// back; an empty list, that it has none left.
     async fn adopt(&self, _silent: &str, _limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
+        Ok(None)
+    }
+
+    /// The live jobs of this replica, in the order of their creation, after `cursor`.
+    async fn owned(&self, _cursor: Option<u64>, _limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        Ok(Page { items: Vec::new(), next: None })
+    }
+
+    /// Whose a live job is.
+    async fn owner(&self, _job: &JobId) -> Result<Option<String>, StoreError> {
         Ok(None)
     }
 }

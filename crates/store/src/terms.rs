@@ -45,8 +45,9 @@ pub enum Full {
 pub struct Receipt(String);
 
 impl Receipt {
-    pub fn new(stream: &str, consumer: &str, sequence: u64) -> Self {
-        Self(format!("{stream}:{consumer}:{sequence}"))
+    /// A stream that is made anew counts from one again; the time tells its messages from the old ones.
+    pub fn new(stream: &str, consumer: &str, sequence: u64, kept_at: i64) -> Self {
+        Self(format!("{stream}:{consumer}:{sequence}:{kept_at}"))
     }
 }
 

@@ -207,6 +207,7 @@ impl Puller {
                 stream: self.stream.clone(),
                 durable: self.durable.clone(),
                 seq: info.stream_sequence,
+                kept_at: (info.published.unix_timestamp_nanos() / 1_000_000) as i64,
                 delivered: info.delivered.unsigned_abs(),
             },
             Err(error) => return Answer::Trouble(format!("a message that was not kept: {error}")),

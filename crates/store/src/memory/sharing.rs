@@ -87,6 +87,10 @@ impl Sharing {
         }
     }
 
+    pub fn owner(&self, job: &JobId) -> Option<&String> {
+        self.owners.get(job)
+    }
+
     /// The jobs that `me` takes over; nothing if the other is back.
     pub fn adopt(&mut self, silent: &str, me: &str, limit: usize, now: Millis) -> Option<Vec<JobId>> {
         if self.beats.get(silent).is_some_and(|last| is_here(*last, now)) {

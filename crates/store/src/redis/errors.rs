@@ -1,7 +1,7 @@
 //! What Redis says when it cannot, in our words.
 
 use crate::StoreError;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 impl From<RedisError> for StoreError {
     fn from(error: RedisError) -> Self {
@@ -12,8 +12,6 @@ impl From<RedisError> for StoreError {
         }
         match error.kind() {
             ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::Corrupt(error.to_string()),
-            // A script that fails does so again: it is a fault of ours.
-            ErrorKind::Server(ServerErrorKind::ResponseError) => Self::Refused(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }
     }

@@ -3,7 +3,8 @@
 use super::RedisStore;
 use super::listing::read_job;
 use crate::replica::BEAT_TTL_MS;
-use crate::{Replicas, Roll, StoreError};
+use crate::{Page, Replicas, Roll, StoreError};
+use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use std::sync::Arc;
 
@@ -27,6 +28,25 @@ impl Replicas for RedisStore {
         script.arg(BEAT_TTL_MS).arg(self.script_now());
         let records: Option<Vec<Vec<u8>>> = self.link.run(&script).await?;
         let Some(records) = records else { return Ok(None) };
-        records.iter().map(|record| read_job(record).map(Arc::new)).collect::<Result<_, _>>().map(Some)
+        // One that cannot be read must not hide the others: they are ours already.
+        let jobs = records.iter().filter_map(|record| match read_job(record) {
+            Ok(job) => Some(Arc::new(job)),
+            Err(error) => {
+                tracing::error!(%error, "a job of a silent server is left alone");
+                None
+            }
+        });
+        Ok(Some(jobs.collect()))
+    }
+
+    async fn owned(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
+        self.list_up(&format!("job:owner:{}", self.options.replica), cursor, limit).await
+    }
+
+    async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {
+        let mut get = redis::cmd("HGET");
+        get.arg(self.keys.meta(job)).arg("owner");
+        let owner: Option<String> = self.link.command(&get).await?;
+        Ok(owner.filter(|owner| !owner.is_empty()))
     }
 }

@@ -98,7 +98,7 @@ pub async fn a_step_under_a_lapsed_lock_does_not_count(
         Step::change(&job, running(&job, clock.now())).on(terms)
     };
     let late = step(&old);
-    let receipt = Receipt::new("S", "fence", 2);
+    let receipt = Receipt::new("S", "fence", 2, 0);
     assert_eq!(second.open(job.id(), &receipt).await.unwrap(), Opened::Busy);
     clock.advance(60_000);
     assert_eq!(first.commit(late).await.unwrap(), Commit::Fenced);
@@ -113,7 +113,7 @@ pub async fn a_step_under_a_lapsed_lock_does_not_count(
 
 pub async fn a_message_is_acted_on_once(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
     let job = insert(first, new_job("message", "a", clock.now())).await;
-    let receipt = Receipt::new("S", "message", 1);
+    let receipt = Receipt::new("S", "message", 1, 0);
     let Opened::Job { job: Some(opened), lock } = first.open(job.id(), &receipt).await.unwrap() else {
         panic!("it is there, and free");
     };
@@ -238,7 +238,7 @@ fn of_topic(check: &str, name: &str, clock: &ManualClock) -> Job {
 }
 
 async fn open(store: &dyn Store, job: &Job, sequence: u64) -> Lock {
-    let receipt = Receipt::new("S", job.id().as_str(), sequence);
+    let receipt = Receipt::new("S", job.id().as_str(), sequence, 0);
     match store.open(job.id(), &receipt).await.unwrap() {
         Opened::Job { lock: Some(lock), .. } => lock,
         other => panic!("{other:?}"),
