@@ -241,3 +241,33 @@ async fn a_server_that_was_taken_for_dead_joins_again() {
     assert_eq!(world.job("j").await.state(), State::Succeeded);
     assert_eq!(given.load(Ordering::Relaxed), 1, "it was given to the worker once");
 }
+
+/// Fault 8.3.6, with nobody left who gave the job out.
+#[tokio::test(start_paused = true)]
+async fn a_dead_workers_job_goes_on_though_its_server_died_too() {
+    let world = World::new();
+    let servers = world.two().await;
+    // It takes the job, is heard once, and never again.
+    let mut silent = world.bus.subscribe("worker.gone.jobs", None).await.unwrap();
+    for server in &servers {
+        let (tenant, worker) = (TenantId::known("default"), WorkerId::known("gone"));
+        let topics = vec![Topic::known("job.echo")];
+        server.introduce(&tenant, Introduction { worker: worker.clone(), topics });
+        server.beat(
+            &worker,
+            &tenant,
+            &Beat { load: Load { max_parallel_jobs: 1, ..Load::default() }, ..Beat::default() },
+        );
+    }
+    submit(&servers[0], "j").await.unwrap();
+    assert!(silent.recv().await.is_some());
+    sleep(100).await;
+    servers[0].kill();
+    let given = world.worker(&servers[1..], "w", 100).await;
+    let began = Instant::now();
+    while world.job("j").await.state() != State::Succeeded {
+        sleep(500).await;
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", world.job("j").await.phase);
+    }
+    assert_eq!(given.load(Ordering::Relaxed), 1);
+}
