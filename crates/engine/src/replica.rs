@@ -182,7 +182,7 @@ impl Engine {
         loop {
             let Ok(page) = self.store.owned(cursor, PAGE).await else { return Adoption::Broken };
             for job in &page.items {
-                if self.timers.revision_of(job.id()).is_none() {
+                if self.timers.revision_of(job.id()).is_none() || self.timers.is_anothers(job.id()) {
                     self.adopt(job.id()).await;
                 }
             }
@@ -196,7 +196,7 @@ impl Engine {
     fn note_cut_off(&self, is_cut_off: bool) {
         let was = self.replica.is_cut_off.swap(is_cut_off, Ordering::Relaxed);
         if is_cut_off && !was {
-            tracing::error!("cut off from the shared store: no work is taken until it is back");
+            tracing::error!("cut off from the shared store; others take over until it is back");
         } else if was && !is_cut_off {
             tracing::info!("the shared store is back");
         }
