@@ -7,8 +7,9 @@ mkdir -p secrets
 # The folder keeps other users of this machine out; containers see the files alone, and run as other users.
 umask 022
 
+# A letter first: nats-server takes a variable that begins like a number for one.
 password() {
-    [ -s "secrets/$1" ] || od -An -tx1 -N24 /dev/urandom | tr -d ' \n' >"secrets/$1"
+    [ -s "secrets/$1" ] || printf 'p%s' "$(od -An -tx1 -N24 /dev/urandom | tr -d ' \n')" >"secrets/$1"
     cat "secrets/$1"
 }
 
