@@ -99,7 +99,7 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store_unavailable",
-                "the store is not available; nothing was stored",
+                "the store is not available: nobody can say whether this was stored; ask again, with the same idempotency key",
             ),
             StoreError::Refused(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,

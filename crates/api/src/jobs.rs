@@ -30,7 +30,7 @@ pub const INLINE_LEN_MAX: usize = 256 * 1024;
     ("tracestate" = Option<String>, Header, description = "What goes along with it, at most 512 characters")), responses(
     (status = 200, body = SubmitReply, headers(("traceparent" = String, description = "The job's place in that trace, or in one of its own"))), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
     (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
-    (status = 429, description = "Throttled, too many live jobs of the tenant or of all, or the key calls too often"), (status = 503, description = "The store cannot take it; nothing was stored")))]
+    (status = 429, description = "Throttled, too many live jobs of the tenant or of all, or the key calls too often"), (status = 503, description = "The store cannot take it now; ask again with the same idempotency key")))]
 pub async fn submit(
     State(engine): State<Engine>,
     auth: Auth,

@@ -276,7 +276,7 @@ impl Engine {
             while let Some(delivery) = heard.recv().await {
                 match serde_json::from_slice::<Words>(&delivery.message.payload) {
                     Ok(said) if said.from == engine.replica.name => {}
-                    Ok(said) => said.words.into_iter().for_each(|word| engine.hear_word(word)),
+                    Ok(said) => said.words.iter().for_each(|word| engine.hear_word(word)),
                     Err(error) => {
                         engine.trouble.packets.tell(engine.now(), "packet refused", &SUBJECT, &error);
                     }
@@ -286,7 +286,7 @@ impl Engine {
         Ok(())
     }
 
-    fn hear_word(&self, word: Word) {
+    fn hear_word(&self, word: &Word) {
         let known = self.timers.revision_of(&word.id).or_else(|| self.replica.ended().revision_of(&word.id));
         if known.is_some_and(|known| known >= word.revision) {
             return;

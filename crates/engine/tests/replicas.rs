@@ -174,7 +174,7 @@ async fn together_they_keep_a_tenants_limits() {
         let server = servers[number % 2].clone();
         submits.spawn(async move { submit(&server, &format!("j{number}")).await });
     }
-    let taken = submits.join_all().await.into_iter().filter(Result::is_ok).count();
+    let taken = submits.join_all().await.into_iter().flatten().count();
     assert_eq!(taken, 20, "the queue of a tenant is one, whoever is asked");
     for _ in 0..100 {
         let at_worker = world.count(&[State::Dispatched, State::Running]).await;
@@ -267,7 +267,7 @@ async fn a_dead_workers_job_goes_on_though_its_server_died_too() {
     let began = Instant::now();
     while world.job("j").await.state() != State::Succeeded {
         sleep(500).await;
-        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", world.job("j").await.phase);
+        assert!(began.elapsed() < Duration::from_mins(1), "{:?}", world.job("j").await.phase);
     }
     assert_eq!(given.load(Ordering::Relaxed), 1);
 }

@@ -82,13 +82,13 @@ pub struct Serve {
     /// Where data is kept [default: ./reveille-data]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// Redis, for several servers: redis://host:port
+    /// Redis, for several servers: `redis://host:port`
     #[arg(long, value_name = "URL")]
     pub redis: Option<String>,
-    /// NATS with JetStream, for several servers: nats://host:port
+    /// NATS with JetStream, for several servers: `nats://host:port`
     #[arg(long, value_name = "URL")]
     pub nats: Option<String>,
-    /// PostgreSQL, for several servers: postgres://user@host/database
+    /// PostgreSQL, for several servers: `postgres://user@host/database`
     #[arg(long, value_name = "URL")]
     pub postgres: Option<String>,
     /// Settings [default: ./reveille.toml if it is there]

@@ -29,6 +29,7 @@ pub struct Roll {
 #[async_trait::async_trait]
 pub trait Replicas: Send + Sync + 'static {
     /// The name of this life of this replica, as the others know it; nothing where there are no others.
+    #[expect(clippy::unnecessary_literal_bound, reason = "those that have a name keep it")]
     fn name(&self) -> &str {
         ""
     }

@@ -53,7 +53,10 @@ impl Detail {
 
     fn unavailable(error: &dyn std::error::Error) -> Self {
         tracing::warn!(%error, "a request failed");
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "The store is not available; nothing was stored")
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The store is not available: nobody can say whether this was stored",
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use reveille_core::time::Millis;
 #[async_trait::async_trait]
 impl Breakers for RedisStore {
     async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
-        let key = self.keys.breaker(name);
+        let key = self.keys.of(name);
         let text: Option<String> = self.link.command(redis::cmd("GET").arg(&key)).await?;
         match text {
             None => Ok(Breaker::default()),
@@ -17,7 +17,7 @@ impl Breakers for RedisStore {
     }
 
     async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
-        let mut script = self.scripts.swap.key(self.keys.breaker(name));
+        let mut script = self.scripts.swap.key(self.keys.of(name));
         script.arg(write(before)).arg(write(after));
         Ok(self.link.run(&script).await?)
     }

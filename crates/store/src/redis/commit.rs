@@ -44,10 +44,11 @@ impl RedisStore {
         }
 
         let letter = job.dead_letter();
-        let written = letter.as_ref().map(serde_json::to_vec).transpose().map_err(unwritable)?;
+        let written =
+            letter.as_ref().map(serde_json::to_vec).transpose().map_err(|error| unwritable(&error))?;
         let flag = |is: bool| if is { "1" } else { "0" };
         script.arg(&self.keys.prefix).arg(id.as_str()).arg(optional(step.expects)).arg(self.script_now());
-        script.arg(token()?).arg(serde_json::to_vec(job).map_err(unwritable)?);
+        script.arg(token()?).arg(serde_json::to_vec(job).map_err(|error| unwritable(&error))?);
         script.arg(state_name(job.state())).arg(flag(job.is_live())).arg(flag(job.state().is_terminal()));
         script.arg(job.updated_at.0).arg(flag(job.state() == State::ApprovalRequired));
         script.arg(flag(job.was_released()));
@@ -74,7 +75,7 @@ impl RedisStore {
         }
         script.arg(step.audit().len());
         for draft in step.audit() {
-            script.arg(&origin()?.0[..]).arg(serde_json::to_vec(draft).map_err(unwritable)?);
+            script.arg(&origin()?.0[..]).arg(serde_json::to_vec(draft).map_err(|error| unwritable(&error))?);
         }
         for (_, value, expires_at) in &step.blobs {
             script.arg(&value[..]).arg(expires_at.0).arg(self.ttl_ms(*expires_at));
@@ -124,7 +125,7 @@ fn optional(number: Option<impl ToString>) -> String {
 
 /// Tells a step whose answer was lost from another's.
 fn token() -> Result<String, StoreError> {
-    Ok(origin()?.0.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(origin()?.0)))
 }
 
 /// Tells one entry of the trail from every other.
@@ -135,6 +136,6 @@ pub(super) fn origin() -> Result<Origin, StoreError> {
     Ok(Origin(bytes))
 }
 
-pub(super) fn unwritable(error: serde_json::Error) -> StoreError {
+pub(super) fn unwritable(error: &serde_json::Error) -> StoreError {
     StoreError::Refused(format!("it cannot be written as JSON: {error}"))
 }

@@ -29,11 +29,6 @@ impl Keys {
         self.of(&format!("dlq:entry:{job}"))
     }
 
-    /// The key under which operators know a breaker: it counts failures until the circuit opens.
-    pub fn breaker(&self, name: &str) -> String {
-        self.of(&format!("cordum:cb:{name}:failures"))
-    }
-
     /// Who is about to change a job.
     pub fn job_lock(&self, job: &JobId) -> String {
         self.of(&format!("cordum:scheduler:job:{job}"))

@@ -29,7 +29,7 @@ impl RedisStore {
                 return Ok(sealed);
             }
             let places: Vec<String> = waiting.iter().map(|(place, _)| place.clone()).collect();
-            let drafts = waiting.into_iter().map(|(place, fields)| read_entry(&place, fields));
+            let drafts = waiting.into_iter().map(|(place, fields)| read_entry(&place, &fields));
             self.ledger.seal(drafts.collect::<Result<_, _>>()?).await?;
             let mut delete = redis::cmd("XDEL");
             delete.arg(&outbox).arg(&places);
@@ -50,7 +50,7 @@ impl Trail for RedisStore {
         let mut pipeline = Pipeline::new();
         pipeline.atomic();
         for draft in drafts {
-            let written = serde_json::to_vec(&draft).map_err(unwritable)?;
+            let written = serde_json::to_vec(&draft).map_err(|error| unwritable(&error))?;
             pipeline.cmd("XADD").arg(&outbox).arg("*").arg("o").arg(&origin()?.0[..]);
             pipeline.arg("d").arg(written).ignore();
         }
@@ -73,7 +73,7 @@ impl Trail for RedisStore {
     }
 }
 
-fn read_entry(place: &str, fields: Vec<(String, Vec<u8>)>) -> Result<(Origin, Draft), StoreError> {
+fn read_entry(place: &str, fields: &[(String, Vec<u8>)]) -> Result<(Origin, Draft), StoreError> {
     let what = || format!("entry {place} of the outbox");
     let field = |name: &str| fields.iter().find(|(is, _)| is == name).map(|(_, value)| value.as_slice());
     let (Some(origin), Some(draft)) = (field("o"), field("d")) else {
