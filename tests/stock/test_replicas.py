@@ -106,6 +106,29 @@ def test_cut_off_from_redis_it_says_so_and_comes_back(replicas, agent, engines):
     assert second.ended_job(job_id)["state"] == "SUCCEEDED"
 
 
+def test_cut_off_from_nats_it_says_so_and_comes_back(replicas, agent, engines):
+    first, second = replicas
+    engines.nats.kill()
+    try:
+        wait_until("not ready", lambda: first.call("GET", "/readyz")[0] == 503, 15)
+        assert first.call("GET", "/readyz")[1]["status"] == "cut_off"
+    finally:
+        engines.nats.start()
+    wait_until("both are back", lambda: knows(first, 2) and knows(second, 2))
+    job_id = first.submit("job.echo", {"n": 0})
+    assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+
+
+def test_an_agent_that_beats_at_one_is_known_at_the_other(replicas):
+    first, second = replicas
+    secret = first.create_key("acme", "ingest", "read")
+    wait_until("the key is known", lambda: second.call("GET", "/v1/agents", key=secret)[0] == 200, 5)
+    beat = {"agent_id": "voice-1", "agent_name": "voice", "status": "idle"}
+    status, answer = first.call("POST", "/v1/agents/heartbeat", beat, key=secret)
+    assert status in range(200, 300), answer
+    wait_until("it is known", lambda: "voice-1" in json.dumps(second.call("GET", "/v1/agents", key=secret)[1]), 5)
+
+
 def test_submitted_by_packet_is_kept_until_a_server_is_there(replicas, agent, engines):
     first, second = replicas
     # What the worker said of itself when it started is in the snapshot.

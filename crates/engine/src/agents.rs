@@ -28,7 +28,17 @@ impl Engine {
         let noticed = self.floor().agent_beat(tenant, beat, now).ok_or(BeatError::Full)?;
         self.metrics.fleet.beats(1);
         self.tell_agent(tenant, beat, noticed);
+        self.tell_beat(tenant, beat);
         Ok(())
+    }
+
+    /// Another server has heard it.
+    pub(crate) fn hear_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>) {
+        let now = self.now();
+        let noticed = self.floor().agent_beat(tenant, beat, now);
+        if let Some(noticed) = noticed {
+            self.tell_agent(tenant, beat, noticed);
+        }
     }
 
     /// Many beats at once, each taken or refused by itself; says which were refused and why.
@@ -43,6 +53,9 @@ impl Engine {
                     Ok(()) => floor.agent_beat(tenant, beat, now).ok_or(BeatError::Full),
                     Err(bad) => Err(bad.into()),
                 };
+                if taken.is_ok() {
+                    self.tell_beat(tenant, beat);
+                }
                 match taken {
                     Ok(noticed) if noticed.changed => news.push((beat, noticed)),
                     Ok(_) => {}

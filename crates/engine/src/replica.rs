@@ -10,7 +10,9 @@ mod word;
 
 use crate::Engine;
 use reveille_bus::{BusError, Message};
-use reveille_core::id::JobId;
+use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use reveille_core::presence::agent::AgentBeat;
+use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
 use reveille_store::{BEAT_MS, BEAT_TTL_MS, Roll, StoreError};
 use rustc_hash::FxHashMap;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 pub(crate) use word::Word;
-use word::Words;
+use word::{Said, Words};
 
 /// Where servers tell each other what they commit.
 const SUBJECT: &str = "reveille.event.job";
@@ -43,14 +45,14 @@ const ENDED_MAX: usize = 16_384;
 pub struct Replica {
     /// The name of this life of this server; nothing where there is only one.
     name: String,
-    words: mpsc::Sender<Word>,
+    words: mpsc::Sender<Said>,
     ended: Mutex<Ended>,
     is_cut_off: AtomicBool,
     here: Mutex<Vec<String>>,
 }
 
 /// The far end, until the task takes it.
-pub struct Unsent(mpsc::Receiver<Word>);
+pub struct Unsent(mpsc::Receiver<Said>);
 
 /// Jobs that ended lately, with their last revision.
 #[derive(Default)]
@@ -108,9 +110,10 @@ impl Engine {
         self.store.is_shared()
     }
 
-    /// Whether the shared store has not been heard for so long that others have taken over by now.
+    /// Whether the shared store has not been heard for so long that others have taken over by now, or the bus
+    /// is away: whoever can choose another server should.
     pub fn is_cut_off(&self) -> bool {
-        self.replica.is_cut_off.load(Ordering::Relaxed)
+        self.replica.is_cut_off.load(Ordering::Relaxed) || (self.is_one_of_many() && !self.bus.is_up())
     }
 
     /// The servers that share the work, by the last beat; nobody where there is only one.
@@ -244,8 +247,25 @@ impl Engine {
         if word.state.is_terminal() {
             self.replica.ended().note(&word.id, word.revision);
         }
-        // What does not fit is made up for by looking.
-        let _ = self.replica.words.try_send(word);
+        self.say(Said::Job(Box::new(word)));
+    }
+
+    /// A beat that came over HTTP, which only this server has heard.
+    pub(crate) fn tell_beat(&self, tenant: &TenantId, beat: &AgentBeat<'_>) {
+        if self.is_one_of_many() {
+            self.say(Said::Agent { tenant: tenant.clone(), beat: Box::new(beat.kept()) });
+        }
+    }
+
+    pub(crate) fn tell_others_pulse(&self, workspace: &WorkspaceId, pulse: &Pulse) {
+        if self.is_one_of_many() {
+            self.say(Said::Pulse { workspace: workspace.clone(), pulse: Box::new(pulse.clone()) });
+        }
+    }
+
+    /// What does not fit is made up for: jobs are looked at, and beats come again.
+    fn say(&self, said: Said) {
+        let _ = self.replica.words.try_send(said);
     }
 
     /// One message holds as many words as wait.
@@ -276,7 +296,7 @@ impl Engine {
             while let Some(delivery) = heard.recv().await {
                 match serde_json::from_slice::<Words>(&delivery.message.payload) {
                     Ok(said) if said.from == engine.replica.name => {}
-                    Ok(said) => said.words.iter().for_each(|word| engine.hear_word(word)),
+                    Ok(said) => said.words.iter().for_each(|said| engine.hear_said(said)),
                     Err(error) => {
                         engine.trouble.packets.tell(engine.now(), "packet refused", &SUBJECT, &error);
                     }
@@ -284,6 +304,18 @@ impl Engine {
             }
         });
         Ok(())
+    }
+
+    fn hear_said(&self, said: &Said) {
+        match said {
+            Said::Job(word) => self.hear_word(word),
+            Said::Agent { tenant, beat } => self.hear_agent(tenant, beat),
+            Said::Pulse { workspace, pulse } => {
+                if let Some(workspace) = self.workspaces.find(workspace) {
+                    self.hear_pulse(&workspace, (**pulse).clone());
+                }
+            }
+        }
     }
 
     fn hear_word(&self, word: &Word) {

@@ -9,6 +9,7 @@ use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::{Document, Policy};
+use reveille_core::presence::agent::AgentBeat;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
@@ -270,4 +271,24 @@ async fn a_dead_workers_job_goes_on_though_its_server_died_too() {
         assert!(began.elapsed() < Duration::from_mins(1), "{:?}", world.job("j").await.phase);
     }
     assert_eq!(given.load(Ordering::Relaxed), 1);
+}
+
+/// An agent beats over HTTP at one of them, and all of them know it.
+#[tokio::test(start_paused = true)]
+async fn a_beat_that_one_has_heard_is_known_to_all() {
+    let world = World::new();
+    let servers = world.two().await;
+    let tenant = TenantId::known("acme");
+    let beat = AgentBeat { agent_id: "voice-1".into(), name: "voice".into(), ..AgentBeat::default() };
+    // For longer than its TTL, always at the same server.
+    for _ in 0..20 {
+        servers[0].agent_beat(&tenant, &beat).unwrap();
+        sleep(10_000).await;
+        for server in &servers {
+            let agents = server.agents(&tenant);
+            assert!(agents.len() == 1 && !agents[0].offline, "{agents:?}");
+        }
+    }
+    sleep(60_000).await;
+    assert!(servers.iter().all(|server| server.agents(&tenant)[0].offline));
 }

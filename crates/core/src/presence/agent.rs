@@ -66,7 +66,7 @@ impl Agent {
 
 /// A beat as it came in. `tenant_id` and `ts` of the payload are not here: the tenant is the key's, the
 /// time is ours.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AgentBeat<'a> {
     pub agent_id: Cow<'a, str>,
     pub name: Cow<'a, str>,
@@ -92,6 +92,26 @@ pub struct BadBeat {
 }
 
 impl AgentBeat<'_> {
+    /// The same beat, for whoever keeps it.
+    pub fn kept(&self) -> AgentBeat<'static> {
+        let text = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
+        AgentBeat {
+            agent_id: text(&self.agent_id),
+            name: text(&self.name),
+            dispatch_name: self.dispatch_name.as_ref().map(text),
+            status: self.status,
+            active_sessions: self.active_sessions,
+            version: self.version.as_ref().map(text),
+            project: text(&self.project),
+            region: self.region.as_ref().map(text),
+            host: self.host.as_ref().map(text),
+            started_at: self.started_at,
+            memory_rss_bytes: self.memory_rss_bytes,
+            memory_total_bytes: self.memory_total_bytes,
+            cpu_pct: self.cpu_pct,
+        }
+    }
+
     /// Whether every field is within its limits.
     pub fn check(&self) -> Result<(), BadBeat> {
         let text = |field, value: &str| {

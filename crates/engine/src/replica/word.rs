@@ -1,8 +1,10 @@
-//! What one server tells the others of a job that it has committed.
+//! What one server tells the others: jobs that it has committed, and beats that only it has heard.
 
 use crate::events::What;
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
+use reveille_core::presence::agent::AgentBeat;
+use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Delegated;
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,14 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Words {
     /// Who says so.
     pub from: String,
-    pub words: Vec<Word>,
+    pub words: Vec<Said>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Said {
+    Job(Box<Word>),
+    Agent { tenant: TenantId, beat: Box<AgentBeat<'static>> },
+    Pulse { workspace: WorkspaceId, pulse: Box<Pulse> },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

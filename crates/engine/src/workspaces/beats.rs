@@ -3,6 +3,7 @@
 use super::WorkspaceError;
 use crate::Engine;
 use reveille_core::fleet::Who;
+use reveille_core::floor::Pulsed;
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::About;
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus, transition};
@@ -12,6 +13,8 @@ use std::time::Duration;
 /// The longest task or error that a beat may tell of.
 pub const TOLD_LEN_MAX: usize = 4_096;
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long another server has to say that a workspace is silent.
+const TOLD_BY_ANOTHER: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// A workspace says that it lives, and how it is doing.
@@ -82,6 +85,11 @@ impl Engine {
             if !is_offline || !is_awake {
                 return;
             }
+            if !self.is_ours_to_tell(&id).await {
+                drop(turn);
+                tokio::time::sleep(TOLD_BY_ANOTHER).await;
+                continue;
+            }
             let changed =
                 Workspace { status: WorkspaceStatus::Offline, updated_at: self.now(), ..(*known).clone() };
             let kept = self.keep_workspace(changed, Some(("WORKSPACE_OFFLINE", json!({})))).await;
@@ -100,6 +108,17 @@ impl Engine {
         }
     }
 
+    /// All servers hear the same silence; one of them says so. Whoever else looks later finds it said.
+    async fn is_ours_to_tell(&self, id: &WorkspaceId) -> bool {
+        if !self.is_one_of_many() {
+            return true;
+        }
+        let name = format!("cordum:workspace:silent:{id}");
+        let lock = self.store.lock(&name, TOLD_BY_ANOTHER.as_millis() as i64).await;
+        // A store that is away keeps nobody from saying what is true.
+        lock.map_or(true, |lock| lock.is_some())
+    }
+
     /// The latest beat, and whether it was too long ago.
     fn heard_pulse(&self, id: &WorkspaceId) -> Option<(Pulse, bool)> {
         let floor = self.floor();
@@ -112,6 +131,15 @@ impl Engine {
 
     /// Takes a beat into the fleet, lets go what waited for it, and tells of another task.
     pub(super) fn note_pulse(&self, workspace: &Workspace, pulse: Pulse) {
+        self.tell_others_pulse(&workspace.id, &pulse);
+        // Whoever hears a workspace that was away gives it what it should have.
+        if self.hear_pulse(workspace, pulse).is_some_and(|pulsed| pulsed.was_away) {
+            self.spawn(self.clone().deliver_again(workspace.id.clone()));
+        }
+    }
+
+    /// The same, of a beat that this server or another has heard.
+    pub(crate) fn hear_pulse(&self, workspace: &Workspace, pulse: Pulse) -> Option<Pulsed> {
         let now = self.now();
         let task = json!({ "current_task": pulse.current_task, "active_tasks": pulse.active_tasks });
         let current_task = pulse.current_task.clone();
@@ -122,15 +150,14 @@ impl Engine {
         };
         self.assign_all(matches);
         let Some(pulsed) = pulsed else {
-            return tracing::warn!(workspace = %workspace.id, "the fleet is full; the heartbeat was ignored");
+            tracing::warn!(workspace = %workspace.id, "the fleet is full; the heartbeat was ignored");
+            return None;
         };
         self.tell_pulse(workspace, &pulsed);
         if pulsed.before.current_task != current_task {
             self.tell_workspace(workspace, "TASK_UPDATED", task);
         }
-        if pulsed.was_away {
-            self.spawn(self.clone().deliver_again(workspace.id.clone()));
-        }
+        Some(pulsed)
     }
 }
 
