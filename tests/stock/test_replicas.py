@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import subprocess
 import time
 
 import nats
@@ -172,3 +173,24 @@ def test_a_job_costs_at_most_eight_trips_to_redis(replicas, agent, engines):
     print("trips", sorted(trips))
     assert min(trips) >= 4, "submit, the worker's two, and the result are there"
     assert max(trips) <= 8, trips
+
+
+def test_the_doctor_looks_and_touches_nothing(binary, engines, tmp_path):
+    engines.redis.cli("FLUSHALL")
+    command = [binary, "doctor", *engines.flags]
+    seen = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert seen.returncode == 0, seen
+    found = json.loads(seen.stdout)
+    assert found["fit"] and {finding["engine"] for finding in found["findings"]} == {"Redis", "NATS", "PostgreSQL"}
+    assert engines.redis.cli("DBSIZE") == "0"
+    engines.redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        seen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+        assert seen.returncode == 1 and "throws jobs away" in seen.stdout, seen
+        refused = subprocess.run(
+            [binary, "serve", "--http", "127.0.0.1:0", *engines.flags],
+            capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert refused.returncode == 1 and "noeviction" in refused.stderr, refused
+    finally:
+        engines.redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")

@@ -13,7 +13,7 @@ pub mod suite;
 
 pub use delivery::{Ack, Delivery, MessageKey, Subscription, Word};
 pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
-pub use nats::{Link, Login, NatsBus, NatsOptions, OpenError, Secret, Tls};
+pub use nats::{Link, Login, NatsBus, NatsOptions, OpenError, Secret, Tls, examine};
 
 use bytes::Bytes;
 use reveille_core::id::{KeyId, TenantId};

@@ -5,6 +5,7 @@
 //! publishing fails and says so, and subscriptions wait; they come back by themselves.
 
 mod acks;
+mod checks;
 mod errors;
 mod headers;
 mod heard;
@@ -13,6 +14,7 @@ mod options;
 mod pull;
 mod streams;
 
+pub use checks::examine;
 pub use errors::OpenError;
 pub use link::Link;
 pub use options::{Login, NatsOptions, Secret, Tls};

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod backoff;
 pub mod breaker;
 pub mod digest;
+pub mod finding;
 pub mod fleet;
 pub mod floor;
 pub mod id;

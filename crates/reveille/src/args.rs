@@ -1,5 +1,9 @@
 //! The command line.
 
+mod engines;
+
+pub use engines::{Doctor, EngineUrls};
+
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -38,6 +42,8 @@ pub enum Command {
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(Key),
+    /// Look at Redis, NATS and PostgreSQL: are they fit for several servers?
+    Doctor(Doctor),
     /// Try out on this machine what a bad day does
     #[command(subcommand)]
     Drill(Drill),
@@ -82,15 +88,8 @@ pub struct Serve {
     /// Where data is kept [default: ./reveille-data]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// Redis, for several servers: `redis://host:port`
-    #[arg(long, value_name = "URL")]
-    pub redis: Option<String>,
-    /// NATS with JetStream, for several servers: `nats://host:port`
-    #[arg(long, value_name = "URL")]
-    pub nats: Option<String>,
-    /// PostgreSQL, for several servers: `postgres://user@host/database`
-    #[arg(long, value_name = "URL")]
-    pub postgres: Option<String>,
+    #[command(flatten)]
+    pub engines: EngineUrls,
     /// Settings [default: ./reveille.toml if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

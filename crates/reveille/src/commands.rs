@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod audit;
 pub mod dlq;
+pub mod doctor;
 pub mod job;
 pub mod key;
 pub mod policy;

@@ -13,7 +13,7 @@ pub use limits::Limits;
 pub use safety::Safety;
 pub use tracing::Tracing;
 
-use crate::args::Serve;
+use crate::args::{Doctor, EngineUrls, Serve};
 use anyhow::{Context, Result, bail};
 use reveille_core::policy::FailMode;
 use reveille_courier::AddressRules;
@@ -266,16 +266,40 @@ impl Default for Log {
 impl Config {
     /// What holds for this start.
     pub fn load(args: &Serve) -> Result<Self> {
+        let mut config = Self::from_file(args.config.as_deref())?;
+        config.apply(args);
+        Ok(config)
+    }
+
+    /// The same, for whoever only looks at what servers share.
+    pub fn for_engines(args: &Doctor) -> Result<Self> {
+        let mut config = Self::from_file(args.config.as_deref())?;
+        config.use_engines(&args.engines);
+        Ok(config)
+    }
+
+    /// The file that is named, or the usual one if it is there, with the variables over it.
+    fn from_file(path: Option<&Path>) -> Result<Self> {
         let default = Path::new("reveille.toml");
-        let text = match &args.config {
+        let text = match path {
             Some(path) => read(path)?,
             None if default.exists() => read(default)?,
             None => String::new(),
         };
-        let name = args.config.as_deref().unwrap_or(default).display().to_string();
-        let mut config = Self::parse(&text, &name, variables::all())?;
-        config.apply(args);
-        Ok(config)
+        Self::parse(&text, &path.unwrap_or(default).display().to_string(), variables::all())
+    }
+
+    fn use_engines(&mut self, flags: &EngineUrls) {
+        let engines = [
+            (&mut self.redis.url, &flags.redis),
+            (&mut self.nats.url, &flags.nats),
+            (&mut self.postgres.url, &flags.postgres),
+        ];
+        for (slot, flag) in engines {
+            if flag.is_some() {
+                slot.clone_from(flag);
+            }
+        }
     }
 
     fn parse(text: &str, name: &str, vars: impl Iterator<Item = (String, String)>) -> Result<Self> {
@@ -331,16 +355,7 @@ impl Config {
         set(&mut self.grpc.address, &args.grpc);
         set(&mut self.doors.nats, &args.nats_door);
         set(&mut self.doors.resp, &args.resp_door);
-        let engines = [
-            (&mut self.redis.url, &args.redis),
-            (&mut self.nats.url, &args.nats),
-            (&mut self.postgres.url, &args.postgres),
-        ];
-        for (slot, flag) in engines {
-            if flag.is_some() {
-                slot.clone_from(flag);
-            }
-        }
+        self.use_engines(&args.engines);
         if let Some(folder) = &args.data {
             self.data.folder.clone_from(folder);
         }

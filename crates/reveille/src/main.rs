@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Policy(policy) => commands::policy::run(policy),
         Command::Audit(audit) => commands::audit::run(audit),
         Command::Key(key) => commands::key::run(key),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Drill(drill) => drill::run(&drill),
     };
     match done {

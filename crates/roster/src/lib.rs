@@ -16,7 +16,7 @@ pub use change::{AHEAD_MS, Change, EventQuery, PresenceKey, PresenceRow, Structu
 pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
-pub use postgres::{PostgresLedger, PostgresOptions, PostgresRoster};
+pub use postgres::{PostgresLedger, PostgresOptions, PostgresRoster, examine};
 pub use sqlite::SqliteRoster;
 
 use reveille_core::id::{JobId, WorkspaceId};

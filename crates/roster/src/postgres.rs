@@ -5,6 +5,7 @@
 //! are in the same database and share the pool: [`PostgresRoster::ledger`].
 
 mod batch;
+mod checks;
 mod database;
 mod errors;
 mod ledger;
@@ -16,6 +17,7 @@ mod statements;
 mod tests;
 mod text;
 
+pub use checks::examine;
 pub use database::PostgresOptions;
 pub use ledger::PostgresLedger;
 

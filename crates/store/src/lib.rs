@@ -21,7 +21,7 @@ pub use ledger::{Ledger, Origin};
 pub use lock::Lock;
 pub use memory::{MemoryLedger, MemoryStore};
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
-pub use redis::{Finding, RedisOptions, RedisStore};
+pub use redis::{RedisOptions, RedisStore};
 pub use replica::{BEAT_MS, BEAT_TTL_MS, Replicas, Roll};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 pub use terms::{Full, Opened, Receipt, Room, Terms};

@@ -20,8 +20,6 @@ mod scripts;
 #[cfg(test)]
 mod tests;
 
-pub use checks::Finding;
-
 use crate::ledger::Ledger;
 use crate::{
     Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step, Store,

@@ -61,6 +61,10 @@ impl Streams {
         Self { configs: vec![jobs, dead_letters, events] }
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.configs.iter().map(|config| config.name.as_str())
+    }
+
     /// The stream that keeps everything on a subject or pattern, if one does.
     pub fn keeping(&self, pattern: &str) -> Option<&str> {
         let keeps = |config: &&Config| config.subjects.iter().any(|wide| subject::covers(wide, pattern));

@@ -3,10 +3,11 @@
 use crate::config::{Config, Engines};
 use anyhow::{Context, Result};
 use reveille_bus::{Bus, LocalBus, NatsBus, NatsOptions, Origin, Sender};
+use reveille_core::finding::Finding;
 use reveille_core::id::TenantId;
 use reveille_engine::Clock;
 use reveille_roster::{PostgresRoster, Roster, SqliteRoster};
-use reveille_store::{Finding, RedisOptions, RedisStore, SqliteStore, Store};
+use reveille_store::{RedisOptions, RedisStore, SqliteStore, Store};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ impl PostgresOptions {
         Self { url: url.into(), password: None }
     }
 
-    fn connect_options(&self) -> Result<PgConnectOptions, RosterError> {
+    pub(super) fn connect_options(&self) -> Result<PgConnectOptions, RosterError> {
         if !self.url.starts_with("postgres://") && !self.url.starts_with("postgresql://") {
             let problem = "the address of PostgreSQL begins with postgres:// or postgresql://";
             return Err(RosterError::Refused(problem.to_owned()));

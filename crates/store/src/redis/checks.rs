@@ -2,32 +2,47 @@
 
 use super::RedisStore;
 use crate::StoreError;
+use redis::Pipeline;
+use reveille_core::finding::Finding;
 use std::collections::HashMap;
 
 /// The version of the names and shapes that are kept here.
 const SCHEMA: &str = "1";
 /// Redis's clock may be this far from ours.
 const SKEW_MS_MAX: i64 = 1_000;
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
-    Good(String),
-    /// It works, and can lose something.
-    Risky(String),
-    /// It must not be used like this.
-    Bad(String),
-}
+/// Sealing takes a tenth of a second; more than this means that PostgreSQL is away.
+const UNSEALED_MAX: u64 = 100_000;
 
 impl RedisStore {
-    /// Looks at version, eviction, persistence, clock and what is kept here, and takes an empty database.
+    /// Looks at version, eviction, persistence and clock, and takes an empty database if all is well.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         let mut found = vec![self.version().await?];
         found.extend(self.settings().await);
         found.push(self.skew().await?);
-        if !found.iter().any(|finding| matches!(finding, Finding::Bad(_))) {
+        if !found.iter().any(Finding::is_bad) {
             found.push(self.claim().await?);
         }
+        Ok(found)
+    }
+
+    /// The same without taking anything, and how much is kept.
+    pub async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut found = vec![self.version().await?];
+        found.extend(self.settings().await);
+        found.push(self.skew().await?);
+        let mut count = Pipeline::new();
+        count.cmd("DBSIZE");
+        for index in ["job:recent", "job:index:live", "dlq:index"] {
+            count.cmd("ZCARD").arg(self.keys.of(index));
+        }
+        count.cmd("XLEN").arg(self.keys.of("audit:outbox"));
+        let (keys, jobs, live, dead, unsealed): (u64, u64, u64, u64, u64) =
+            self.link.pipeline(&count).await?;
+        found.push(Finding::Good(format!(
+            "{keys} keys: {jobs} jobs, {live} of them live, {dead} dead letters"
+        )));
+        let words = format!("{unsealed} entries of the audit trail wait to be sealed");
+        found.push(if unsealed > UNSEALED_MAX { Finding::Risky(words) } else { Finding::Good(words) });
         Ok(found)
     }
 
