@@ -224,6 +224,11 @@ impl Job {
         &self.marks[known..]
     }
 
+    /// The state that it was in before this one, as far as its past is kept.
+    pub fn state_before(&self) -> Option<State> {
+        self.marks.iter().rev().map(|mark| mark.state).find(|state| *state != self.state())
+    }
+
     /// When the state it is in began.
     pub fn since(&self) -> Millis {
         let state = self.state();

@@ -1,7 +1,7 @@
 //! The one way a job changes: load, decide, commit, and then act on what was committed.
 
 use crate::Engine;
-use crate::replica::Word;
+use crate::events::What;
 use crate::turns::Turn;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
@@ -202,9 +202,8 @@ impl Engine {
     /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
     pub(crate) async fn tell(&self, before: Option<&Job>, job: &Job) {
         self.metrics.observe(before.map(Job::state), job);
-        let word = Word::of(job);
-        self.events.tell(word.at, &word.tenant, word.what());
-        self.tell_others(word);
+        self.events.tell(job.updated_at, &job.request.tenant, What::of_job(job));
+        self.tell_others(job);
         self.tell_delegation(job).await;
     }
 

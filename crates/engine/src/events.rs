@@ -10,7 +10,7 @@
 
 use reveille_core::floor::Member;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
-use reveille_core::job::State;
+use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -59,6 +59,19 @@ pub enum What {
         name: &'static str,
         payload: Arc<Value>,
     },
+}
+
+impl What {
+    /// A job was committed.
+    pub fn of_job(job: &Job) -> Self {
+        Self::Job {
+            id: job.id().clone(),
+            topic: job.request.topic.clone(),
+            state: job.state(),
+            before: job.state_before(),
+            worker: job.worker().cloned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod word;
 use crate::Engine;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use reveille_core::job::Job;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
@@ -22,8 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
-pub(crate) use word::Word;
-use word::{Said, Words};
+use word::{Said, Word, Words};
 
 /// Where servers tell each other what they commit.
 const SUBJECT: &str = "reveille.event.job";
@@ -240,14 +240,14 @@ impl Engine {
 
     // What is committed here is told to the others.
 
-    pub(crate) fn tell_others(&self, word: Word) {
+    pub(crate) fn tell_others(&self, job: &Job) {
         if !self.is_one_of_many() {
             return;
         }
-        if word.state.is_terminal() {
-            self.replica.ended().note(&word.id, word.revision);
+        if job.state().is_terminal() {
+            self.replica.ended().note(job.id(), job.revision);
         }
-        self.say(Said::Job(Box::new(word)));
+        self.say(Said::Job(Box::new(Word::of(job))));
     }
 
     /// A beat that came over HTTP, which only this server has heard.

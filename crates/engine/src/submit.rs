@@ -173,11 +173,12 @@ impl Engine {
         }
         let max = self.queue_max(&job.request.tenant);
         self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;
-        let placed = self.placed(job.clone(), now);
-        match self.store_new(placed, context.clone(), now).await {
+        let waiting = self.is_one_of_many().then(|| (job.clone(), context.clone()));
+        let stored = self.store_new(self.placed(job, now), context, now).await;
+        match (stored, waiting) {
             // Another server has filled the place meanwhile: the job waits for the next.
-            Err(SubmitError::NoRoom) => self.store_new(job, context, now).await,
-            stored => stored,
+            (Err(SubmitError::NoRoom), Some((job, context))) => self.store_new(job, context, now).await,
+            (stored, _) => stored,
         }
     }
 

@@ -39,7 +39,7 @@ use std::sync::Arc;
 const PRUNED_AT_ONCE: usize = 200;
 
 /// Which Redis, and who asks.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://` or, with TLS, `rediss://`.
     pub url: String,
@@ -50,10 +50,27 @@ pub struct RedisOptions {
     pub tls_identity: Option<(Vec<u8>, Vec<u8>)>,
     /// Before every key of ours; a hash tag on a cluster.
     pub prefix: String,
+    /// How long a result is kept that its worker gave no end.
+    pub keep_results_ms: i64,
     /// The name of this life of this replica; nothing for a store that nobody shares.
     pub replica: String,
     /// Whether locks go by the clock of the store and not by that of Redis. Only a test has one clock for all.
     pub uses_our_clock: bool,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            password: None,
+            tls_ca: None,
+            tls_identity: None,
+            prefix: String::new(),
+            keep_results_ms: 24 * 60 * 60 * 1000,
+            replica: String::new(),
+            uses_our_clock: false,
+        }
+    }
 }
 
 impl fmt::Debug for RedisOptions {

@@ -49,7 +49,7 @@ impl Word {
             tenant: request.tenant.clone(),
             topic: request.topic.clone(),
             state: job.state(),
-            before: job.marks.iter().rev().map(|mark| mark.state).find(|state| *state != job.state()),
+            before: job.state_before(),
             worker: job.worker().cloned(),
             delegated: request.delegated.clone(),
             at: job.updated_at,

@@ -52,7 +52,8 @@ impl Ground {
 
     async fn shared(engines: Engines, config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
         let roster = PostgresRoster::open(&engines.postgres).await.context("PostgreSQL")?;
-        let options = RedisOptions { replica: name.to_owned(), ..engines.redis };
+        let keep_results_ms = i64::from(config.jobs.blob_hours) * 3600 * 1000;
+        let options = RedisOptions { replica: name.to_owned(), keep_results_ms, ..engines.redis };
         let ledger = Arc::new(roster.ledger());
         let store =
             RedisStore::open(options, ledger, Arc::new(move || clock.now())).await.context("Redis")?;

@@ -10,8 +10,6 @@ use reveille_core::time::Millis;
 
 /// How much longer Redis itself keeps a blob than we do.
 pub(super) const BLOB_GRACE_MS: i64 = 60_000;
-/// How long a result is kept that its worker gave no end.
-const RESULT_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl RedisStore {
     pub(super) async fn commit_step(&self, step: &Step) -> Result<Commit, StoreError> {
@@ -66,7 +64,7 @@ impl RedisStore {
         let processed = terms.answers.as_ref().map(|receipt| format!("cordum:bus:processed:{receipt}"));
         script.arg(processed.map_or(String::new(), |name| self.keys.of(&name)));
         let kept = job.state().is_terminal().then(|| BlobKey::result_of(id));
-        script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(RESULT_MS);
+        script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(self.options.keep_results_ms);
 
         let fields = described(job);
         script.arg(fields.len());
