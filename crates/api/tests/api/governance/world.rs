@@ -1,0 +1,422 @@
+//! A real engine behind a router and a bus, with two workers, and a story that happens to it.
+
+use super::draw::{Act, Asked, Behaviour, Story, TENANTS, TOPICS};
+use super::ledger::{GRPC_PACK, Ledger, Met};
+use super::spy::Spy;
+use axum::body::Body;
+use axum::http::Request as HttpRequest;
+use http_body_util::BodyExt;
+use reveille_bus::{Bus, Delivery, LocalBus, Message, Origin, Sender, Subscription};
+use reveille_core::fleet::{Beat, Load};
+use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
+use reveille_core::job::{Job, State};
+use reveille_core::place::routing::Routing;
+use reveille_core::policy::{Document, Policy};
+use reveille_core::time::Millis;
+use reveille_courier::{AddressRules, HttpCourier};
+use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
+use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
+use reveille_roster::{MemoryRoster, Scope};
+use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore, Store};
+use reveille_traces::Nowhere;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{JobMetadata, JobProgress, JobRequest, JobResult, JobStatus};
+use reveille_wire::cordum::SubmitJobRequest;
+use reveille_wire::{packet, subject};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+const NOON: Millis = Millis(1_794_744_000_000);
+const WORKERS: [&str; 2] = ["w1", "w2"];
+
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Millis {
+        NOON + self.0.elapsed().as_millis() as i64
+    }
+}
+
+/// What was seen in one story.
+pub struct Found {
+    pub met: Met,
+    pub broken: Vec<String>,
+}
+
+pub struct World {
+    pub spy: Spy,
+    pub bus: LocalBus,
+    pub engine: Engine,
+    settings: Settings,
+    roster: MemoryRoster,
+    clock: Arc<TokioClock>,
+    policies: Vec<Policy>,
+    workers: Vec<Arc<Worker>>,
+    /// One for each tenant, and the operator's.
+    pub keys: Vec<String>,
+    pub operator: String,
+    packets: u64,
+    redriven: Vec<JobId>,
+}
+
+struct Worker {
+    name: &'static str,
+    behaviour: Mutex<Behaviour>,
+    is_alive: AtomicBool,
+}
+
+impl World {
+    pub async fn live_through(story: &Story) -> Found {
+        let mut world = Self::start(&story.policies, Settings::default()).await;
+        for act in &story.acts {
+            world.act(act).await;
+            settle(1).await;
+        }
+        settle(60_000).await;
+        let mut ledger = world.spy.ledger.lock().unwrap();
+        ledger.redriven(&world.redriven);
+        Found { met: ledger.met.clone(), broken: ledger.broken.clone() }
+    }
+
+    /// The first of these policies is in force.
+    pub async fn start(policies: &[Value], settings: Settings) -> Self {
+        let clock = Arc::new(TokioClock(Instant::now()));
+        let now = clock.clone();
+        let time: reveille_store::Clock = Arc::new(move || now.now());
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let is_blind = Arc::new(AtomicBool::new(false));
+        let spy = Spy { store: MemoryStore::new(time.clone()), ledger, clock: time, is_blind };
+        let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
+        let (roster, bus) = (MemoryRoster::default(), LocalBus::default());
+        let engine = start(&spy, &roster, &bus, &clock, &policies[0], settings.clone()).await;
+        let mut world = Self {
+            settings,
+            spy,
+            roster,
+            bus,
+            clock,
+            engine,
+            policies,
+            workers: Vec::new(),
+            keys: Vec::new(),
+            operator: String::new(),
+            packets: 0,
+            redriven: Vec::new(),
+        };
+        for tenant in TENANTS {
+            let key = world.key(tenant, &[Scope::Read, Scope::Write]).await;
+            world.keys.push(key);
+        }
+        world.operator = world.key("ops", &[Scope::Admin]).await;
+        for name in WORKERS {
+            world.hire(name).await;
+        }
+        world.beat();
+        world
+    }
+
+    async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
+        let new = NewKey {
+            name: tenant.to_owned(),
+            tenant: TenantId::known(tenant),
+            scopes: scopes.to_vec(),
+            expires_at: None,
+            created_by: "test".to_owned(),
+            issued_by: None,
+            project_ids: None,
+        };
+        self.engine.create_key(new).await.unwrap().1
+    }
+
+    async fn act(&mut self, act: &Act) {
+        match act {
+            Act::SubmitOverHttp(asked) => {
+                let number = TENANTS.iter().position(|tenant| *tenant == asked.tenant).unwrap();
+                let body = json!({
+                    "topic": asked.topic, "context": {}, "labels": labels(asked),
+                    "risk_tags": if asked.is_risky { vec!["money"] } else { vec![] },
+                });
+                self.call(&self.keys[number].clone(), "POST", "/api/v1/jobs", body).await;
+            }
+            Act::SubmitOverGrpc(asked) => self.submit_over_grpc(asked).await,
+            Act::SubmitOverBus(asked) => {
+                self.packets += 1;
+                let id = format!("bus-{}", self.packets);
+                self.submit_packet(&id, asked).await;
+            }
+            Act::ForgeApproval(which) => self.forge_approval(*which).await,
+            Act::Approve(which) => self.decide(*which, "approve").await,
+            Act::Reject(which) => self.decide(*which, "reject").await,
+            Act::Cancel(which) => {
+                if let Some(job) = self.any_job(*which, None).await {
+                    self.call(
+                        &self.operator,
+                        "POST",
+                        &format!("/api/v1/jobs/{}/cancel", job.id()),
+                        json!({}),
+                    )
+                    .await;
+                }
+            }
+            Act::RetryLetter(which) => {
+                let query = DeadLetterQuery { limit: 100, ..DeadLetterQuery::default() };
+                let letters = self.spy.store.dead_letters(&query).await.unwrap().items;
+                if !letters.is_empty() {
+                    let id = &letters[which % letters.len()].job_id;
+                    self.call(&self.operator, "POST", &format!("/api/v1/dlq/{id}/retry"), json!({})).await;
+                }
+            }
+            Act::RedriveAll => {
+                let reply = self.call(&self.operator, "POST", "/api/v1/dlq/retry", json!({"limit": 5})).await;
+                let made = reply["retried"].as_array().into_iter().flatten();
+                self.redriven.extend(made.map(|job| JobId::known(job["job_id"].as_str().unwrap())));
+            }
+            Act::Remediate(which) => {
+                let state = if which % 2 == 0 { State::Denied } else { State::ApprovalRequired };
+                if let Some(job) = self.any_job(*which, Some(state)).await {
+                    let path = format!("/api/v1/jobs/{}/remediate", job.id());
+                    self.call(&self.operator, "POST", &path, json!({"remediation_id": "way-out"})).await;
+                }
+            }
+            Act::Reload(which) => self.reload(*which),
+            Act::Behave(which, behaviour) => self.behave(*which, *behaviour),
+            Act::WorkerDies(which) => {
+                let worker = self.workers[which % WORKERS.len()].clone();
+                worker.is_alive.store(false, Ordering::Relaxed);
+                for _ in 0..8 {
+                    settle(4_500).await;
+                    self.beat();
+                }
+                worker.is_alive.store(true, Ordering::Relaxed);
+                self.beat();
+            }
+            Act::FalseReport(which) => self.false_report(*which).await,
+            Act::Restart => self.restart().await,
+            Act::Wait(ms) => {
+                settle(*ms).await;
+                self.beat();
+            }
+        }
+    }
+
+    async fn submit_over_grpc(&self, asked: &Asked) {
+        let number = TENANTS.iter().position(|tenant| *tenant == asked.tenant).unwrap();
+        let labels = labels(asked).as_object().unwrap().clone();
+        let labels = labels.into_iter().map(|(key, value)| (key, value.as_str().unwrap().to_owned()));
+        let mut job = tonic::Request::new(SubmitJobRequest {
+            prompt: "over gRPC".to_owned(),
+            topic: asked.topic.to_owned(),
+            labels: labels.collect(),
+            risk_tags: if asked.is_risky { vec!["money".to_owned()] } else { Vec::new() },
+            pack_id: GRPC_PACK.to_owned(),
+            ..SubmitJobRequest::default()
+        });
+        job.metadata_mut().insert("x-api-key", self.keys[number].parse().unwrap());
+        // Policy may deny it, which is an error to whoever asked.
+        let _ = CordumApiClient::new(reveille_api::grpc::services(self.engine.clone())).submit_job(job).await;
+    }
+
+    async fn submit_packet(&self, id: &str, asked: &Asked) {
+        let labels = labels(asked).as_object().unwrap().clone();
+        let labels = labels.into_iter().map(|(key, value)| (key, value.as_str().unwrap().to_owned()));
+        let risk_tags = if asked.is_risky { vec!["money".to_owned()] } else { Vec::new() };
+        let job = JobRequest {
+            job_id: id.to_owned(),
+            topic: asked.topic.to_owned(),
+            labels: labels.collect(),
+            meta: Some(JobMetadata { risk_tags, ..JobMetadata::default() }),
+            ..JobRequest::default()
+        };
+        self.publish(asked.tenant, subject::JOB_SUBMIT, Payload::JobRequest(job)).await;
+    }
+
+    async fn publish(&self, tenant: &str, to: &str, payload: Payload) {
+        let sender = match &payload {
+            Payload::JobResult(result) => result.worker_id.clone(),
+            _ => "client".to_owned(),
+        };
+        let origin = Origin::Client(Sender { tenant: TenantId::known(tenant), key: None });
+        let packet = packet::encode(&packet::envelope(&sender, "trace", self.clock.now(), payload));
+        self.bus.publish(Message { origin, ..Message::new(to, packet) }).await.unwrap();
+    }
+
+    /// As the reference's scheduler would take it: the same job, and a label that says it is approved.
+    async fn forge_approval(&self, which: usize) {
+        let Some(job) = self.any_job(which, Some(State::ApprovalRequired)).await else { return };
+        let job = &job.request;
+        let tenant = TENANTS.into_iter().find(|tenant| *tenant == job.tenant.as_str()).unwrap();
+        let topic = TOPICS.into_iter().find(|topic| *topic == job.topic.as_str()).unwrap();
+        let asked = Asked {
+            tenant,
+            topic,
+            env: None,
+            is_risky: false,
+            claims_approval: true,
+            claims_compensation: false,
+        };
+        self.submit_packet(job.id.as_str(), &asked).await;
+    }
+
+    async fn decide(&self, which: usize, verb: &str) {
+        let Some(job) = self.any_job(which, Some(State::ApprovalRequired)).await else { return };
+        let path = format!("/api/v1/approvals/{}/{verb}", job.id());
+        self.call(&self.operator, "POST", &path, json!({})).await;
+    }
+
+    fn reload(&self, which: usize) {
+        let policy = &self.policies[which % self.policies.len()];
+        self.spy.ledger.lock().unwrap().put_in_force(policy, self.clock.now());
+        self.engine.use_rules(rules(policy));
+    }
+
+    /// Success and progress of a job that the speaker was never given.
+    async fn false_report(&self, which: usize) {
+        let Some(job) = self.any_job(which, None).await else { return };
+        let (job_id, worker_id) = (job.id().to_string(), "stranger".to_owned());
+        let status = JobStatus::Succeeded as i32;
+        let result = JobResult { job_id: job_id.clone(), worker_id, status, ..JobResult::default() };
+        self.publish(TENANTS[0], subject::JOB_RESULT, Payload::JobResult(result)).await;
+        let progress = JobProgress { job_id, percent: 50, ..JobProgress::default() };
+        self.publish(TENANTS[0], subject::JOB_PROGRESS, Payload::JobProgress(progress)).await;
+    }
+
+    /// As kill -9 would; the next life has the policy that was in force.
+    pub async fn restart(&mut self) {
+        self.engine.kill();
+        settle(10).await;
+        let policy = {
+            let mut ledger = self.spy.ledger.lock().unwrap();
+            ledger.restarted();
+            ledger.latest()
+        };
+        self.engine =
+            start(&self.spy, &self.roster, &self.bus, &self.clock, &policy, self.settings.clone()).await;
+        self.beat();
+    }
+
+    async fn hire(&mut self, name: &'static str) {
+        let (behaviour, is_alive) = (Mutex::new(Behaviour::Succeeds), AtomicBool::new(true));
+        let worker = Arc::new(Worker { name, behaviour, is_alive });
+        let packets = self.bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
+        self.workers.push(worker.clone());
+        tokio::spawn(work(worker, packets, self.spy.clone(), self.bus.clone()));
+    }
+
+    pub fn behave(&self, which: usize, behaviour: Behaviour) {
+        *self.workers[which % WORKERS.len()].behaviour.lock().unwrap() = behaviour;
+    }
+
+    pub async fn job(&self, id: &str) -> Arc<Job> {
+        self.spy.store.job(&JobId::known(id)).await.unwrap().unwrap()
+    }
+
+    pub fn beat(&self) {
+        let load = Load { max_parallel_jobs: 10, ..Load::default() };
+        let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
+        for worker in self.workers.iter().filter(|worker| worker.is_alive.load(Ordering::Relaxed)) {
+            self.engine.beat(&WorkerId::known(worker.name), &TenantId::known("default"), &beat);
+        }
+    }
+
+    async fn any_job(&self, which: usize, state: Option<State>) -> Option<Arc<Job>> {
+        let query = JobQuery { state, limit: 100, ..JobQuery::default() };
+        let jobs = self.spy.store.jobs(&query).await.unwrap().items;
+        if jobs.is_empty() { None } else { Some(jobs[which % jobs.len()].clone()) }
+    }
+
+    pub async fn call(&self, key: &str, method: &str, path: &str, body: Value) -> Value {
+        let request = HttpRequest::builder().method(method).uri(path).header("x-api-key", key);
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let response = reveille_api::router(self.engine.clone()).oneshot(request).await.unwrap();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+    }
+}
+
+/// Takes packets and does what it was told to do with them.
+async fn work(worker: Arc<Worker>, mut packets: Subscription, spy: Spy, bus: LocalBus) {
+    while let Some(Delivery { message, .. }) = packets.recv().await {
+        let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
+            panic!("a dispatch is a job request")
+        };
+        let stored = spy.store.job(&JobId::known(job.job_id.as_str())).await.unwrap();
+        let now = (spy.clock)();
+        spy.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
+        let status = match *worker.behaviour.lock().unwrap() {
+            _ if !worker.is_alive.load(Ordering::Relaxed) => continue,
+            Behaviour::Forgets => continue,
+            Behaviour::Succeeds => JobStatus::Succeeded,
+            Behaviour::Fails => JobStatus::FailedFatal,
+            Behaviour::AsksForAnotherTry => JobStatus::FailedRetryable,
+        };
+        let result = JobResult {
+            result_ptr: format!("redis://res:{}", job.job_id),
+            job_id: job.job_id,
+            worker_id: worker.name.to_owned(),
+            status: status as i32,
+            ..JobResult::default()
+        };
+        let packet = packet::envelope(worker.name, "trace", now, Payload::JobResult(result));
+        bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
+    }
+}
+
+async fn start(
+    spy: &Spy,
+    roster: &MemoryRoster,
+    bus: &LocalBus,
+    clock: &Arc<TokioClock>,
+    policy: &Policy,
+    settings: Settings,
+) -> Engine {
+    spy.ledger.lock().unwrap().put_in_force(policy, clock.now());
+    Engine::start(Parts {
+        store: Arc::new(spy.clone()),
+        roster: Arc::new(roster.clone()),
+        bus: Arc::new(bus.clone()),
+        courier: Arc::new(HttpCourier::new(AddressRules::default())),
+        kernel: None,
+        traces: Arc::new(Nowhere),
+        clock: clock.clone(),
+        dice: Arc::new(SeededDice::new(clock.now().0 as u64)),
+        rules: rules(policy),
+        settings,
+    })
+    .await
+    .unwrap()
+}
+
+fn rules(policy: &Policy) -> Rules {
+    let topics = TOPICS.map(|topic| (topic, vec!["default"]));
+    let routing = Arc::new(Routing::mapped(topics, [("default", vec![])]));
+    Rules { policy: policy.clone(), routing, ..Rules::default() }
+}
+
+fn policy_of(document: &Value) -> Policy {
+    let parsed: Document = serde_json::from_value(document.clone()).unwrap();
+    Policy::new(parsed, document.to_string().as_bytes()).unwrap()
+}
+
+fn labels(asked: &Asked) -> Value {
+    let mut labels = json!({});
+    if let Some(env) = asked.env {
+        labels["env"] = json!(env);
+    }
+    if asked.claims_approval {
+        labels["approval_granted"] = json!("true");
+    }
+    if asked.claims_compensation {
+        labels["saga_compensation"] = json!("true");
+        labels["is_compensation"] = json!("true");
+    }
+    labels
+}
+
+/// Lets time pass, and with it everything that is due.
+pub async fn settle(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}

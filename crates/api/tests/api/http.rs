@@ -1,0 +1,16 @@
+//! The HTTP surface over a real engine.
+
+mod approvals;
+mod audit;
+mod dead_letters;
+mod events;
+mod jobs;
+mod limits;
+mod molecule;
+mod openorca;
+mod output;
+mod policy;
+mod support;
+mod trace;
+mod voicegateway;
+mod watched;

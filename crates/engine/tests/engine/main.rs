@@ -1,0 +1,15 @@
+//! The engine as a whole. All of it is one binary: each would link everything that an engine is made of.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod kept;
+mod kernel;
+mod limits;
+mod metrics;
+mod nats;
+mod packets;
+mod records;
+mod replicas;
+mod safety_net;
+mod traces;
+mod warm_start;

@@ -1,0 +1,162 @@
+//! The engine on a real NATS server: what was published is worked on, whoever is there at the time.
+
+use async_nats::{Client, Subscriber, jetstream};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reveille_bus::{NatsBus, NatsOptions};
+use reveille_core::id::JobId;
+use reveille_core::job::State;
+use reveille_core::time::Millis;
+use reveille_courier::{AddressRules, HttpCourier};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, SystemClock};
+use reveille_rig::Nats;
+use reveille_roster::MemoryRoster;
+use reveille_store::{MemoryStore, Store};
+use reveille_traces::Nowhere;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{ComponentRole, Handshake, Heartbeat, JobRequest, JobResult, JobStatus};
+use reveille_wire::{packet, subject};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+const SUBMITS: &str = "dur_cordum-scheduler__sys_job_submit";
+
+fn store() -> Arc<dyn Store> {
+    let clock = SystemClock::start();
+    Arc::new(MemoryStore::new(Arc::new(move || clock.now())))
+}
+
+async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engine {
+    let options = NatsOptions {
+        stream_bytes_max: 64 << 20,
+        event_bytes_max: 16 << 20,
+        backoff: vec![Duration::from_millis(400)],
+        progress_every: Duration::from_millis(100),
+        ..NatsOptions::new([nats.url()])
+    };
+    let parts = Parts {
+        store: store.clone(),
+        roster: Arc::new(MemoryRoster::new()),
+        bus: Arc::new(NatsBus::open(options).await.unwrap()),
+        courier: Arc::new(HttpCourier::new(AddressRules::default())),
+        kernel: None,
+        traces: Arc::new(Nowhere),
+        clock: Arc::new(SystemClock::start()),
+        dice: Arc::new(SeededDice::new(1)),
+        rules: Rules::default(),
+        settings,
+    };
+    Engine::start(parts).await.unwrap()
+}
+
+async fn until(engine: &Engine, job: &str, state: State) {
+    let id = JobId::known(job);
+    let reached = async {
+        while engine.job(&id).await.unwrap().map(|job| job.state()) != Some(state) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, reached).await.unwrap_or_else(|_| panic!("{job} is never {state}"));
+}
+
+fn packet(sender: &str, payload: Payload) -> Bytes {
+    packet::encode(&packet::envelope(sender, "trace", Millis(1), payload))
+}
+
+fn job(id: &str) -> Bytes {
+    let job = JobRequest { job_id: id.into(), topic: "job.echo".into(), ..JobRequest::default() };
+    packet("client", Payload::JobRequest(job))
+}
+
+/// A worker as the stock SDK makes one: it publishes, and keeps nothing.
+struct Worker {
+    nats: Client,
+    jobs: Subscriber,
+}
+
+impl Worker {
+    async fn start(nats: &Nats) -> Self {
+        let nats = async_nats::connect(nats.url()).await.unwrap();
+        let jobs = nats.subscribe("worker.w.jobs").await.unwrap();
+        Self { nats, jobs }
+    }
+
+    async fn greet(&self) {
+        let handshake = Handshake {
+            component_id: "w".into(),
+            role: ComponentRole::Worker as i32,
+            ready_topics: vec!["job.echo".into()],
+            ..Handshake::default()
+        };
+        self.say(subject::HANDSHAKE, Payload::Handshake(handshake)).await;
+        let beat = Heartbeat { worker_id: "w".into(), max_parallel_jobs: 10, ..Heartbeat::default() };
+        self.say(subject::HEARTBEAT, Payload::Heartbeat(beat)).await;
+    }
+
+    async fn say(&self, subject: &'static str, payload: Payload) {
+        self.nats.publish(subject, packet("w", payload)).await.unwrap();
+    }
+
+    async fn work(&mut self) {
+        let message = tokio::time::timeout(SOON, self.jobs.next()).await.unwrap().unwrap();
+        let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
+            panic!("not a job")
+        };
+        let result = JobResult {
+            job_id: job.job_id,
+            worker_id: "w".into(),
+            status: JobStatus::Succeeded as i32,
+            ..JobResult::default()
+        };
+        self.say(subject::JOB_RESULT, Payload::JobResult(result)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_runs_from_submit_to_result() {
+    let (nats, store) = (Nats::start(), store());
+    let engine = start(&nats, &store, Settings::default()).await;
+    let mut worker = Worker::start(&nats).await;
+    worker.greet().await;
+    worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
+    worker.work().await;
+    until(&engine, "a", State::Succeeded).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_published_while_nobody_was_there_is_worked_on_later() {
+    let (nats, store) = (Nats::start(), store());
+    // The streams are made by whoever is there first.
+    let first = start(&nats, &store, Settings::default()).await;
+    first.drain(Duration::from_secs(1)).await;
+    drop(first);
+    let mut worker = Worker::start(&nats).await;
+    worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
+    worker.nats.flush().await.unwrap();
+
+    let second = start(&nats, &store, Settings::default()).await;
+    until(&second, "a", State::Scheduled).await;
+    worker.greet().await;
+    worker.work().await;
+    until(&second, "a", State::Succeeded).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submit_that_finds_no_room_comes_back_when_there_is_some() {
+    let (nats, store) = (Nats::start(), store());
+    let engine = start(&nats, &store, Settings { live_jobs_max: 1, ..Settings::default() }).await;
+    let client = async_nats::connect(nats.url()).await.unwrap();
+    client.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
+    until(&engine, "a", State::Scheduled).await;
+    client.publish(subject::JOB_SUBMIT, job("b")).await.unwrap();
+    let stream = jetstream::new(client).get_stream("CORDUM_SYS").await.unwrap();
+    let came_back = async {
+        while stream.consumer_info(SUBMITS).await.unwrap().num_redelivered == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, came_back).await.unwrap();
+    engine.cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
+    until(&engine, "b", State::Scheduled).await;
+}

@@ -1,0 +1,292 @@
+//! Several servers on one store: together they keep what one alone would keep, and what one leaves behind the
+//! others pick up.
+
+use bytes::Bytes;
+use reveille_bus::{Bus, LocalBus, Message};
+use reveille_core::fleet::{Beat, Load};
+use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::job::{Job, State};
+use reveille_core::policy::{Document, Policy};
+use reveille_core::presence::agent::AgentBeat;
+use reveille_core::request::Request;
+use reveille_core::time::Millis;
+use reveille_courier::{AddressRules, HttpCourier};
+use reveille_engine::{
+    Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, SubmitError, Submitted, Submitter,
+};
+use reveille_roster::MemoryRoster;
+use reveille_store::{JobQuery, MemoryStore, Store};
+use reveille_traces::Nowhere;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{JobResult, JobStatus};
+use reveille_wire::convert::Introduction;
+use reveille_wire::{packet, subject};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const START: Millis = Millis(1_800_000_000_000);
+/// One that can do ten is given nine.
+const CAN_DO: u32 = 10;
+const IS_GIVEN: usize = 9;
+
+struct WorldClock(Instant);
+
+impl Clock for WorldClock {
+    fn now(&self) -> Millis {
+        START + self.0.elapsed().as_millis() as i64
+    }
+}
+
+/// What the servers share.
+struct World {
+    store: MemoryStore,
+    bus: LocalBus,
+    clock: Arc<WorldClock>,
+    policy: Policy,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = Arc::new(WorldClock(Instant::now()));
+        let now = clock.clone();
+        let store = MemoryStore::new(Arc::new(move || now.now()));
+        Self { store, bus: LocalBus::default(), clock, policy: Policy::builtin() }
+    }
+
+    async fn server(&self, name: &str) -> Engine {
+        Engine::start(Parts {
+            store: Arc::new(self.store.as_replica(name)),
+            roster: Arc::new(MemoryRoster::new()),
+            bus: Arc::new(self.bus.clone()),
+            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
+            traces: Arc::new(Nowhere),
+            clock: self.clock.clone(),
+            dice: Arc::new(SeededDice::new(name.len() as u64)),
+            rules: Rules { policy: self.policy.clone(), ..Rules::default() },
+            settings: Settings::default(),
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Two servers that know each other and have picked up what there was.
+    async fn two(&self) -> [Engine; 2] {
+        let servers = [self.server("a").await, self.server("bb").await];
+        sleep(5_000).await;
+        assert!(servers.iter().all(Engine::is_recovered));
+        servers
+    }
+
+    /// A worker that all of the servers hear, and that takes `ms` over a job. Counts what it was given.
+    async fn worker(&self, servers: &[Engine], name: &str, ms: u64) -> Arc<AtomicUsize> {
+        let mut jobs = self.bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
+        let (bus, worker, given) = (self.bus.clone(), name.to_owned(), Arc::new(AtomicUsize::new(0)));
+        let count = given.clone();
+        tokio::spawn(async move {
+            while let Some(delivery) = jobs.recv().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                let Some(Payload::JobRequest(job)) =
+                    packet::decode(&delivery.message.payload).unwrap().payload
+                else {
+                    panic!("a worker is sent jobs");
+                };
+                tokio::spawn(report(bus.clone(), worker.clone(), job.job_id, ms));
+            }
+        });
+        for server in servers {
+            let tenant = TenantId::known("default");
+            let id = WorkerId::known(name);
+            let topics = vec![Topic::known("job.echo")];
+            server.introduce(&tenant, Introduction { worker: id.clone(), topics });
+            let (server, load) = (server.clone(), Load { max_parallel_jobs: CAN_DO, ..Load::default() });
+            tokio::spawn(async move {
+                loop {
+                    server.beat(&id, &tenant, &Beat { load, ..Beat::default() });
+                    sleep(2_000).await;
+                }
+            });
+        }
+        given
+    }
+
+    async fn count(&self, states: &[State]) -> usize {
+        let page = self.store.jobs(&JobQuery { limit: 500, ..JobQuery::default() }).await.unwrap();
+        page.items.iter().filter(|job| states.contains(&job.state())).count()
+    }
+
+    async fn job(&self, id: &str) -> Arc<Job> {
+        self.store.job(&JobId::known(id)).await.unwrap().unwrap()
+    }
+}
+
+async fn report(bus: LocalBus, worker: String, job_id: String, ms: u64) {
+    sleep(ms).await;
+    let status = JobStatus::Succeeded as i32;
+    let result = JobResult { job_id, worker_id: worker.clone(), status, ..JobResult::default() };
+    let said = packet::envelope(&worker, "trace", Millis(1), Payload::JobResult(result));
+    bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&said))).await.unwrap();
+}
+
+async fn submit(server: &Engine, id: &str) -> Result<Submitted, SubmitError> {
+    let request = Request::plain(id, "job.echo");
+    let context = Some(Bytes::from_static(b"{}"));
+    server.submit(Submission { request, context, submitter: Submitter::Listens }).await
+}
+
+async fn sleep(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn together_they_give_a_worker_no_more_than_fits() {
+    let world = World::new();
+    let servers = world.two().await;
+    world.worker(&servers, "w", 1_000).await;
+    let mut submits = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let server = servers[number % 2].clone();
+        submits.spawn(async move { submit(&server, &format!("j{number}")).await.unwrap() });
+    }
+    submits.join_all().await;
+    for _ in 0..100 {
+        let at_worker = world.count(&[State::Dispatched, State::Running]).await;
+        assert!(at_worker <= IS_GIVEN, "{at_worker} at a worker that may have {IS_GIVEN}");
+        sleep(100).await;
+    }
+    assert_eq!(world.count(&[State::Succeeded]).await, 60);
+}
+
+/// Fault 8.3.11 of the reference: replicas that each count for themselves.
+#[tokio::test(start_paused = true)]
+async fn together_they_keep_a_tenants_limits() {
+    let mut world = World::new();
+    let text = br#"{"default_decision": "allow", "tenants": {"default": {"max_concurrent_jobs": 3, "max_queued_jobs": 20}}}"#;
+    let document: Document = serde_json::from_slice(text).unwrap();
+    world.policy = Policy::new(document, text).unwrap();
+    let servers = world.two().await;
+    world.worker(&servers, "w", 300).await;
+    let mut submits = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let server = servers[number % 2].clone();
+        submits.spawn(async move { submit(&server, &format!("j{number}")).await });
+    }
+    let taken = submits.join_all().await.into_iter().flatten().count();
+    assert_eq!(taken, 20, "the queue of a tenant is one, whoever is asked");
+    for _ in 0..100 {
+        let at_worker = world.count(&[State::Dispatched, State::Running]).await;
+        assert!(at_worker <= 3, "{at_worker} of a tenant that may have 3");
+        sleep(50).await;
+    }
+    assert_eq!(world.count(&[State::Succeeded]).await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_told_though_another_server_took_the_result() {
+    let world = World::new();
+    let servers = world.two().await;
+    world.worker(&servers, "w", 100).await;
+    for number in 0..20 {
+        let id = format!("j{number}");
+        submit(&servers[0], &id).await.unwrap();
+        let ended =
+            servers[0].wait_for_end(&JobId::known(id.as_str()), Duration::from_secs(30)).await.unwrap();
+        assert_eq!(ended.unwrap().state(), State::Succeeded, "{id}");
+    }
+    let (a, b) = (servers[0].metrics_page(), servers[1].metrics_page());
+    let handled = |page: &str| page.lines().any(|line| line.contains("SUCCEEDED") && !line.ends_with(" 0"));
+    assert!(handled(&a) && handled(&b), "both have taken results");
+}
+
+/// Fault 8.3.5: what a replica left between its write and its message.
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_server_leaves_behind_is_taken_over() {
+    let world = World::new();
+    let servers = world.two().await;
+    for number in 0..20 {
+        submit(&servers[0], &format!("j{number}")).await.unwrap();
+    }
+    assert_eq!(world.count(&[State::Scheduled]).await, 20, "there is no worker yet");
+    servers[0].kill();
+    let given = world.worker(&servers[1..], "w", 100).await;
+    let began = Instant::now();
+    while world.count(&[State::Succeeded]).await < 20 {
+        sleep(100).await;
+        assert!(began.elapsed() < Duration::from_secs(10), "left behind");
+    }
+    assert_eq!(given.load(Ordering::Relaxed), 20);
+}
+
+/// One that is stopped for longer than every TTL and then goes on: it changes nothing that others have done.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_taken_for_dead_joins_again() {
+    let world = World::new();
+    let servers = world.two().await;
+    submit(&servers[0], "j").await.unwrap();
+    let lives = |server: &Engine| server.replicas();
+    assert_eq!(lives(&servers[1]), ["a", "bb"]);
+    servers[0].kill();
+    sleep(5_000).await;
+    assert_eq!(lives(&servers[1]), ["bb"]);
+    let back = world.server("a").await;
+    sleep(5_000).await;
+    assert_eq!(lives(&servers[1]), ["a", "bb"]);
+    assert!(back.is_recovered());
+    let both = [back, servers[1].clone()];
+    let given = world.worker(&both, "w", 100).await;
+    sleep(2_000).await;
+    assert_eq!(world.job("j").await.state(), State::Succeeded);
+    assert_eq!(given.load(Ordering::Relaxed), 1, "it was given to the worker once");
+}
+
+/// Fault 8.3.6, with nobody left who gave the job out.
+#[tokio::test(start_paused = true)]
+async fn a_dead_workers_job_goes_on_though_its_server_died_too() {
+    let world = World::new();
+    let servers = world.two().await;
+    // It takes the job, is heard once, and never again.
+    let mut silent = world.bus.subscribe("worker.gone.jobs", None).await.unwrap();
+    for server in &servers {
+        let (tenant, worker) = (TenantId::known("default"), WorkerId::known("gone"));
+        let topics = vec![Topic::known("job.echo")];
+        server.introduce(&tenant, Introduction { worker: worker.clone(), topics });
+        server.beat(
+            &worker,
+            &tenant,
+            &Beat { load: Load { max_parallel_jobs: 1, ..Load::default() }, ..Beat::default() },
+        );
+    }
+    submit(&servers[0], "j").await.unwrap();
+    assert!(silent.recv().await.is_some());
+    sleep(100).await;
+    servers[0].kill();
+    let given = world.worker(&servers[1..], "w", 100).await;
+    let began = Instant::now();
+    while world.job("j").await.state() != State::Succeeded {
+        sleep(500).await;
+        assert!(began.elapsed() < Duration::from_mins(1), "{:?}", world.job("j").await.phase);
+    }
+    assert_eq!(given.load(Ordering::Relaxed), 1);
+}
+
+/// An agent beats over HTTP at one of them, and all of them know it.
+#[tokio::test(start_paused = true)]
+async fn a_beat_that_one_has_heard_is_known_to_all() {
+    let world = World::new();
+    let servers = world.two().await;
+    let tenant = TenantId::known("acme");
+    let beat = AgentBeat { agent_id: "voice-1".into(), name: "voice".into(), ..AgentBeat::default() };
+    // For longer than its TTL, always at the same server.
+    for _ in 0..20 {
+        servers[0].agent_beat(&tenant, &beat).unwrap();
+        sleep(10_000).await;
+        for server in &servers {
+            let agents = server.agents(&tenant);
+            assert!(agents.len() == 1 && !agents[0].offline, "{agents:?}");
+        }
+    }
+    sleep(60_000).await;
+    assert!(servers.iter().all(|server| server.agents(&tenant)[0].offline));
+}
