@@ -1,5 +1,5 @@
 //! Constants of the scheduler's internals page that live in the shell, by their names there. The others are in
-//! `crates/core/tests/seed_004`.
+//! `crates/core/tests/core/seed_004`.
 
 use crate::{dispatch, drive, output};
 use std::time::Duration;

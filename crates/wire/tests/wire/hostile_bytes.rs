@@ -1,7 +1,5 @@
 //! Whatever arrives, decoding and verifying answer; they never panic.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use proptest::prelude::*;
 use reveille_core::time::Millis;
 use reveille_wire::cap::bus_packet::Payload;

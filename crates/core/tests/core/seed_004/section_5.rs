@@ -1,6 +1,6 @@
 //! Section 5: advanced routing.
 
-use crate::{NOW, dispatched, judged, judgement};
+use super::{NOW, dispatched, judged, judgement};
 use proptest::prelude::*;
 use reveille_core::backoff;
 use reveille_core::fleet::{Beat, Load};

@@ -1,7 +1,5 @@
 //! Faults of the reference that the core alone can show. `docs/faults.md` lists them all.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use reveille_core::output::OutputDecision;
 use reveille_core::policy::{Decision, Document, FailMode, Policy, Sheet};
 use reveille_core::request::Request;

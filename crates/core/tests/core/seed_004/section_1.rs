@@ -1,6 +1,6 @@
 //! Section 1: the job state machine.
 
-use crate::{NOW, assert_is_page, dispatched, judged, judgement, report, running};
+use super::{NOW, assert_is_page, dispatched, judged, judgement, report, running};
 use reveille_core::approval::{Answer, Conflict, job_hash};
 use reveille_core::backoff;
 use reveille_core::id::WorkerId;

@@ -4,10 +4,8 @@
 //!
 //! ```text
 //! python crates/wire/tests/check_signature.py --sign /tmp/captured --random 2000
-//! CAPTURED=/tmp/captured cargo test -p reveille-wire --test stock_sdk
+//! CAPTURED=/tmp/captured cargo test -p reveille-wire stock_sdk
 //! ```
-
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -1,6 +1,6 @@
 //! Section 7: the scheduler's constants, by their names there.
 
-use crate::assert_is_page;
+use super::assert_is_page;
 use reveille_core::{backoff, life};
 
 enum Ours {

@@ -4,8 +4,6 @@
 //! What needs a running engine (the fail-open default, the pauses of section 7) is in the `seed_004` tests
 //! of `crates/engine`.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 mod section_1;
 mod section_2;
 mod section_5;

@@ -1,6 +1,6 @@
 //! Section 2: output policy, both phases.
 
-use crate::{NOW, judged, report, running};
+use super::{NOW, judged, report, running};
 use reveille_core::audit::{EventType, of_step};
 use reveille_core::job::{Job, State};
 use reveille_core::life::{self, Limits, Status};
