@@ -1,0 +1,38 @@
+//! `reveille policy`.
+
+use super::Server;
+use clap::Subcommand;
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub enum Policy {
+    /// Read a safety.yaml as the server would, and remark on rules that never decide
+    Check {
+        file: PathBuf,
+        /// Remarks count as errors
+        #[arg(long)]
+        strict: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run the cases beside a safety.yaml: safety.test.yaml
+    Test {
+        file: PathBuf,
+        /// The cases, if they are elsewhere
+        #[arg(long, value_name = "FILE")]
+        cases: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Judge the server's past jobs by another safety.yaml, and show what would change
+    Simulate {
+        file: PathBuf,
+        /// How far back, such as 30m, 24h or 7d, or since which time
+        #[arg(long, default_value = "24h", value_name = "WHEN")]
+        since: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}

@@ -1,0 +1,28 @@
+//! `reveille pool`.
+
+use super::Server;
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum Pool {
+    /// List pools
+    List {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Give no worker of a pool new jobs; what they still have after the timeout goes elsewhere
+    Drain {
+        name: String,
+        /// Seconds that their jobs may stay
+        #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+        timeout: u32,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Put a pool back into service
+    Undrain {
+        name: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}
