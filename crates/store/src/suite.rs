@@ -10,6 +10,7 @@ pub mod audit;
 pub mod blobs;
 pub mod breakers;
 pub mod commits;
+pub mod hooked;
 pub mod ledger;
 pub mod listing;
 pub mod locks;

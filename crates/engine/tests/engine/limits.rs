@@ -17,6 +17,7 @@ use reveille_engine::{
     Submitter, SystemClock,
 };
 use reveille_roster::MemoryRoster;
+use reveille_store::suite::hooked::Hooked;
 use reveille_store::{BlobKey, MemoryStore, PutMode};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
@@ -31,7 +32,7 @@ use tokio::sync::mpsc;
 use watched::Watched;
 
 /// What outlives a server.
-struct Disk(Arc<Watched>);
+struct Disk(Hooked<Watched>);
 
 /// One life of a server, with a worker `w` that listens.
 struct Life {
@@ -44,13 +45,13 @@ struct Life {
 impl Disk {
     fn new() -> Self {
         let clock = SystemClock::start();
-        Self(Arc::new(Watched::new(MemoryStore::new(Arc::new(move || clock.now())))))
+        Self(Hooked::new(MemoryStore::new(Arc::new(move || clock.now())), Watched::new()))
     }
 
     async fn start(&self, rules: Rules, settings: Settings, capacity: u32) -> Life {
         let bus = LocalBus::default();
         let engine = Engine::start(Parts {
-            store: self.0.clone(),
+            store: Arc::new(self.0.clone()),
             roster: Arc::new(MemoryRoster::new()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
@@ -140,14 +141,14 @@ async fn a_tenant_never_has_more_jobs_at_workers_than_it_may_not_even_over_a_res
     life.engine.kill();
 
     // The next life takes jobs in before it knows what is at workers.
-    disk.0.open_lists(false);
+    disk.0.hook.open_lists(false);
     let mut life = disk.start(three_for_acme(), Settings::default(), 100).await;
     submit_at_once(&life, "b", 20).await;
     life.submit("z", "zeta").await.unwrap();
     assert_eq!(life.next().await.as_str(), "z", "who has no limit is not held up");
-    assert_eq!(disk.0.active("acme"), 3);
+    assert_eq!(disk.0.hook.active("acme"), 3);
     assert!(!life.engine.is_recovered());
-    disk.0.open_lists(true);
+    disk.0.hook.open_lists(true);
 
     for id in &first {
         life.report(id, JobResult::default()).await;
@@ -164,7 +165,7 @@ async fn a_tenant_never_has_more_jobs_at_workers_than_it_may_not_even_over_a_res
     for number in 0..40 {
         assert_eq!(life.ended(&format!("a{number}")).await.state(), State::Succeeded);
     }
-    assert_eq!(disk.0.most("acme"), 3, "the limit was reached, and never exceeded");
+    assert_eq!(disk.0.hook.most("acme"), 3, "the limit was reached, and never exceeded");
 }
 
 async fn submit_at_once(life: &Life, prefix: &str, count: usize) {
@@ -201,7 +202,7 @@ async fn a_flood_of_one_tenant_does_not_hold_up_the_others() {
         life.ended(&format!("a{number}")).await;
         life.ended(&format!("z{number}")).await;
     }
-    let order = disk.0.dispatched();
+    let order = disk.0.hook.dispatched();
     let last = order.iter().rposition(|job| !job.as_str().starts_with("flood")).unwrap();
     // Thirty turns for three tenants, and a few that the flood had before the others came.
     assert!(last < 36, "the last of the others went as number {last}");

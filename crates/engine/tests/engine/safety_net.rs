@@ -1,9 +1,6 @@
 //! The safety net: jobs that no timer sees to are ended or moved on, by one replica at a time.
 
-mod failing;
-
 use bytes::Bytes;
-use failing::Failing;
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::approval::{Choice, Decided};
 use reveille_core::fleet::{Beat, Load};
@@ -16,12 +13,13 @@ use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
-use reveille_store::{Commit, MemoryStore, Step, Store};
+use reveille_store::suite::hooked::{Hook, Hooked};
+use reveille_store::{Commit, MemoryStore, Step, Store, StoreError};
 use reveille_traces::Nowhere;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Time that passes as tokio's does, so that a test can skip ahead.
@@ -33,9 +31,27 @@ impl Clock for PausedClock {
     }
 }
 
+/// Commits that fail.
+#[derive(Default)]
+struct Failing {
+    /// How many are still to fail.
+    left: AtomicU32,
+}
+
+#[async_trait::async_trait]
+impl Hook for Failing {
+    async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
+        let one_less = |left: u32| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+            return Err(StoreError::Full);
+        }
+        store.commit(step).await
+    }
+}
+
 /// What replicas share.
 struct Shared {
-    store: Failing,
+    store: Hooked<Failing>,
     roster: MemoryRoster,
     clock: Arc<dyn Clock>,
 }
@@ -44,8 +60,7 @@ impl Shared {
     fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
         let now = clock.clone();
-        let store = MemoryStore::new(Arc::new(move || now.now()));
-        let store = Failing { store, failures: Arc::default() };
+        let store = Hooked::new(MemoryStore::new(Arc::new(move || now.now())), Failing::default());
         Self { store, roster: MemoryRoster::new(), clock }
     }
 
@@ -227,9 +242,9 @@ async fn a_job_has_three_tries_in_a_pass_and_is_there_in_the_next() {
     let shared = Shared::new();
     let (engine, _) = shared.start().await;
     shared.put(shared.submitted("unjudged")).await;
-    shared.store.failures.store(4, Ordering::SeqCst);
+    shared.store.hook.left.store(4, Ordering::SeqCst);
     pass(155).await;
-    assert_eq!(shared.store.failures.load(Ordering::SeqCst), 1, "three were tried");
+    assert_eq!(shared.store.hook.left.load(Ordering::SeqCst), 1, "three were tried");
     assert_eq!(shared.state("unjudged").await, State::Pending);
     assert_eq!(count(&engine, "safety_net_left_total{net=\"replayer\"}"), 1);
     assert_eq!(count(&engine, "stale_jobs{state=\"PENDING\"}"), 1);

@@ -12,7 +12,7 @@ use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{Settings, Submission, Submitter};
-use reveille_store::{BlobKey, Blobs, Commit, DeadLetterQuery, JobQuery, PutMode, Step, Store};
+use reveille_store::{BlobKey, Commit, DeadLetterQuery, JobQuery, PutMode, Step};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn success(id: &str) -> Report {
 async fn stored_and_died(world: &mut World, job: Job) {
     world.engine.kill();
     settle(10).await;
-    assert_eq!(world.spy.store.commit(Step::insert(job)).await.unwrap(), Commit::Done);
+    assert_eq!(world.store.inner.commit(Step::insert(job)).await.unwrap(), Commit::Done);
     world.restart().await;
 }
 
@@ -81,7 +81,7 @@ async fn fault_8_3_7_a_timeout_is_a_dead_letter_and_the_worker_is_told_to_stop()
     settle(2_000).await;
     assert_eq!(world.job("j").await.state(), State::Timeout);
     let query = DeadLetterQuery { limit: 9, ..DeadLetterQuery::default() };
-    let letter = world.spy.store.dead_letters(&query).await.unwrap().items.remove(0);
+    let letter = world.store.inner.dead_letters(&query).await.unwrap().items.remove(0);
     assert_eq!((letter.job_id.as_str(), letter.reason_code), ("j", Some(Reason::Timeout)));
     let cancel = packet::decode(&cancels.try_recv().unwrap().message.payload).unwrap();
     assert!(matches!(cancel.payload, Some(Payload::JobCancel(cancel)) if cancel.job_id == "j"));
@@ -120,7 +120,7 @@ async fn fault_8_3_11_a_burst_does_not_get_past_a_tenants_limit() {
         });
     }
     assert!(asking.join_all().await.iter().all(Result::is_ok), "all are taken in");
-    let jobs = world.spy.store.jobs(&JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;
+    let jobs = world.store.inner.jobs(&JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;
     let at_workers: Vec<_> = jobs.iter().filter(|job| job.attempt().is_some()).collect();
     assert_eq!((jobs.len(), at_workers.len()), (40, 2));
     for job in jobs.iter().filter(|job| job.attempt().is_none()) {
@@ -141,11 +141,11 @@ async fn fault_8_4_4_with_hold_a_result_is_unreadable_until_it_was_looked_at() {
         let now = world.engine.now();
         let result = BlobKey::parse("res:j").unwrap();
         let value = Bytes::from_static(b"\"early\"");
-        world.spy.store.put_blob(result.clone(), value, now + 1_000_000, PutMode::Always).await.unwrap();
+        world.store.inner.put_blob(result.clone(), value, now + 1_000_000, PutMode::Always).await.unwrap();
         // As between the two looks: succeeded, and the second look still owed.
         let done = life::finish(&given("j", now), &success("j"), &Limits::default(), now, 0).unwrap();
         let step = Step::insert(life::await_scan(&done));
-        assert_eq!(world.spy.store.commit(step).await.unwrap(), Commit::Done);
+        assert_eq!(world.store.inner.commit(step).await.unwrap(), Commit::Done);
         let shown = world.call(&world.operator, "GET", "/api/v1/jobs/j", Value::Null).await;
         let expected = if is_readable { json!("early") } else { Value::Null };
         assert_eq!((&shown["state"], &shown["result"]), (&json!("SUCCEEDED"), &expected), "hold {hold}");

@@ -60,7 +60,7 @@ async fn fault_8_4_16_what_cannot_be_looked_at_follows_the_fail_mode() {
             (Some(FailMode::Closed), json!({"enabled": true}), "OUTPUT_QUARANTINED"),
         ] {
             let world = World::start(&[policy(&file, &rule)], settings(None, setting)).await;
-            world.spy.is_blind.store(true, Ordering::Relaxed);
+            world.store.hook.is_blind.store(true, Ordering::Relaxed);
             assert_eq!(done(&world).await, state, "setting {setting:?}, file {file}, rule {rule}");
         }
     }

@@ -1,7 +1,7 @@
 //! A real engine behind a router and a bus, with two workers, and a story that happens to it.
 
 use super::draw::{Act, Asked, Behaviour, Story, TENANTS, TOPICS};
-use super::ledger::{GRPC_PACK, Ledger, Met};
+use super::ledger::{GRPC_PACK, Met};
 use super::spy::Spy;
 use axum::body::Body;
 use axum::http::Request as HttpRequest;
@@ -17,7 +17,8 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
 use reveille_roster::{MemoryRoster, Scope};
-use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore, Store};
+use reveille_store::suite::hooked::Hooked;
+use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobMetadata, JobProgress, JobRequest, JobResult, JobStatus};
@@ -48,7 +49,7 @@ pub struct Found {
 }
 
 pub struct World {
-    pub spy: Spy,
+    pub store: Hooked<Spy>,
     pub bus: LocalBus,
     pub engine: Engine,
     settings: Settings,
@@ -77,7 +78,7 @@ impl World {
             settle(1).await;
         }
         settle(60_000).await;
-        let mut ledger = world.spy.ledger.lock().unwrap();
+        let mut ledger = world.store.hook.ledger.lock().unwrap();
         ledger.redriven(&world.redriven);
         Found { met: ledger.met.clone(), broken: ledger.broken.clone() }
     }
@@ -87,15 +88,14 @@ impl World {
         let clock = Arc::new(TokioClock(Instant::now()));
         let now = clock.clone();
         let time: reveille_store::Clock = Arc::new(move || now.now());
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let is_blind = Arc::new(AtomicBool::new(false));
-        let spy = Spy { store: MemoryStore::new(time.clone()), ledger, clock: time, is_blind };
+        let spy = Spy { ledger: Mutex::default(), clock: time.clone(), is_blind: AtomicBool::new(false) };
+        let store = Hooked::new(MemoryStore::new(time), spy);
         let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
         let (roster, bus) = (MemoryRoster::default(), LocalBus::default());
-        let engine = start(&spy, &roster, &bus, &clock, &policies[0], settings.clone()).await;
+        let engine = start(&store, &roster, &bus, &clock, &policies[0], settings.clone()).await;
         let mut world = Self {
             settings,
-            spy,
+            store,
             roster,
             bus,
             clock,
@@ -164,7 +164,7 @@ impl World {
             }
             Act::RetryLetter(which) => {
                 let query = DeadLetterQuery { limit: 100, ..DeadLetterQuery::default() };
-                let letters = self.spy.store.dead_letters(&query).await.unwrap().items;
+                let letters = self.store.inner.dead_letters(&query).await.unwrap().items;
                 if !letters.is_empty() {
                     let id = &letters[which % letters.len()].job_id;
                     self.call(&self.operator, "POST", &format!("/api/v1/dlq/{id}/retry"), json!({})).await;
@@ -269,7 +269,7 @@ impl World {
 
     fn reload(&self, which: usize) {
         let policy = &self.policies[which % self.policies.len()];
-        self.spy.ledger.lock().unwrap().put_in_force(policy, self.clock.now());
+        self.store.hook.ledger.lock().unwrap().put_in_force(policy, self.clock.now());
         self.engine.use_rules(rules(policy));
     }
 
@@ -289,12 +289,12 @@ impl World {
         self.engine.kill();
         settle(10).await;
         let policy = {
-            let mut ledger = self.spy.ledger.lock().unwrap();
+            let mut ledger = self.store.hook.ledger.lock().unwrap();
             ledger.restarted();
             ledger.latest()
         };
         self.engine =
-            start(&self.spy, &self.roster, &self.bus, &self.clock, &policy, self.settings.clone()).await;
+            start(&self.store, &self.roster, &self.bus, &self.clock, &policy, self.settings.clone()).await;
         self.beat();
     }
 
@@ -303,7 +303,7 @@ impl World {
         let worker = Arc::new(Worker { name, behaviour, is_alive });
         let packets = self.bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
         self.workers.push(worker.clone());
-        tokio::spawn(work(worker, packets, self.spy.clone(), self.bus.clone()));
+        tokio::spawn(work(worker, packets, self.store.clone(), self.bus.clone()));
     }
 
     pub fn behave(&self, which: usize, behaviour: Behaviour) {
@@ -311,7 +311,7 @@ impl World {
     }
 
     pub async fn job(&self, id: &str) -> Arc<Job> {
-        self.spy.store.job(&JobId::known(id)).await.unwrap().unwrap()
+        self.store.inner.job(&JobId::known(id)).await.unwrap().unwrap()
     }
 
     pub fn beat(&self) {
@@ -324,7 +324,7 @@ impl World {
 
     async fn any_job(&self, which: usize, state: Option<State>) -> Option<Arc<Job>> {
         let query = JobQuery { state, limit: 100, ..JobQuery::default() };
-        let jobs = self.spy.store.jobs(&query).await.unwrap().items;
+        let jobs = self.store.inner.jobs(&query).await.unwrap().items;
         if jobs.is_empty() { None } else { Some(jobs[which % jobs.len()].clone()) }
     }
 
@@ -338,14 +338,14 @@ impl World {
 }
 
 /// Takes packets and does what it was told to do with them.
-async fn work(worker: Arc<Worker>, mut packets: Subscription, spy: Spy, bus: LocalBus) {
+async fn work(worker: Arc<Worker>, mut packets: Subscription, store: Hooked<Spy>, bus: LocalBus) {
     while let Some(Delivery { message, .. }) = packets.recv().await {
         let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
             panic!("a dispatch is a job request")
         };
-        let stored = spy.store.job(&JobId::known(job.job_id.as_str())).await.unwrap();
-        let now = (spy.clock)();
-        spy.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
+        let stored = store.inner.job(&JobId::known(job.job_id.as_str())).await.unwrap();
+        let now = (store.hook.clock)();
+        store.hook.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
         let status = match *worker.behaviour.lock().unwrap() {
             _ if !worker.is_alive.load(Ordering::Relaxed) => continue,
             Behaviour::Forgets => continue,
@@ -366,16 +366,16 @@ async fn work(worker: Arc<Worker>, mut packets: Subscription, spy: Spy, bus: Loc
 }
 
 async fn start(
-    spy: &Spy,
+    store: &Hooked<Spy>,
     roster: &MemoryRoster,
     bus: &LocalBus,
     clock: &Arc<TokioClock>,
     policy: &Policy,
     settings: Settings,
 ) -> Engine {
-    spy.ledger.lock().unwrap().put_in_force(policy, clock.now());
+    store.hook.ledger.lock().unwrap().put_in_force(policy, clock.now());
     Engine::start(Parts {
-        store: Arc::new(spy.clone()),
+        store: Arc::new(store.clone()),
         roster: Arc::new(roster.clone()),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),

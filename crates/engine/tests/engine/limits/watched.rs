@@ -1,22 +1,15 @@
-//! A store that sees every commit in its order, and that can be slow to list jobs.
+//! Sees every commit in its order, and can make lists of jobs wait.
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use reveille_core::audit::{Draft, Entry};
-use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job};
-use reveille_core::time::Millis;
-use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
-};
+use reveille_core::job::Job;
+use reveille_store::suite::hooked::Hook;
+use reveille_store::{Commit, Step, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 pub struct Watched {
-    inner: MemoryStore,
     /// One commit at a time, so that the order is known.
     one: Semaphore,
     seen: Mutex<Seen>,
@@ -32,9 +25,8 @@ struct Seen {
 }
 
 impl Watched {
-    pub fn new(inner: MemoryStore) -> Self {
-        let one = Semaphore::new(1);
-        Self { inner, one, seen: Mutex::default(), lists: watch::Sender::new(true) }
+    pub fn new() -> Self {
+        Self { one: Semaphore::new(1), seen: Mutex::default(), lists: watch::Sender::new(true) }
     }
 
     /// Whether jobs can be listed; while not, whoever asks waits.
@@ -71,124 +63,21 @@ impl Watched {
         let most = seen.most.entry(tenant).or_default();
         *most = now.max(*most);
     }
-
-    async fn listed(&self) {
-        let _ = self.lists.subscribe().wait_for(|open| *open).await;
-    }
 }
 
 #[async_trait]
-impl Store for Watched {
-    async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
+impl Hook for Watched {
+    async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         let _one = self.one.acquire().await.unwrap();
         let job = step.job.clone();
-        let done = self.inner.commit(step).await?;
+        let done = store.commit(step).await?;
         if done == Commit::Done {
             self.look(&job);
         }
         Ok(done)
     }
 
-    async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
-        self.inner.job(id).await
-    }
-
-    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
-        self.inner.job_of_key(tenant, key).await
-    }
-
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
-        self.listed().await;
-        self.inner.jobs(query).await
-    }
-
-    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
-        self.listed().await;
-        self.inner.live(cursor, limit).await
-    }
-
-    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
-        self.inner.dead_letters(query).await
-    }
-
-    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
-        self.inner.count_dead_letters(tenant).await
-    }
-
-    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        self.inner.remove_dead_letter(job).await
-    }
-
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.inner.prune(ended_before, now, limit).await
-    }
-
-    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
-        self.inner.lock(name, ttl_ms).await
-    }
-
-    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
-        self.inner.renew(lock, ttl_ms).await
-    }
-
-    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
-        self.inner.unlock(lock).await
-    }
-}
-
-#[async_trait]
-impl Blobs for Watched {
-    async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
-        self.inner.blob(key).await
-    }
-
-    async fn put_blob(
-        &self,
-        key: BlobKey,
-        value: Bytes,
-        until: Millis,
-        mode: PutMode,
-    ) -> Result<bool, StoreError> {
-        self.inner.put_blob(key, value, until, mode).await
-    }
-
-    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
-        self.inner.delete_blobs(keys).await
-    }
-
-    async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
-        self.inner.blob_expiry(key).await
-    }
-}
-
-impl Replicas for Watched {}
-
-#[async_trait]
-impl Breakers for Watched {
-    async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
-        self.inner.breaker(name).await
-    }
-
-    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
-        self.inner.swap_breaker(name, before, after).await
-    }
-}
-
-#[async_trait]
-impl Trail for Watched {
-    async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
-        self.inner.record(drafts).await
-    }
-
-    async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
-        self.inner.audit(query).await
-    }
-
-    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
-        self.inner.chain(tenant, after, limit).await
-    }
-
-    async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.inner.prune_audit(before, limit).await
+    async fn before_list(&self) {
+        let _ = self.lists.subscribe().wait_for(|open| *open).await;
     }
 }

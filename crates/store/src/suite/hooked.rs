@@ -1,0 +1,187 @@
+//! A store that does what the one under it does, except where a test steps in.
+//!
+//! A [`Hook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
+
+use crate::{
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
+    Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use reveille_core::audit::{Draft, Entry};
+use reveille_core::breaker::Breaker;
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::job::{DeadLetter, Job};
+use reveille_core::time::Millis;
+use std::sync::Arc;
+
+type Answer<T> = Result<T, StoreError>;
+
+/// What a test does to the calls of others; unless it says otherwise, nothing.
+#[async_trait]
+pub trait Hook: Send + Sync + 'static {
+    /// Stands in for a commit.
+    async fn commit(&self, store: &dyn Store, step: Step) -> Answer<Commit> {
+        store.commit(step).await
+    }
+
+    /// Comes before every list of jobs.
+    async fn before_list(&self) {}
+
+    /// Comes before every look at a blob, and may refuse it.
+    fn before_blob(&self, _key: &BlobKey) -> Answer<()> {
+        Ok(())
+    }
+}
+
+pub struct Hooked<H> {
+    /// What is under it, for whoever wants to pass by the hook.
+    pub inner: Arc<dyn Store>,
+    pub hook: Arc<H>,
+}
+
+impl<H: Hook> Hooked<H> {
+    pub fn new(store: impl Store, hook: H) -> Self {
+        Self { inner: Arc::new(store), hook: Arc::new(hook) }
+    }
+}
+
+impl<H> Clone for Hooked<H> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), hook: self.hook.clone() }
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Store for Hooked<H> {
+    async fn commit(&self, step: Step) -> Answer<Commit> {
+        self.hook.commit(&*self.inner, step).await
+    }
+
+    async fn job(&self, id: &JobId) -> Answer<Option<Arc<Job>>> {
+        self.inner.job(id).await
+    }
+
+    async fn open(&self, id: &JobId, message: &Receipt) -> Answer<Opened> {
+        self.inner.open(id, message).await
+    }
+
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Answer<Option<JobId>> {
+        self.inner.job_of_key(tenant, key).await
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Answer<Page<Arc<Job>>> {
+        self.hook.before_list().await;
+        self.inner.jobs(query).await
+    }
+
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<Arc<Job>>> {
+        self.hook.before_list().await;
+        self.inner.live(cursor, limit).await
+    }
+
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Answer<Page<DeadLetter>> {
+        self.inner.dead_letters(query).await
+    }
+
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Answer<DeadLetterCounts> {
+        self.inner.count_dead_letters(tenant).await
+    }
+
+    async fn remove_dead_letter(&self, job: &JobId) -> Answer<bool> {
+        self.inner.remove_dead_letter(job).await
+    }
+
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Answer<u64> {
+        self.inner.prune(ended_before, now, limit).await
+    }
+
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Answer<Option<Lock>> {
+        self.inner.lock(name, ttl_ms).await
+    }
+
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Answer<bool> {
+        self.inner.renew(lock, ttl_ms).await
+    }
+
+    async fn unlock(&self, lock: &Lock) -> Answer<bool> {
+        self.inner.unlock(lock).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Replicas for Hooked<H> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    async fn beat(&self, about: &str) -> Answer<Roll> {
+        self.inner.beat(about).await
+    }
+
+    async fn adopt(&self, silent: &str, limit: usize) -> Answer<Option<Vec<Arc<Job>>>> {
+        self.inner.adopt(silent, limit).await
+    }
+
+    async fn owned(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<Arc<Job>>> {
+        self.inner.owned(cursor, limit).await
+    }
+
+    async fn owner(&self, job: &JobId) -> Answer<Option<String>> {
+        self.inner.owner(job).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Breakers for Hooked<H> {
+    async fn breaker(&self, name: &str) -> Answer<Breaker> {
+        self.inner.breaker(name).await
+    }
+
+    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Answer<bool> {
+        self.inner.swap_breaker(name, before, after).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Trail for Hooked<H> {
+    async fn record(&self, drafts: Vec<Draft>) -> Answer<()> {
+        self.inner.record(drafts).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Answer<Page<Entry>> {
+        self.inner.audit(query).await
+    }
+
+    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Answer<ChainPage> {
+        self.inner.chain(tenant, after, limit).await
+    }
+
+    async fn prune_audit(&self, before: Millis, limit: usize) -> Answer<u64> {
+        self.inner.prune_audit(before, limit).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Blobs for Hooked<H> {
+    async fn blob(&self, key: &BlobKey) -> Answer<Option<Bytes>> {
+        self.hook.before_blob(key)?;
+        self.inner.blob(key).await
+    }
+
+    async fn put_blob(&self, key: BlobKey, value: Bytes, expires_at: Millis, mode: PutMode) -> Answer<bool> {
+        self.inner.put_blob(key, value, expires_at, mode).await
+    }
+
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Answer<u64> {
+        self.inner.delete_blobs(keys).await
+    }
+
+    async fn blob_expiry(&self, key: &BlobKey) -> Answer<Option<Millis>> {
+        self.inner.blob_expiry(key).await
+    }
+}
