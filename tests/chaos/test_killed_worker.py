@@ -14,7 +14,8 @@ JOB_MS = 1500
 
 def test_a_job_in_hand_names_its_worker(server, start_echo):
     start_echo("echo-1")
-    job_id = server.submit("job.echo", {"sleep_ms": 1000})
+    # For longer than anybody looks; the worker ends with the test.
+    job_id = server.submit("job.echo", {"sleep_ms": 60_000})
     wait_until("the job at the worker", lambda: server.job(job_id)["state"] == "RUNNING")
 
     job = server.job(job_id)

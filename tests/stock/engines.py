@@ -13,15 +13,10 @@ import subprocess
 import threading
 
 from harness import LISTENERS, Server, wait_until
+from rig import choose_ports, free_address
 
 POSTGRES_USER = "postgres"
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def find(program):
@@ -37,7 +32,7 @@ class Engine:
 
     def __init__(self, folder):
         self.folder = folder
-        self.port = free_port()
+        self.port = int(free_address().rpartition(":")[2])
         self.process = None
 
     def start(self):
@@ -174,7 +169,8 @@ class Replica(Server):
         super().__init__(binary, folder, settings, [*engines.flags, *flags])
         self.engines = engines
         self.listeners = {"http": LISTENERS["http"]}
-        self.addresses = dict.fromkeys(self.listeners, "127.0.0.1:0")
+        self.addresses = dict.fromkeys(self.listeners)
+        choose_ports(self)
         self.key = key or self.key
 
     @property

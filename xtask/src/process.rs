@@ -8,9 +8,19 @@ use std::process::Command;
 /// Where Debian keeps servers; an ordinary user's `PATH` leaves these out.
 const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
 
+/// The profile of everything that is tested.
+const PROFILE: &str = "ci";
+
 /// The cargo that runs this very task.
 pub fn cargo() -> Command {
     command(&env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+}
+
+/// The same for the whole workspace in the tests' profile. All steps ask for just this, so nothing is built twice.
+pub fn cargo_for_all(task: &str) -> Command {
+    let mut cargo = cargo();
+    cargo.args([task, "--workspace", "--profile", PROFILE]);
+    cargo
 }
 
 /// A command that finds what [`find`] finds, and so do the programs it starts.
@@ -46,6 +56,11 @@ pub fn find(program: &str) -> Option<PathBuf> {
 /// Where cargo puts what it builds.
 pub fn target_directory() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+}
+
+/// Where [`cargo_for_all`] puts it.
+pub fn built(name: &str) -> PathBuf {
+    target_directory().join(PROFILE).join(name)
 }
 
 fn search_path() -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 //! accepts of the other. The scripts are beside the crate that they judge, in `crates/wire/tests`.
 
 use crate::install::venv_python;
-use crate::process::{cargo, check, command, target_directory};
+use crate::process::{built, cargo_for_all, check, command, target_directory};
 use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn run() -> anyhow::Result<()> {
     let scratch = target_directory().join("wire");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     // The examples, as the unit tests have them: built otherwise, their dependencies would be built anew.
-    check(cargo().args(["test", "--quiet", "--workspace", "--no-run"]))?;
+    check(cargo_for_all("test").args(["--quiet", "--no-run"]))?;
     compare_descriptors(&scratch)?;
     we_accept_what_the_sdk_signed(&scratch)?;
     the_sdk_accepts_what_we_signed(&scratch)
@@ -37,7 +37,7 @@ fn we_accept_what_the_sdk_signed(scratch: &Path) -> anyhow::Result<()> {
     let signed = std::path::absolute(scratch.join("captured"))?;
     let random = RANDOM_PACKETS.to_string();
     check(venv_python()?.args([CHECK_SIGNATURE, "--random", &random, "--sign"]).arg(&signed))?;
-    check(cargo().args(["test", "--quiet", "--workspace", "--test", "stock_sdk"]).env("CAPTURED", signed))
+    check(cargo_for_all("test").args(["--quiet", "--test", "wire", "stock_sdk"]).env("CAPTURED", signed))
 }
 
 fn the_sdk_accepts_what_we_signed(scratch: &Path) -> anyhow::Result<()> {
@@ -61,7 +61,7 @@ fn the_sdk_accepts_what_we_signed(scratch: &Path) -> anyhow::Result<()> {
 }
 
 fn example(name: &str) -> Command {
-    command(&target_directory().join("debug/examples").join(name).to_string_lossy())
+    command(&built("examples").join(name).to_string_lossy())
 }
 
 fn captured_packets(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
