@@ -3,11 +3,10 @@
 //! A step that cannot run has failed: nothing is skipped because a server or a package is missing. The counts of
 //! passed and failed tests are in the runners' own lines; this task adds only which step took how long.
 
-use crate::process::{cargo, check, command, target_directory};
+use crate::process::{built, cargo, cargo_for_all, check, command};
 use crate::{install, tidy, wire};
 use anyhow::bail;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ const STEPS: [Step; 10] = [
     Step { name: "tidy", what: "the small rules of the house", run: tidy::run },
     Step { name: "clippy", what: "no warnings", run: clippy },
     Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
-    Step { name: "build", what: "the server, the simulation and the examples, optimised", run: build },
+    Step { name: "build", what: "the server, the simulation and the examples", run: build },
     Step { name: "sim", what: "the simulation, a thousand seeds", run: simulate },
     Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
     Step { name: "stock", what: "stock SDK workers on the server", run: stock },
@@ -91,21 +90,17 @@ fn format() -> anyhow::Result<()> {
 }
 
 fn clippy() -> anyhow::Result<()> {
-    check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    check(cargo_for_all("clippy").args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 fn unit() -> anyhow::Result<()> {
-    check(cargo().args(["test", "--workspace"]))
+    check(&mut cargo_for_all("test"))
 }
 
-/// All at once: built one by one, each would build its dependencies anew, with features of its own.
+/// Of the whole workspace, as the unit tests are: of fewer packages, what they share would be built anew, with
+/// features of its own.
 fn build() -> anyhow::Result<()> {
-    let packages = ["-p", "reveille", "-p", "reveille-worker", "-p", "reveille-sim"];
-    check(cargo().args(["build", "--profile", "ci"]).args(packages).args(["--bins", "--examples"]))
-}
-
-fn built(name: &str) -> PathBuf {
-    target_directory().join("ci").join(name)
+    check(cargo_for_all("build").args(["--bin", "reveille", "--bin", "reveille-sim", "--examples"]))
 }
 
 // Building is nothing to do after the build step; alone, it keeps these from testing yesterday's binaries.
@@ -130,5 +125,7 @@ fn pytest(arguments: &[&str]) -> anyhow::Result<Command> {
 
 fn chaos() -> anyhow::Result<()> {
     build()?;
-    check(pytest(&["tests/chaos", "-q"])?.env("REVEILLE_ECHO_BIN", built("examples/echo")))
+    // Most of its time is waiting for what was killed or stopped.
+    let parallel = ["-n", "3", "--dist", "worksteal"];
+    check(pytest(&["tests/chaos", "-q"])?.args(parallel).env("REVEILLE_ECHO_BIN", built("examples/echo")))
 }
