@@ -1,8 +1,8 @@
 """Measures the constants of docs/capacity.md: what a worker, an agent, a job and a server cost.
 
-`python3 bench/capacity --only beats,jobs`. It starts servers and engines of its own on loopback and takes CPU time, memory and
-bytes, which others on the machine disturb little; it takes no rates. Each figure is the median of `--times` runs, with
-the smallest and the largest.
+`python3 bench/capacity --only beats,jobs`. It starts servers and engines of its own on loopback and takes CPU time,
+memory and bytes, which others on the machine disturb little; it takes no rates. Each figure is the median of `--times`
+runs, with the smallest and the largest. The file keeps what earlier runs measured and this one did not.
 """
 
 import argparse
@@ -19,6 +19,10 @@ import jobs  # noqa: E402
 import presence  # noqa: E402
 import workers  # noqa: E402
 
+# Servers on NATS, or 0 for the door; connections.
+BEATING = ((0, 1), (0, 1_000), (1, 1), (1, 1_000), (2, 1_000), (3, 1_000))
+# Servers on PostgreSQL, or 0 for one alone; connections, or 0 for a new one each time.
+PRESENT = ((0, 64), (0, 0), (1, 64), (2, 64), (3, 64))
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -28,11 +32,11 @@ def measurements(arguments):
     return {
         "rest": [(workers.rest, binary, count) for count in (0, 1, 3)],
         "memory": [(workers.memory, binary, size) for size in sizes],
-        "beats": [(workers.beats, binary, *how) for how in ((0, 1), (0, 1_000), (1, 1), (1, 1_000), (2, 1_000), (3, 1_000))],
+        "beats": [(workers.beats, binary, *how) for how in BEATING],
         "connections": [(workers.connections, binary)],
         "snapshot": [(workers.snapshot, binary, size, False) for size in sizes[2:]],
         "snapshot-redis": [(workers.snapshot, binary, size, True) for size in sizes[2:]],
-        "presence": [(presence.presence, binary, *how) for how in ((0, 64), (0, 0), (1, 64), (2, 64), (3, 64))],
+        "presence": [(presence.presence, binary, *how) for how in PRESENT],
         "jobs": [(jobs.jobs, binary, echo, count, rate) for rate in (400, 0) for count in (0, 1, 2, 3)],
         "kept": [(jobs.kept, binary, echo)],
     }
@@ -52,6 +56,7 @@ def main():
     chosen = arguments.only.split(",") if arguments.only else list(known)
     assert set(chosen) <= set(known), f"--only takes {', '.join(known)}"
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    earlier = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     figures = collections.defaultdict(list)
     for name in chosen:
         for measure, *about in known[name]:
@@ -59,7 +64,7 @@ def main():
                 for what, value in measure(*about).items():
                     figures[what].append(value)
                     print(f"  {what}: {value:.6g}", file=sys.stderr, flush=True)
-                arguments.out.write_text(json.dumps(figures, indent=1, ensure_ascii=False))
+                arguments.out.write_text(json.dumps(earlier | figures, indent=1, ensure_ascii=False))
     print("| what | median | from | to |\n|---|---|---|---|")
     for what, values in figures.items():
         print(f"| {what} | {statistics.median(values):,.4g} | {min(values):,.4g} | {max(values):,.4g} |")

@@ -88,7 +88,7 @@ def nats_page(nats, page):
 
 
 def ask_postgres(postgres, question):
-    command = [find("psql"), "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "postgres", "-Atc", question, "postgres"]
+    command = [find("psql"), "-d", postgres.url, "-Atc", question]
     return int(float(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout))
 
 

@@ -64,11 +64,13 @@ class Fleet:
 
     def __init__(self, port, workers, connections=1):
         self.size = workers
-        self.sockets = [connected(port) for _ in range(connections)]
         self.beats = [[heartbeat(worker_id(index), load) for index in range(workers)] for load in (10.0, 20.0)]
+        self.handshakes = [handshake(worker_id(index)) for index in range(workers)]
+        # Not before: who is silent for too long after that is cut off.
+        self.sockets = [connected(port) for _ in range(connections)]
 
     def join(self, rate=100_000):
-        self.send([handshake(worker_id(index)) for index in range(self.size)], self.size, rate)
+        self.send(self.handshakes, self.size, rate)
         self.send(self.beats[0], self.size, rate)
 
     def beat(self, count, rate):
@@ -82,7 +84,7 @@ class Fleet:
         for start in range(0, count, each):
             part = packets[start : min(start + each, count)]
             if len(self.sockets) == 1:
-                self.sockets[0].sendall(b"".join(part))
+                self.sockets[0].sendall(b"".join(part) + pong(self.sockets[0]))
             else:
                 for offset, packet in enumerate(part, start):
                     self.sockets[offset % len(self.sockets)].sendall(packet)
@@ -102,6 +104,13 @@ class Pace:
     def wait(self):
         self.due = max(self.due + SLICE_S, time.monotonic() - SLICE_S)
         time.sleep(max(0, self.due - time.monotonic()))
+
+
+def pong(one):
+    """What a client owes that was asked whether it is there."""
+    with contextlib.suppress(BlockingIOError):
+        return b"PONG\r\n" * one.recv(65_536, socket.MSG_DONTWAIT).count(b"PING")
+    return b""
 
 
 def connected(port):

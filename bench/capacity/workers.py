@@ -74,9 +74,8 @@ def beats(binary, count, connections):
         for server, first in zip(stand.servers, known, strict=True):
             heard(server, first + BEATS)
         fleet.leave()
-    return each(f"beat, {at(count)}, {connections} connections", used, still, took, BEATS) | {
-        f"beat: bytes on the wire with PUB line (B)": len(fleet.beats[0][0])
-    }
+    figures = each(f"beat, {at(count)}, {connections} connections", used, still, took, BEATS)
+    return figures | {"beat: bytes with the line around it (B)": len(fleet.beats[0][0])}
 
 
 def at(count):
@@ -94,24 +93,30 @@ def each(what, used, still, took, count):
     """Per unit, without what would have been used anyway. CPU in µs, the rest as it is."""
     figures = {}
     for name, value in used.items():
-        is_cpu = " " not in name or name.startswith("server")
-        is_cpu = is_cpu and name not in ("aof", "wal")
-        unit = "µs" if is_cpu else "B" if "msgs" not in name else "messages"
-        value = max(0, value - still[name] * took) / count * (1e6 if is_cpu else 1)
-        figures[f"{what}: {name}{' CPU' if is_cpu else ''} ({unit})"] = value
+        value = max(0, value - still[name] * took) / count
+        if name.startswith("server") or name in ("redis", "nats", "postgres"):
+            figures[f"{what}: {name} CPU (µs)"] = value * 1e6
+        else:
+            figures[f"{what}: {name} ({'messages' if 'msgs' in name else 'B'})"] = value
     return figures
 
 
 def rest(binary, count):
-    """What servers and engines use when nobody does anything, of one core."""
+    """What servers and engines use when nobody does anything: of one core, and memory."""
     with together(binary, count) if count else alone(binary) as stand:
         time.sleep(3)
         still = idle(stand, 10)
-        return {
+        figures = {
             f"idle, {at(count)}: {name} (% of a core)": used * 100
             for name, used in still.items()
             if name in ("redis", "nats", "postgres") or name.startswith("server")
         }
+        processes = {"server": stand.first.process.pid}
+        if stand.engines:
+            processes |= {"redis": stand.engines.redis.process.pid, "nats": stand.engines.nats.process.pid}
+        for name, process in processes.items():
+            figures[f"idle, {at(count)}: memory of {name} (MiB)"] = gauges.memory_bytes(process) / 2**20
+    return figures
 
 
 def snapshot(binary, size, shared):
@@ -119,12 +124,13 @@ def snapshot(binary, size, shared):
     where = "Redis" if shared else "SQLite"
     what = f"snapshot of {size} workers in {where}"
     # So long that it can be told from what else goes on.
-    interval = {"REVEILLE_FLEET_SNAPSHOT_INTERVAL": f"{max(30, size // 8_000)}s"}
+    interval = {"REVEILLE_FLEET_SNAPSHOT_INTERVAL": f"{max(30, size // 4_000)}s"}
     with together(binary, 1, **interval) if shared else alone(binary, **interval) as stand:
         server = stand.first
         fleet = Fleet(stand.nats_port, size)
-        fleet.join()
-        heard(server, size)
+        # A NATS server hands on what a slow reader loses; the door waits.
+        fleet.join(30_000 if shared else 100_000)
+        settled(stand, size)
         fleet.leave()
         process = server.process.pid
         gauges.forget_peak(process)
