@@ -39,6 +39,7 @@ def measurements(arguments):
         "presence": [(presence.presence, binary, *how) for how in PRESENT],
         "jobs": [(jobs.jobs, binary, echo, count, rate) for rate in (400, 0) for count in (0, 1, 2, 3)],
         "kept": [(jobs.kept, binary, echo)],
+        "waiting": [(jobs.waiting, binary, count) for count in (0, 1)],
     }
 
 

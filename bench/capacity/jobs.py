@@ -16,6 +16,7 @@ from workers import at, each, idle
 JOBS = 4_000
 WORKERS = 4
 WATCHED_JOBS = 500
+WAITING_JOBS = 10_000
 
 
 def succeeded(stand):
@@ -95,6 +96,23 @@ def kept(binary, echo):
         redis.cli("ZREMRANGEBYRANK", "blob:ends", "0", "-1")
         blobs = (before - used_memory(redis)) / WATCHED_JOBS
         figures["kept job: input and result (B)"] = blobs
+    return figures
+
+
+def waiting(binary, count):
+    """Memory for a job that waits, because there is no worker for it."""
+    with together(binary, count) if count else alone(binary) as stand:
+        submit(stand.servers, 1_000, 0)
+        time.sleep(1)
+        process = stand.first.process.pid
+        before, kept_before = gauges.memory_bytes(process), used_memory(stand.engines.redis) if count else 0
+        submit(stand.servers, WAITING_JOBS, 0)
+        time.sleep(1)
+        what = f"waiting job, {at(count) if count else 'alone'}"
+        figures = {f"{what}: server memory (B)": (gauges.memory_bytes(process) - before) / WAITING_JOBS}
+        if count:
+            grown = used_memory(stand.engines.redis) - kept_before
+            figures[f"{what}: memory in Redis (B)"] = grown / WAITING_JOBS
     return figures
 
 
