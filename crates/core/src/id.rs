@@ -95,6 +95,12 @@ ids! {
     TenantId = "tenant_id";
     /// The public half of a key.
     KeyId = "key_id";
+    /// A workflow, within its tenant.
+    WorkflowId = "workflow_id";
+    /// One run of a workflow.
+    RunId = "run_id";
+    /// A step of a workflow, within it.
+    StepId = "step_id";
     /// One Molecule workspace; a UUID.
     WorkspaceId = "workspace_id";
 }

@@ -116,6 +116,9 @@ pub struct Ending {
     pub worker: Option<WorkerId>,
     #[serde(default)]
     pub execution_ms: i64,
+    /// The worker said that another try is of no use, and that what was done before must be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fatal: bool,
     /// Where the worker stood in its own trace when it reported, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,

@@ -63,6 +63,10 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
     let verdict = &judgement.verdict;
     let note = format!("{}: {}", verdict.rule_id, verdict.reason);
     let (event, phase) = match verdict.decision {
+        // A gate is there to be asked about: nobody passes it because policy has nothing against it.
+        Decision::Allow | Decision::AllowWithConstraints if job.request.is_gate() => {
+            (Event::RequireApproval, Phase::ApprovalRequired)
+        }
         Decision::Allow | Decision::AllowWithConstraints => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval if job.approved_by().is_some() => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval => (Event::RequireApproval, Phase::ApprovalRequired),
@@ -105,8 +109,13 @@ pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) ->
     if judgement.verdict.decision == Decision::Deny {
         return judge(job, judgement, now);
     }
-    let approved = step(job, Event::Approve, pending(now), now, answer.words())?;
     let decided = Some(answer.decided(Choice::Approve, now));
+    if job.request.is_gate() {
+        let passed = ended(job, State::Succeeded, None, answer.words());
+        let passed = step(job, Event::Pass, passed, now, answer.words())?;
+        return Ok(Job { decided, ..passed });
+    }
+    let approved = step(job, Event::Approve, pending(now), now, answer.words())?;
     judge(&Job { decided, ..approved }, judgement, now)
 }
 
@@ -252,6 +261,7 @@ fn ended(job: &Job, state: State, reason: Option<Reason>, words: String) -> Phas
         result_ptr: String::new(),
         worker: job.worker().cloned(),
         execution_ms: 0,
+        is_fatal: false,
         trace: None,
     })
 }

@@ -8,6 +8,7 @@
 mod condition;
 mod content;
 mod document;
+mod facts;
 mod glob;
 mod input;
 mod lint;

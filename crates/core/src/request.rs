@@ -1,7 +1,9 @@
 //! What somebody asked for. A request never changes once it was accepted.
 
-use crate::id::{JobId, KeyId, TenantId, Topic, WorkspaceId};
+use crate::flow::NodeKey;
+use crate::id::{JobId, KeyId, RunId, TenantId, Topic, WorkspaceId};
 use crate::trace::TraceContext;
+use crate::words::words;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -149,6 +151,29 @@ pub struct Place {
     pub step_index: i32,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub memory_id: String,
+    /// The step of a run that it is. It is never taken from what was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_run: Option<Box<OfRun>>,
+}
+
+/// Which step of which run a job is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfRun {
+    pub run: RunId,
+    pub node: NodeKey,
+    pub attempt: u32,
+    pub role: Role,
+}
+
+words! {
+    /// What it is for its run.
+    Role {
+        Step = "step",
+        /// A person is asked, and that is all.
+        Gate = "gate",
+        /// It undoes a step that succeeded.
+        Compensation = "compensation",
+    }
 }
 
 macro_rules! empty_is_default {
@@ -219,6 +244,16 @@ impl Request {
             return Err(BadRequest::new("step_index", "must not be negative"));
         }
         Ok(())
+    }
+
+    /// Whether it is there only to be approved.
+    pub fn is_gate(&self) -> bool {
+        self.place.of_run.as_ref().is_some_and(|of| of.role == Role::Gate)
+    }
+
+    /// Whether it undoes a step of a run.
+    pub fn is_compensation(&self) -> bool {
+        self.place.of_run.as_ref().is_some_and(|of| of.role == Role::Compensation)
     }
 
     /// Takes the caller's trace for its own, if there is one; then its jobs are found under that id.

@@ -106,6 +106,7 @@ async fn live(store: &SqliteStore, id: &str, clock: &Clock, latencies: &mut Vec<
         result_ptr: result.pointer(),
         worker,
         execution_ms: 1,
+        is_fatal: false,
         trace: None,
     };
     let over = Job { phase: Phase::Ended(ending), updated_at: clock(), ..(*job).clone() };

@@ -91,6 +91,7 @@ pub fn ended(job: &Job, state: State, now: Millis) -> Job {
         result_ptr: String::new(),
         worker: None,
         execution_ms: 1,
+        is_fatal: false,
         trace: None,
     };
     let mut after = Job { phase: Phase::Ended(ending), updated_at: now, ..job.clone() };

@@ -5,7 +5,9 @@ mod incoming;
 mod outgoing;
 
 pub use incoming::{Introduction, beat, cancellation, introduction, progress, report, request};
-pub use outgoing::{budget, cancel_packet, dead_letter_packet, dispatch_packet, metadata, priority};
+pub use outgoing::{
+    alert_packet, budget, cancel_packet, dead_letter_packet, dispatch_packet, metadata, priority,
+};
 
 /// How we sign our packets' envelopes.
 pub const SENDER: &str = "cordum-scheduler";

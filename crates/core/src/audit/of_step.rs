@@ -31,7 +31,7 @@ fn of_mark(job: &Job, mark: &Mark, judgement: Option<&Judgement>) -> Option<Draf
         Event::Throttle => judged(job, mark, judgement, Severity::Low),
         Event::RequireApproval => judged(job, mark, judgement, Severity::Medium),
         Event::Deny => judged(job, mark, judgement, Severity::High),
-        Event::Approve => answered(job, mark, judgement, Severity::Medium),
+        Event::Approve | Event::Pass => answered(job, mark, judgement, Severity::Medium),
         Event::Reject => answered(job, mark, judgement, Severity::Low),
         Event::Quarantine => of_output(job, mark, EventType::Violation, Severity::High),
         Event::Redact => of_output(job, mark, EventType::Violation, Severity::Medium),

@@ -30,6 +30,7 @@ words! {
         RequireApproval = "require_approval",
         Deny = "deny",
         Approve = "approve",
+        Pass = "pass",
         Reject = "reject",
         Assign = "assign",
         Open = "open",
@@ -90,6 +91,8 @@ pub fn next(state: State, event: Event) -> Result<State, Refusal> {
 
         (S::ApprovalRequired, E::Approve) => S::Pending,
         (S::ApprovalRequired, E::Reject) => S::Denied,
+        // A gate: there is nothing to run once somebody has said yes.
+        (S::ApprovalRequired, E::Pass) => S::Succeeded,
         // Policy has changed while nobody decided, or nobody decided in time.
         (S::ApprovalRequired, E::Allow) => S::Scheduled,
         (S::ApprovalRequired, E::RequireApproval) => S::ApprovalRequired,

@@ -156,6 +156,7 @@ fn detailed(mut job: Job, report: &Report) -> Job {
         ending.result_ptr.clone_from(&report.result_ptr);
         ending.error_code.clone_from(&report.error_code);
         ending.execution_ms = report.execution_ms;
+        ending.is_fatal = report.status == Status::Fatal;
         ending.trace = own_trace(&job.request, job.attempts.len(), report);
     }
     if let Some(mark) = job.marks.last_mut() {

@@ -4,81 +4,39 @@
 //! fact that does not exist, is refused at load and not at three in the morning. A label that a job does
 //! not have reads as the empty text.
 
-mod check;
-mod depth;
-mod kinds;
-
-use crate::request::Request;
-use cel::objects::{Key, Map};
-use cel::parser::Parser;
-use cel::{Context, Env, IdedExpr, Value};
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use super::facts::{Facts, NAMES};
+use crate::expression::{Expression, Kind};
 
 /// Characters of one condition.
 pub const LEN_MAX: usize = 1024;
-/// How deep a condition may be nested; `a + b + c` is two deep.
-const DEPTH_MAX: u16 = 64;
-
-static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// A condition that was found to be one: it says yes or no of every job, or that it cannot.
-#[derive(Clone)]
-pub struct Condition {
-    source: String,
-    expression: Arc<IdedExpr>,
-}
-
-impl std::fmt::Debug for Condition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Condition").field(&self.source).finish()
-    }
-}
-
-/// A job's facts as conditions read them, made once for all rules.
-pub struct Facts<'a>(Context<'a, 'a>);
+#[derive(Debug, Clone)]
+pub struct Condition(Expression);
 
 impl Condition {
     pub fn parse(source: &str) -> Result<Self, String> {
-        if source.chars().count() > LEN_MAX {
-            return Err(format!("has more than {LEN_MAX} characters"));
+        let expression = Expression::parse(source, &*NAMES, LEN_MAX)?;
+        match expression.kind() {
+            Kind::Truth => Ok(Self(expression)),
+            other => Err(format!("is {other}, not yes or no")),
         }
-        let parsed = Parser::new().max_recursion_depth(DEPTH_MAX).parse(source);
-        let parsed = parsed.map_err(|errors| errors.to_string().trim().replace('\n', " "))?;
-        if depth::of(&parsed) > DEPTH_MAX {
-            return Err(format!("is nested more than {DEPTH_MAX} deep"));
-        }
-        let expression = Arc::new(check::yes_or_no(parsed)?);
-        Ok(Self { source: source.to_owned(), expression })
     }
 
     pub fn source(&self) -> &str {
-        &self.source
+        self.0.source()
     }
 
     /// What it says, or why it cannot say: a division by zero, a text that is no number.
     pub fn holds(&self, facts: &Facts<'_>) -> Result<bool, String> {
-        match facts.0.resolve(&self.expression) {
-            Ok(Value::Bool(yes)) => Ok(yes),
-            Ok(other) => Err(format!("says {other:?}, which is neither yes nor no")),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
-impl Facts<'_> {
-    pub fn of(request: &Request) -> Self {
-        let job = kinds::FIELDS.iter().map(|field| (Key::from(field.name), (field.read)(request)));
-        let mut context = Context::with_env(Arc::clone(&ENV));
-        let map = Map { map: Arc::new(job.collect::<HashMap<Key, Value>>()) };
-        context.add_variable_from_value("job", Value::Map(map));
-        Self(context)
+        self.0.holds(&facts.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Request;
 
     fn job() -> Request {
         let mut request = Request::plain("j", "job.deploy.web");

@@ -1,7 +1,8 @@
 //! A rule made ready: what it asks of a job, in the order that is cheapest to find out.
 
-use super::condition::{Condition, Facts};
+use super::condition::Condition;
 use super::document::{self, Constraints, Remediation, Selector, Tier, decision};
+use super::facts::Facts;
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
 use super::{Decision, Question, Stop, mcp};

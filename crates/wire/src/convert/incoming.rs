@@ -84,6 +84,8 @@ pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Res
             workflow_id: job.workflow_id,
             step_index: job.step_index,
             memory_id: job.memory_id,
+            // Steps of runs come from the runs, never in a packet.
+            of_run: None,
         },
         idempotency_key: Some(meta.idempotency_key).filter(|key| !key.is_empty()),
         compensation: job

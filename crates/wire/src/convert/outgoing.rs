@@ -5,6 +5,7 @@ use crate::cap::{self, bus_packet::Payload};
 use crate::packet::{encode, envelope};
 use bytes::Bytes;
 use prost::Message;
+use reveille_core::flow::{Head, Level, NodeKey};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::Constraints;
 use reveille_core::request::{Budget, Priority, Request};
@@ -125,6 +126,28 @@ pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
         ..cap::JobResult::default()
     };
     encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobResult(result)))
+}
+
+/// What a run has to say to whoever listens. It is no fault of anything, so it has no error code, which the
+/// newer form of an alert would demand.
+#[expect(deprecated, reason = "the older form is still valid")]
+pub fn alert_packet(head: &Head, node: &NodeKey, level: Level, message: &str, now: Millis) -> Bytes {
+    let details = [
+        ("tenant_id", head.tenant.to_string()),
+        ("workflow_id", head.workflow.to_string()),
+        ("run_id", head.id.to_string()),
+        ("step_id", node.to_string()),
+    ];
+    let alert = cap::SystemAlert {
+        level: level.to_string(),
+        message: message.to_owned(),
+        component: SENDER.to_owned(),
+        code: "workflow.notify".to_owned(),
+        details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        trace_id: head.id.to_string(),
+        ..cap::SystemAlert::default()
+    };
+    encode(&envelope(SENDER, head.id.as_str(), now, Payload::Alert(alert)))
 }
 
 /// What policy demands of the worker, under the names that workers of the reference read.

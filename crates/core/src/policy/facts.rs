@@ -1,71 +1,41 @@
 //! The facts that a condition may ask for, and what kind of thing each is.
 
+use crate::expression::{Kind, Scope};
 use crate::request::Request;
 use cel::Value;
 use cel::objects::{Key, Map};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// What an expression is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
-    Truth,
-    Int,
-    Double,
-    Text,
-    List(Box<Kind>),
-    /// Texts by name.
-    Labels,
-    /// The job itself: only its facts can be asked for.
-    Job,
-    /// The element of an empty list: whatever is needed.
-    Any,
-}
+/// What a condition may speak of.
+pub static NAMES: LazyLock<[(&str, Kind); 1]> = LazyLock::new(|| {
+    let facts = FIELDS.iter().map(|field| (field.name.to_owned(), (field.kind)()));
+    [("job", Kind::record("a job", facts))]
+});
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Truth => "a yes or no",
-            Self::Int | Self::Double => "a number",
-            Self::Text => "a text",
-            Self::List(_) => "a list",
-            Self::Labels => "labels",
-            Self::Job => "the job",
-            Self::Any => "anything",
-        })
-    }
-}
+/// A job's facts as conditions read them, made once for all rules.
+pub struct Facts<'a>(pub(super) Scope<'a>);
 
-impl Kind {
-    pub fn list(of: Self) -> Self {
-        Self::List(Box::new(of))
-    }
-
-    pub fn is_number(&self) -> bool {
-        matches!(self, Self::Int | Self::Double)
-    }
-
-    /// The kind that both are, if there is one.
-    pub fn join(&self, other: &Self) -> Option<Self> {
-        match (self, other) {
-            (Self::Any, kind) | (kind, Self::Any) => Some(kind.clone()),
-            (Self::List(a), Self::List(b)) => a.join(b).map(Self::list),
-            (a, b) => (a == b).then(|| a.clone()),
-        }
+impl Facts<'_> {
+    pub fn of(request: &Request) -> Self {
+        let job = FIELDS.iter().map(|field| (Key::from(field.name), (field.read)(request)));
+        let job = Map { map: Arc::new(job.collect::<HashMap<Key, Value>>()) };
+        let mut scope = Scope::default();
+        scope.set("job", Value::Map(job));
+        Self(scope)
     }
 }
 
 /// One fact: its name, its kind, and where it comes from.
-pub struct Field {
-    pub name: &'static str,
-    pub kind: fn() -> Kind,
-    pub read: fn(&Request) -> Value,
+struct Field {
+    name: &'static str,
+    kind: fn() -> Kind,
+    read: fn(&Request) -> Value,
 }
 
 macro_rules! fields {
     ($($name:literal: $kind:expr, |$request:ident| $read:expr;)*) => {
-        pub const FIELDS: &[Field] = &[$(Field { name: $name, kind: || $kind, read: |$request| $read }),*];
+        const FIELDS: &[Field] = &[$(Field { name: $name, kind: || $kind, read: |$request| $read }),*];
     };
 }
 
@@ -93,10 +63,6 @@ fields! {
     "adapter_id": Kind::Text, |job| text(&job.place.adapter_id);
     "memory_id": Kind::Text, |job| text(&job.place.memory_id);
     "is_delegated": Kind::Truth, |job| Value::Bool(job.delegated.is_some());
-}
-
-pub fn field(name: &str) -> Option<&'static Field> {
-    FIELDS.iter().find(|field| field.name == name)
 }
 
 fn text(text: &str) -> Value {

@@ -1,0 +1,303 @@
+//! The type checker. It walks the parsed expression once, knows the kind of every part, and turns each look
+//! into labels into one that cannot fail.
+
+use super::{Asked, Kind, Names};
+use cel::IdedExpr;
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapEntryExpr,
+    MapExpr, SelectExpr, operators as op,
+};
+use std::collections::BTreeSet;
+
+type Checked = Result<(IdedExpr, Kind), String>;
+
+/// An expression, ready to be asked.
+pub struct Ready {
+    pub expression: IdedExpr,
+    pub kind: Kind,
+    pub asks: BTreeSet<Asked>,
+}
+
+/// What is known where a part of the expression stands.
+struct Scope<'a> {
+    names: Names<'a>,
+    /// Names that a macro such as `exists` brings in, innermost last.
+    inner: Vec<(String, Kind)>,
+    asks: BTreeSet<Asked>,
+}
+
+pub fn check_all(expression: IdedExpr, names: Names<'_>) -> Result<Ready, String> {
+    let mut scope = Scope { names, inner: Vec::new(), asks: BTreeSet::new() };
+    let (expression, kind) = check(expression, &mut scope)?;
+    Ok(Ready { expression, kind, asks: scope.asks })
+}
+
+fn check(node: IdedExpr, scope: &mut Scope<'_>) -> Checked {
+    let id = node.id;
+    let (expr, kind) = match node.expr {
+        Expr::Literal(literal) => {
+            let kind = literal_kind(&literal)?;
+            (Expr::Literal(literal), kind)
+        }
+        Expr::Ident(name) => {
+            let kind = scope.kind_of(&name, None)?;
+            (Expr::Ident(name), kind)
+        }
+        Expr::Select(select) => return select_of(id, select, scope),
+        Expr::Call(call) => return call_of(id, call, scope),
+        Expr::List(list) => list_of(list, scope)?,
+        Expr::Comprehension(comprehension) => comprehension_of(*comprehension, scope)?,
+        Expr::Map(map) => map_of(map, scope)?,
+        Expr::Struct(made) => return Err(format!("there is no type {}", made.type_name)),
+        Expr::Unspecified => return Err("is empty".to_owned()),
+    };
+    Ok((IdedExpr { id, expr }, kind))
+}
+
+fn literal_kind(literal: &LiteralValue) -> Result<Kind, String> {
+    match literal {
+        LiteralValue::Boolean(_) => Ok(Kind::Truth),
+        LiteralValue::Int(_) => Ok(Kind::Int),
+        LiteralValue::Double(_) => Ok(Kind::Double),
+        LiteralValue::String(_) => Ok(Kind::Text),
+        LiteralValue::UInt(_) => Err("unsigned numbers are of no use: leave out the u".to_owned()),
+        LiteralValue::Bytes(_) => Err("bytes are of no use: leave out the b".to_owned()),
+        LiteralValue::Null => Ok(Kind::Null),
+    }
+}
+
+impl Scope<'_> {
+    /// The kind of a name, of which this part is asked for.
+    fn kind_of(&mut self, name: &str, part: Option<&str>) -> Result<Kind, String> {
+        if let Some((_, kind)) = self.inner.iter().rev().find(|(known, _)| known == name) {
+            return Ok(kind.clone());
+        }
+        let Some((_, kind)) = self.names.iter().find(|(known, _)| *known == name) else {
+            let known = self.names.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+            return Err(format!("unknown name {name}: there is {known}"));
+        };
+        self.asks.insert(Asked { name: name.to_owned(), part: part.map(str::to_owned) });
+        Ok(kind.clone())
+    }
+
+    /// What stands before a dot or a bracket, of which this part is asked for.
+    fn operand(&mut self, node: IdedExpr, part: &str) -> Checked {
+        if let Expr::Ident(name) = &node.expr {
+            let kind = self.kind_of(name, Some(part))?;
+            return Ok((node, kind));
+        }
+        check(node, self)
+    }
+}
+
+/// `job.topic`, `job.labels.env`, `has(job.labels.env)`, `input.user.name`.
+fn select_of(id: u64, select: SelectExpr, scope: &mut Scope<'_>) -> Checked {
+    let SelectExpr { operand, field, test } = select;
+    let (operand, kind) = scope.operand(*operand, &field)?;
+    let kind = match kind {
+        Kind::Record(record) => record.part(&field)?,
+        Kind::Labels if !test => return Ok(label(id, operand, text(field))),
+        Kind::Labels | Kind::Json => Kind::Json,
+        other => return Err(format!(".{field}: {other} has no parts")),
+    };
+    let kind = if test { Kind::Truth } else { kind };
+    let select = SelectExpr { operand: Box::new(operand), field, test };
+    Ok((IdedExpr { id, expr: Expr::Select(select) }, kind))
+}
+
+/// `key in labels ? labels[key] : ''`
+fn label(id: u64, labels: IdedExpr, key: IdedExpr) -> (IdedExpr, Kind) {
+    let is_there = call(id, op::IN, vec![key.clone(), labels.clone()]);
+    let value = call(id, op::INDEX, vec![labels, key]);
+    (call(id, op::CONDITIONAL, vec![is_there, value, text(String::new())]), Kind::Text)
+}
+
+/// `size(list) > 0 ? list[0] : null`
+fn first(id: u64, list: IdedExpr, kind: &Kind) -> Checked {
+    if !matches!(kind, Kind::List(_)) && !kind.is_open() {
+        return Err(format!("first cannot be used with {kind}"));
+    }
+    let literal = |value| IdedExpr { id, expr: Expr::Literal(value) };
+    let size = call(id, "size", vec![list.clone()]);
+    let has_one = call(id, op::GREATER, vec![size, literal(LiteralValue::Int(0.into()))]);
+    let value = call(id, op::INDEX, vec![list, literal(LiteralValue::Int(0.into()))]);
+    Ok((call(id, op::CONDITIONAL, vec![has_one, value, literal(LiteralValue::Null)]), Kind::Json))
+}
+
+fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
+}
+
+fn text(text: String) -> IdedExpr {
+    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::String(text.into())) }
+}
+
+fn call_of(id: u64, call: CallExpr, scope: &mut Scope<'_>) -> Checked {
+    let CallExpr { func_name: name, target, args } = call;
+    if let (op::INDEX, [operand, key]) = (name.as_str(), args.as_slice())
+        && let Expr::Literal(LiteralValue::String(part)) = &key.expr
+    {
+        // `steps['fetch-page']` is `steps.fetch-page`, if that could be written.
+        let (operand, field) = (Box::new(operand.clone()), part.to_string());
+        return select_of(id, SelectExpr { operand, field, test: false }, scope);
+    }
+    let name = if name == "length" { "size".to_owned() } else { name };
+    let is_member = target.is_some();
+    let mut checked = Vec::with_capacity(args.len() + 1);
+    for part in target.map(|target| *target).into_iter().chain(args) {
+        checked.push(check(part, scope)?);
+    }
+    let (mut parts, kinds): (Vec<IdedExpr>, Vec<Kind>) = checked.into_iter().unzip();
+    if name == "first" && parts.len() == 1 {
+        return first(id, parts.remove(0), &kinds[0]);
+    }
+    let kind = call_kind(&name, is_member, &kinds)?;
+    if name == op::INDEX && kinds.first() == Some(&Kind::Labels) {
+        let key = parts.pop().unwrap_or_default();
+        return Ok(label(id, parts.pop().unwrap_or_default(), key));
+    }
+    let target = is_member.then(|| Box::new(parts.remove(0)));
+    Ok((IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name, target, args: parts }) }, kind))
+}
+
+fn call_kind(name: &str, is_member: bool, kinds: &[Kind]) -> Result<Kind, String> {
+    use Kind::{Double, Int, Labels, List, Record, Text, Truth};
+    let written = name.trim_matches(['_', '@']);
+    match (name, kinds) {
+        (op::LOGICAL_AND | op::LOGICAL_OR, [a, b]) => truth(written, &[a, b]),
+        (op::LOGICAL_NOT, [a]) => truth("!", &[a]),
+        (op::NOT_STRICTLY_FALSE, [a]) => truth("a condition in a macro", &[a]),
+        (op::CONDITIONAL, [asked, yes, no]) => {
+            truth("?", &[asked])?;
+            yes.join(no).ok_or_else(|| format!("? : gives {yes} or {no}"))
+        }
+        (op::EQUALS | op::NOT_EQUALS, [a, b]) => match a.join(b) {
+            Some(Record(_) | Labels) => Err(format!("{written}: {a} can only be asked for its parts")),
+            None if !(a.is_number() && b.is_number()) => Err(format!("{written} compares {a} with {b}")),
+            _ => Ok(Truth),
+        },
+        (op::LESS | op::LESS_EQUALS | op::GREATER | op::GREATER_EQUALS, [a, b]) => {
+            let fits = (a.may_be_number() && b.may_be_number()) || (a.may_be(&Text) && b.may_be(&Text));
+            if fits { Ok(Truth) } else { Err(format!("{written} compares {a} with {b}")) }
+        }
+        (op::IN, [a, List(of)]) if a.join(of).is_some() => Ok(Truth),
+        (op::IN, [Text, Labels]) => Ok(Truth),
+        (op::ADD, [List(a), List(b)]) => {
+            a.join(b).map(Kind::list).ok_or_else(|| format!("+ joins lists of {a} and {b}"))
+        }
+        (op::ADD, [Text, Text]) | (op::INDEX, [Labels, Text]) => Ok(Text),
+        (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO, [Int, Int])
+        | (op::NEGATE, [Int])
+        | ("size", [Text | List(_) | Labels])
+        | ("int", [Text | Int | Double]) => Ok(Int),
+        (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE, [Double, Double]) | (op::NEGATE, [Double]) => {
+            Ok(Double)
+        }
+        (op::INDEX, [List(of), index]) if index.may_be(&Int) => Ok((**of).clone()),
+        ("contains" | "startsWith" | "endsWith", [a, b])
+            if is_member && a.may_be(&Text) && b.may_be(&Text) =>
+        {
+            Ok(Truth)
+        }
+        ("double", [Text | Int | Double]) => Ok(Double),
+        ("string", [Text | Int | Double | Truth]) => Ok(Text),
+        _ => of_json(name, kinds).ok_or_else(|| {
+            let given = kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+            format!("{written} cannot be used with {given}")
+        }),
+    }
+}
+
+/// What is given where a part is only known when it is asked.
+fn of_json(name: &str, kinds: &[Kind]) -> Option<Kind> {
+    if !kinds.iter().any(Kind::is_open) {
+        return None;
+    }
+    match (name, kinds) {
+        (op::IN, [_, _]) => Some(Kind::Truth),
+        (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO | op::INDEX, [_, _]) => {
+            Some(Kind::Json)
+        }
+        (op::NEGATE, [_]) => Some(Kind::Json),
+        ("size" | "int", [_]) => Some(Kind::Int),
+        ("double", [_]) => Some(Kind::Double),
+        ("string", [_]) => Some(Kind::Text),
+        _ => None,
+    }
+}
+
+fn truth(written: &str, kinds: &[&Kind]) -> Result<Kind, String> {
+    match kinds.iter().find(|kind| kind.join(&Kind::Truth).is_none()) {
+        Some(other) => Err(format!("{written} needs yes or no, and is given {other}")),
+        None => Ok(Kind::Truth),
+    }
+}
+
+fn list_of(list: ListExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
+    let mut of = Kind::Any;
+    let mut elements = Vec::with_capacity(list.elements.len());
+    for element in list.elements {
+        let (element, kind) = check(element, scope)?;
+        of = of.join(&kind).ok_or_else(|| format!("a list has {of} and {kind}"))?;
+        elements.push(element);
+    }
+    Ok((Expr::List(ListExpr { elements, ..list }), Kind::list(of)))
+}
+
+/// `{'name': value}`
+fn map_of(map: MapExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
+    let mut entries = Vec::with_capacity(map.entries.len());
+    for entry in map.entries {
+        let EntryExpr::MapEntry(MapEntryExpr { key, value, optional }) = entry.expr else {
+            return Err("a map has fields".to_owned());
+        };
+        let (key, kind) = check(key, scope)?;
+        if !kind.may_be(&Kind::Text) {
+            return Err(format!("a map's names are texts, and one is {kind}"));
+        }
+        let (value, _) = check(value, scope)?;
+        entries.push(IdedEntryExpr {
+            id: entry.id,
+            expr: EntryExpr::MapEntry(MapEntryExpr { key, value, optional }),
+        });
+    }
+    Ok((Expr::Map(MapExpr { entries }), Kind::Json))
+}
+
+/// What `all`, `exists`, `exists_one`, `filter` and `map` become.
+fn comprehension_of(made: ComprehensionExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
+    let (iter_range, range) = check(made.iter_range, scope)?;
+    let item = match range {
+        Kind::List(of) => *of,
+        Kind::Labels => Kind::Text,
+        open if open.is_open() => Kind::Json,
+        other => return Err(format!("{other} cannot be gone through")),
+    };
+    if made.iter_var2.is_some() {
+        return Err("a macro takes one name".to_owned());
+    }
+    let (accu_init, accu) = check(made.accu_init, scope)?;
+    let outside = scope.inner.len();
+    scope.inner.push((made.accu_var.clone(), accu.clone()));
+    scope.inner.push((made.iter_var.clone(), item));
+    let (loop_cond, asked) = check(made.loop_cond, scope)?;
+    truth("a macro", &[&asked])?;
+    let (loop_step, step) = check(made.loop_step, scope)?;
+    let accu = accu.join(&step).ok_or_else(|| format!("a macro needs {accu}, and is given {step}"))?;
+    scope.inner.truncate(outside);
+    scope.inner.push((made.accu_var.clone(), accu));
+    let (result, kind) = check(made.result, scope)?;
+    scope.inner.truncate(outside);
+    let (iter_var, iter_var2, accu_var) = (made.iter_var, made.iter_var2, made.accu_var);
+    let made = ComprehensionExpr {
+        iter_range,
+        iter_var,
+        iter_var2,
+        accu_var,
+        accu_init,
+        loop_cond,
+        loop_step,
+        result,
+    };
+    Ok((Expr::Comprehension(Box::new(made)), kind))
+}

@@ -1,0 +1,590 @@
+//! A run while it is being decided about: what it is, and what would change. Only what changes is written.
+
+use super::definition::{Flow, Owner, RunWhen, Step};
+use super::node::{Due, Fan, Node, NodeKey, Sent};
+use super::run::{Compensation, Head, Run};
+use super::steps::{self, Delay, Kind};
+use super::table::{RunState, StepState};
+use super::template::Template;
+use super::timeline::{Line, LineKind};
+use super::{Change, OUTPUT_LEN_MAX, scope};
+use crate::expression::Expression;
+use crate::id::StepId;
+use crate::time::Millis;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Values of a run's context together, in bytes of JSON.
+const CONTEXT_LEN_MAX: usize = 1024 * 1024;
+
+pub(super) struct Draft<'a> {
+    pub flow: &'a Flow,
+    pub run: &'a Run,
+    pub now: Millis,
+    pub head: Head,
+    nodes: BTreeMap<NodeKey, Node>,
+    context: BTreeMap<String, Option<Arc<Json>>>,
+    items: BTreeMap<StepId, Arc<Vec<Json>>>,
+    compensations: Vec<Arc<Compensation>>,
+    timeline: Vec<Line>,
+    output: Option<Arc<Json>>,
+    work: VecDeque<Work>,
+}
+
+/// What follows from something that was just put down. It is done one after the other, so that a list of a
+/// thousand items that are worked out on the spot is not a thousand calls deep.
+pub(super) enum Work {
+    Settled(StepId),
+    Rounds(StepId),
+    Loop(StepId),
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(flow: &'a Flow, run: &'a Run, now: Millis) -> Self {
+        Self {
+            flow,
+            run,
+            now,
+            head: run.head.clone(),
+            nodes: BTreeMap::new(),
+            context: BTreeMap::new(),
+            items: BTreeMap::new(),
+            compensations: Vec::new(),
+            timeline: Vec::new(),
+            output: None,
+            work: VecDeque::new(),
+        }
+    }
+
+    // What is known.
+
+    pub fn get(&self, key: &NodeKey) -> Option<&Node> {
+        self.nodes.get(key).or_else(|| self.run.nodes.get(key))
+    }
+
+    /// The step as it stands; one that nothing has happened to is pending.
+    pub fn node(&self, key: &NodeKey) -> Node {
+        self.get(key).cloned().unwrap_or_else(|| Node::new(StepState::Pending, self.now))
+    }
+
+    pub fn state(&self, step: &StepId) -> StepState {
+        self.get(&NodeKey::of(step)).map_or(StepState::Pending, |node| node.state)
+    }
+
+    pub fn context(&self, name: &str) -> Option<Arc<Json>> {
+        match self.context.get(name) {
+            Some(changed) => changed.clone(),
+            None => self.run.context.get(name).cloned(),
+        }
+    }
+
+    pub fn context_names(&self) -> impl Iterator<Item = &String> {
+        self.run.context.keys().chain(self.context.keys())
+    }
+
+    pub fn item(&self, step: &StepId, round: u32) -> Option<&Json> {
+        let items = self.items.get(step).or_else(|| self.run.items.get(step))?;
+        items.get(round as usize)
+    }
+
+    // Expressions, as this step sees the run.
+
+    pub fn value(&self, key: &NodeKey, expression: &Expression) -> Result<cel::Value, String> {
+        expression.value(&scope::of(self, key, &[expression]))
+    }
+
+    pub fn holds(&self, key: &NodeKey, expression: &Expression) -> Result<bool, String> {
+        expression.holds(&scope::of(self, key, &[expression]))
+    }
+
+    pub fn fill(&self, key: &NodeKey, template: &Template) -> Result<Json, String> {
+        template.fill(&scope::of(self, key, &template.expressions()))
+    }
+
+    /// What the step is given, if that fits its schema.
+    pub fn input(&self, key: &NodeKey) -> Result<Json, String> {
+        let step = self.flow.step(&key.step);
+        let input = self.fill(key, &step.input)?;
+        if let Some(schema) = &step.input_schema {
+            schema.check(&input).map_err(|problem| format!("input: {problem}"))?;
+        }
+        Ok(input)
+    }
+
+    // What changes.
+
+    pub fn work(&mut self, work: Work) {
+        self.work.push_back(work);
+    }
+
+    pub fn set_items(&mut self, step: &StepId, items: Vec<Json>) {
+        self.items.insert(step.clone(), Arc::new(items));
+    }
+
+    pub fn set_context(&mut self, name: &str, value: Option<Json>) {
+        self.context.insert(name.to_owned(), value.map(Arc::new));
+    }
+
+    /// Keeps a value in the context, if there is room.
+    pub fn keep(&mut self, name: &str, value: Json) -> Result<(), String> {
+        let others =
+            self.context_names().filter(|other| *other != name).collect::<std::collections::BTreeSet<_>>();
+        let others: usize =
+            others.into_iter().filter_map(|name| self.context(name)).map(|value| len(&value)).sum();
+        if others + len(&value) > CONTEXT_LEN_MAX {
+            return Err(format!("ctx would be larger than {CONTEXT_LEN_MAX} bytes"));
+        }
+        self.set_context(name, Some(value));
+        Ok(())
+    }
+
+    /// Puts a step down as it is now, counts it, and notes what became of it.
+    pub fn put(&mut self, key: &NodeKey, mut node: Node) {
+        let before = self.get(key);
+        let was = before.map_or(StepState::Pending, |before| before.state);
+        let was_sent = before.is_some_and(|before| before.attempt < node.attempt);
+        let owed = before.is_some_and(|before| before.owes_cancel);
+        let had_fan = before.is_some_and(|before| before.fan.is_some());
+        if was != node.state {
+            assert!(was.may_become(node.state), "a step that is {was} does not become {}", node.state);
+            node.since = self.now;
+        }
+        let mut count = |state, is_leaf: bool, by: i64| {
+            let counted = match state {
+                StepState::Running if is_leaf => &mut self.head.running,
+                StepState::Waiting if is_leaf => &mut self.head.waiting,
+                _ => return,
+            };
+            *counted = u32::try_from(i64::from(*counted) + by).unwrap_or_default();
+        };
+        count(was, !had_fan, -1);
+        count(node.state, node.fan.is_none(), 1);
+        if key.round.is_none() && node.state.is_settled() && !was.is_settled() {
+            self.head.open = self.head.open.saturating_sub(1);
+        }
+        match (owed, node.owes_cancel) {
+            (false, true) => self.head.cancels += 1,
+            (true, false) => self.head.cancels = self.head.cancels.saturating_sub(1),
+            _ => {}
+        }
+        if was != node.state || was_sent {
+            self.timeline.push(Line::of_step(self.now, key, &node));
+        }
+        self.nodes.insert(key.clone(), node);
+    }
+
+    /// The step is over.
+    fn settle(&mut self, key: &NodeKey, state: StepState, output: Option<Json>, words: &str) {
+        let mut node = self.node(key);
+        (node.state, node.due, node.input) = (state, None, None);
+        node.output = output.map(Arc::new);
+        words.clone_into(&mut node.words);
+        self.put(key, node);
+        if state != StepState::Succeeded {
+            self.cancel_rounds(&key.step, key.round);
+        }
+        let step = self.flow.step(&key.step);
+        match (key.round, &step.owner) {
+            (None, _) => self.work(Work::Settled(key.step.clone())),
+            (Some(_), Some(Owner::Loop(owner))) => {
+                steps::round_over(self, owner, state);
+                self.work(Work::Loop(owner.clone()));
+            }
+            (Some(_), _) => {
+                steps::round_over(self, &key.step, state);
+                self.work(Work::Rounds(key.step.clone()));
+            }
+        }
+    }
+
+    /// The step has succeeded with this output, if the output is as it should be.
+    pub fn succeed(&mut self, key: &NodeKey, output: Option<Json>) {
+        let step = self.flow.step(&key.step);
+        match self.accept(step, output) {
+            Ok(output) => {
+                self.settle(key, StepState::Succeeded, output, "");
+                self.record_undo(key, step);
+            }
+            Err(problem) => self.fail(key, &problem),
+        }
+    }
+
+    fn accept(&mut self, step: &Step, output: Option<Json>) -> Result<Option<Json>, String> {
+        let Some(mut output) = output else { return Ok(None) };
+        for name in &step.result_data_path {
+            let part = output.get_mut(name).map(Json::take);
+            output = part.ok_or_else(|| format!("result_data_path: the result has no {name}"))?;
+        }
+        if let Kind::Subworkflow(sub) = &step.kind {
+            output = sub.mapped(output)?;
+        }
+        if len(&output) > OUTPUT_LEN_MAX {
+            return Err(format!("output: is larger than {OUTPUT_LEN_MAX} bytes"));
+        }
+        if let Some(schema) = &step.output_schema {
+            schema.check(&output).map_err(|problem| format!("output: {problem}"))?;
+        }
+        if let Some(name) = &step.output_path {
+            self.keep(name, output.clone())?;
+        }
+        Ok(Some(output))
+    }
+
+    /// Remembers how to undo what has just been done.
+    fn record_undo(&mut self, key: &NodeKey, step: &Step) {
+        // A step that is gone through in rounds is undone round by round.
+        let Some(undo) =
+            step.compensation.as_ref().filter(|_| key.round.is_some() || step.for_each.is_none())
+        else {
+            return;
+        };
+        let (input, problem) = match self.fill(key, &undo.input) {
+            Ok(input) => (input, String::new()),
+            Err(problem) => (Json::Null, problem),
+        };
+        let job = self.get(key).and_then(Node::job).cloned();
+        self.compensations.push(Arc::new(Compensation { node: key.clone(), job, input, problem }));
+        self.head.compensations += 1;
+    }
+
+    pub fn fail(&mut self, key: &NodeKey, words: &str) {
+        self.end_badly(key, StepState::Failed, words);
+    }
+
+    pub fn end_badly(&mut self, key: &NodeKey, state: StepState, words: &str) {
+        self.settle(key, state, None, words);
+    }
+
+    fn skip(&mut self, step: &StepId, words: &str) {
+        self.settle(&NodeKey::of(step), StepState::Skipped, None, words);
+    }
+
+    /// It is not wanted any more. What it has sent off is called back.
+    fn cancel(&mut self, key: &NodeKey, words: &str) {
+        let mut node = self.node(key);
+        node.state = StepState::Cancelled;
+        node.owes_cancel = matches!(node.sent, Some(Sent::Job(_) | Sent::Run(_)));
+        (node.due, node.input) = (None, None);
+        words.clone_into(&mut node.words);
+        self.put(key, node);
+    }
+
+    /// Calls back every round of a step but the one that is over.
+    fn cancel_rounds(&mut self, step: &StepId, but: Option<u32>) {
+        if but.is_some() {
+            return;
+        }
+        let body = match &self.flow.step(step).kind {
+            Kind::Loop(looping) => &looping.body,
+            _ => step,
+        };
+        for key in self.live_rounds(body) {
+            self.cancel(&key, "is not wanted any more");
+        }
+    }
+
+    fn live_rounds(&self, step: &StepId) -> Vec<NodeKey> {
+        let range = NodeKey::round(step, 0)..=NodeKey::round(step, u32::MAX);
+        let mut keys: Vec<NodeKey> = self
+            .run
+            .live_in(range.clone())
+            .chain(self.nodes.range(range).map(|(key, _)| key))
+            .cloned()
+            .collect();
+        keys.sort();
+        keys.dedup();
+        keys.retain(|key| self.get(key).is_some_and(|node| !node.state.is_settled()));
+        keys
+    }
+
+    // How steps begin.
+
+    /// Begins a step whose time has come, or skips it if that will never be.
+    pub fn try_begin(&mut self, id: &StepId) {
+        if self.head.state.is_terminal() || self.get(&NodeKey::of(id)).is_some() {
+            return;
+        }
+        let step = self.flow.step(id);
+        match self.gate(step) {
+            Gate::Closed => return,
+            Gate::Never(words) => return self.skip(id, words),
+            Gate::Open => {}
+        }
+        let unmet = step.depends_on.iter().find(|on| !self.state(on).is_settled());
+        if unmet.is_some() {
+            return;
+        }
+        if step.run_when == RunWhen::Succeeded
+            && let Some(on) = step.depends_on.iter().find(|on| self.state(on) != StepState::Succeeded)
+        {
+            let words = format!("{on} is {}", self.state(on));
+            return self.skip(id, &words);
+        }
+        self.begin(step);
+    }
+
+    fn gate(&self, step: &Step) -> Gate {
+        match &step.owner {
+            Some(Owner::Switch(owner)) => match self.get(&NodeKey::of(owner)) {
+                Some(node) if !node.state.is_settled() => Gate::Closed,
+                None => Gate::Closed,
+                Some(node) => match node.output.as_deref() {
+                    Some(Json::String(chosen)) if chosen == step.id.as_str() => Gate::Open,
+                    _ => Gate::Never("switch_branch_not_taken"),
+                },
+            },
+            Some(Owner::Parallel(owner)) => match self.state(owner) {
+                StepState::Running => Gate::Open,
+                state if state.is_settled() => Gate::Never("its parallel step is over"),
+                _ => Gate::Closed,
+            },
+            Some(Owner::Loop(_)) => Gate::Closed,
+            None if step.handles.is_empty() => Gate::Open,
+            None => {
+                let states = step.handles.iter().map(|of| self.state(of)).collect::<Vec<_>>();
+                if states.iter().any(|state| state.is_failure()) {
+                    Gate::Open
+                } else if states.iter().all(|state| state.is_settled()) {
+                    Gate::Never("nothing failed")
+                } else {
+                    Gate::Closed
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, step: &Step) {
+        let key = NodeKey::of(&step.id);
+        if let Some(condition) = &step.condition {
+            match self.holds(&key, condition) {
+                Ok(true) => {}
+                Ok(false) => return self.skip(&step.id, "its condition is false"),
+                Err(problem) => return self.fail(&key, &format!("condition: {problem}")),
+            }
+        }
+        self.delay_or_go(&key);
+    }
+
+    /// Begins one round of a step.
+    pub fn begin_now(&mut self, round: &NodeKey) {
+        match &self.flow.step(&round.step).owner {
+            Some(Owner::Loop(_)) => self.delay_or_go(round),
+            _ => self.go(round),
+        }
+    }
+
+    fn delay_or_go(&mut self, key: &NodeKey) {
+        let at = match &self.flow.step(&key.step).delay {
+            None => None,
+            Some(Delay::For(ms)) => Some(Ok(self.now + *ms)),
+            Some(Delay::Until(until)) => Some(self.fill(key, until).and_then(|until| steps::moment(&until))),
+        };
+        match at {
+            Some(Err(problem)) => self.fail(key, &format!("delay_until: {problem}")),
+            Some(Ok(at)) if at > self.now => {
+                let mut node = self.node(key);
+                node.state = StepState::Waiting;
+                node.due = Some(Due::Begin(at));
+                "its delay is not over".clone_into(&mut node.words);
+                self.put(key, node);
+            }
+            _ => self.go(key),
+        }
+    }
+
+    /// The step begins: nothing is in its way any more.
+    fn go(&mut self, key: &NodeKey) {
+        let step = self.flow.step(&key.step);
+        match &step.for_each {
+            Some(for_each) if key.round.is_none() => steps::begin_rounds(self, &step.id, for_each),
+            _ => step.kind.begin(self, key),
+        }
+    }
+
+    /// The time of a step has come.
+    pub fn pass(&mut self, key: &NodeKey, due: Due) {
+        let mut node = self.node(key);
+        node.due = None;
+        node.words.clear();
+        match due {
+            Due::Begin(_) | Due::Retry(_) => {
+                self.nodes.insert(key.clone(), node);
+                self.go(key);
+            }
+            Due::TimeOut(_) => {
+                node.owes_cancel = matches!(node.sent, Some(Sent::Job(_) | Sent::Run(_)));
+                self.nodes.insert(key.clone(), node.clone());
+                self.head.cancels += u32::from(node.owes_cancel);
+                self.end_badly(key, StepState::TimedOut, "took too long");
+            }
+        }
+    }
+
+    pub fn retry(&mut self, key: &NodeKey, words: &str) {
+        let step = self.flow.step(&key.step);
+        let mut node = self.node(key);
+        node.state = StepState::Waiting;
+        node.due = Some(Due::Retry(self.now + step.retry.delay_ms(node.attempt)));
+        (node.sent, node.input) = (None, None);
+        words.clone_into(&mut node.words);
+        self.put(key, node);
+    }
+
+    // What follows.
+
+    /// Does everything that follows from what was put down.
+    pub fn follow_up(&mut self) {
+        while let Some(work) = self.work.pop_front() {
+            if self.head.state.is_terminal() {
+                break;
+            }
+            match work {
+                Work::Settled(step) => self.settled(&step),
+                Work::Rounds(step) => {
+                    if let Some(for_each) = &self.flow.step(&step).for_each {
+                        steps::feed_rounds(self, &step, for_each);
+                    }
+                }
+                Work::Loop(step) => {
+                    if let Kind::Loop(looping) = &self.flow.step(&step).kind {
+                        steps::feed_loop(self, &step, looping);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says where the run stands when everything that follows is done.
+    pub fn finish(mut self) -> Change {
+        self.follow_up();
+        if !self.head.state.is_terminal() {
+            if self.head.open == 0 {
+                self.end(RunState::Succeeded, "");
+            } else {
+                let state = if self.head.running > 0 { RunState::Running } else { RunState::Waiting };
+                self.become_(state);
+            }
+        }
+        self.head.due = self.next_due();
+        self.head.updated_at = self.now;
+        self.head.revision += 1;
+        self.head.lines += self.timeline.len() as u64;
+        Change {
+            head: self.head,
+            nodes: self.nodes.into_iter().collect(),
+            context: self.context.into_iter().collect(),
+            items: self.items.into_iter().collect(),
+            compensations: self.compensations,
+            timeline: self.timeline,
+            output: self.output,
+        }
+    }
+
+    /// A step is over: whoever waited for it is looked at.
+    fn settled(&mut self, id: &StepId) {
+        let step = self.flow.step(id);
+        let node = self.node(&NodeKey::of(id));
+        let is_branch = matches!(step.owner, Some(Owner::Parallel(_)));
+        if node.state.is_failure() && step.on_error.is_none() && !is_branch {
+            let state = if node.state == StepState::Denied { RunState::Denied } else { RunState::Failed };
+            return self.end(state, &format!("step {id}: {}", node.words));
+        }
+        if let Some(Owner::Parallel(owner)) = &step.owner
+            && let Kind::Parallel(parallel) = &self.flow.step(owner).kind
+        {
+            steps::feed_branches(self, owner, parallel);
+        }
+        match &step.kind {
+            Kind::Parallel(parallel) => {
+                for branch in &parallel.steps {
+                    let key = NodeKey::of(branch);
+                    match self.get(&key) {
+                        None => self.skip(branch, "its parallel step is over"),
+                        Some(branch_node) if !branch_node.state.is_settled() => {
+                            self.cancel_rounds(branch, None);
+                            self.cancel(&key, "its parallel step is over");
+                            self.work(Work::Settled(branch.clone()));
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+            Kind::Loop(looping) => self.close_body(&looping.body, &node),
+            kind => {
+                for owned in kind.owned() {
+                    self.try_begin(&owned);
+                }
+            }
+        }
+        for next in step.on_error.iter().chain(&step.dependents) {
+            self.try_begin(next);
+        }
+    }
+
+    /// The body of a loop is over with its loop, as the last round left it.
+    fn close_body(&mut self, body: &StepId, of: &Node) {
+        let last = of.fan.filter(|fan| fan.begun > 0).map(|fan| NodeKey::round(body, fan.begun - 1));
+        let last = last.and_then(|key| self.get(&key).cloned());
+        let mut node = self.node(&NodeKey::of(body));
+        node.state = last.as_ref().map_or(StepState::Skipped, |last| last.state);
+        node.output = last.and_then(|last| last.output);
+        node.fan = Some(Fan::default());
+        self.put(&NodeKey::of(body), node);
+    }
+
+    /// The run is over. What is under way is called back, and what was done is to be undone if that was asked.
+    pub fn end(&mut self, state: RunState, error: &str) {
+        let live: Vec<NodeKey> =
+            self.run.live().map(|(key, _)| key).chain(self.nodes.keys()).cloned().collect();
+        for key in live {
+            if self.get(&key).is_some_and(|node| !node.state.is_settled()) {
+                self.cancel(&key, "the run is over");
+            }
+        }
+        let mut state = state;
+        let mut error = error.to_owned();
+        if state == RunState::Succeeded {
+            match scope::output(self) {
+                Ok(output) => self.output = output.map(Arc::new),
+                Err(problem) => (state, error) = (RunState::Failed, format!("output: {problem}")),
+            }
+        }
+        self.head.error = error;
+        self.head.ended_at = Some(self.now);
+        self.head.owes_rollback = self.head.compensations > 0 && self.flow.undoes(state);
+        self.become_(state);
+    }
+
+    fn become_(&mut self, state: RunState) {
+        if self.head.state != state {
+            assert!(
+                self.head.state.may_become(state),
+                "a run that is {} does not become {state}",
+                self.head.state
+            );
+            self.head.state = state;
+            self.timeline.push(Line::of_run(self.now, LineKind::RunStatus, state, &self.head.error));
+        }
+    }
+
+    fn next_due(&self) -> Option<Millis> {
+        if self.head.state.is_terminal() {
+            return None;
+        }
+        let old = self.run.dues().iter().find(|(_, key)| !self.nodes.contains_key(key)).map(|(at, _)| *at);
+        let new = self.nodes.values().filter_map(|node| node.due).map(Due::at).min();
+        [old, new, self.head.deadline].into_iter().flatten().min()
+    }
+}
+
+enum Gate {
+    Open,
+    /// Not yet.
+    Closed,
+    Never(&'static str),
+}
+
+fn len(json: &Json) -> usize {
+    json.to_string().len()
+}

@@ -1,0 +1,64 @@
+//! A run without a shell: somebody says how each job ends, time jumps to whatever is due, and nothing goes
+//! wrong. The simulation compares what came out of a run under faults with what comes out here.
+
+use super::{Change, Event, Flow, NodeKey, Outcome, Run, Sent, advance, start};
+use crate::time::Millis;
+
+/// What a step has sent off.
+pub struct Asked<'a> {
+    pub node: &'a NodeKey,
+    pub attempt: u32,
+    pub sent: &'a Sent,
+    pub input: &'a serde_json::Value,
+}
+
+/// Takes a run to its end. `answer` says how what was sent off ends; nothing, if it never does: then only time
+/// can end the run.
+pub fn interpret(
+    mut run: Run,
+    flow: &Flow,
+    now: Millis,
+    mut answer: impl FnMut(&Asked<'_>) -> Option<Outcome>,
+) -> Run {
+    let mut now = now;
+    let begun = start(&run, flow, now);
+    run.apply(begun);
+    while run.is_live() {
+        let change = match next(&run, &mut answer) {
+            Some(event) => advance(&run, flow, &event, now),
+            None if run.head.owes_rollback => advance(&run, flow, &Event::RollbackMade, now),
+            None => match run.head.due {
+                Some(due) => {
+                    now = now.max(due);
+                    advance(&run, flow, &Event::Time, now)
+                }
+                None => return run,
+            },
+        };
+        match change {
+            Ok(change) => apply(&mut run, change),
+            Err(refusal) => unreachable!("what was asked is answered: {refusal}"),
+        }
+    }
+    run
+}
+
+fn apply(run: &mut Run, change: Change) {
+    run.apply(change);
+}
+
+fn next(run: &Run, answer: &mut impl FnMut(&Asked<'_>) -> Option<Outcome>) -> Option<Event> {
+    run.live().find_map(|(key, node)| {
+        let sent = node.sent.as_ref()?;
+        let nothing = serde_json::Value::Null;
+        let input = node.input.as_deref().unwrap_or(&nothing);
+        let outcome = if node.owes_cancel {
+            Some(Outcome::Succeeded(None))
+        } else if node.due.is_some() && *sent == Sent::Notice {
+            None
+        } else {
+            answer(&Asked { node: key, attempt: node.attempt, sent, input })
+        };
+        Some(Event::Over { node: key.clone(), attempt: node.attempt, outcome: outcome? })
+    })
+}

@@ -1,0 +1,237 @@
+//! What steps send off: jobs, other runs and alerts; and how they are called back.
+
+use super::outcome::outcome_of_run;
+use super::{Asked, Loaded, StartRunError, Started};
+use crate::Engine;
+use crate::drive::{DriveError, STORE_PAUSE};
+use crate::submit::{Submission, SubmitError, Submitted, Submitter};
+use bytes::Bytes;
+use reveille_bus::Message;
+use reveille_core::flow::{DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step};
+use reveille_core::id::{JobId, RunId, Topic};
+use reveille_core::request::{Actor, Needs, OfRun, Place, Priority, Request, Role};
+use reveille_store::BlobKey;
+use reveille_wire::{convert, subject};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+impl Engine {
+    /// Sends off what a step under way owes. If it is there already, nothing happens.
+    pub(super) fn send_off(&self, loaded: &Loaded, key: &NodeKey, node: &Node) {
+        let head = &loaded.run.head;
+        let step = loaded.flow.step(&key.step);
+        let input = node.input.clone().unwrap_or_default();
+        match &node.sent {
+            Some(Sent::Job(id)) => {
+                let request = match &head.origin {
+                    Origin::Rollback { of } => super::rollback::request(head, of, key, node, id),
+                    _ => Ok(request(head, step, key, node, id)),
+                };
+                match request {
+                    Ok(request) => self.spawn(self.clone().submit_step(request, input)),
+                    Err(words) => self.step_failed(&head.id, key, node.attempt, words),
+                }
+            }
+            Some(Sent::Run(id)) => {
+                if let Kind::Subworkflow(sub) = &step.kind {
+                    let asked = Asked {
+                        tenant: head.tenant.clone(),
+                        workflow: sub.workflow.clone(),
+                        input: (*input).clone(),
+                        idempotency_key: None,
+                        started_by: head.started_by.clone(),
+                        actor: head.actor.clone(),
+                    };
+                    let depth = if let Origin::Step { depth, .. } = head.origin { depth + 1 } else { 1 };
+                    let origin = Origin::Step { run: head.id.clone(), node: key.clone(), attempt: node.attempt, depth };
+                    self.spawn(self.clone().start_step(id.clone(), asked, origin));
+                }
+            }
+            Some(Sent::Notice) => {
+                let level = if let Kind::Notify(notify) = &step.kind { notify.level } else { Level::Info };
+                self.spawn(self.clone().say(head.clone(), key.clone(), node.attempt, level, input));
+            }
+            None => {}
+        }
+    }
+
+    /// Submits a step's job like any other. Whoever is full now has room later.
+    async fn submit_step(self, request: Request, input: Arc<Json>) {
+        let Some(of) = request.place.of_run.clone() else { return };
+        let context = Bytes::from(input.to_string());
+        loop {
+            let (request, context) = (request.clone(), Some(context.clone()));
+            match self.submit(Submission { request, context, submitter: Submitter::IsGone }).await {
+                Ok(Submitted::New(job) | Submitted::Existing(job)) => {
+                    // The run may be over meanwhile, or the step: then nobody wants the job.
+                    return match self.wants(&of).await {
+                        true => self.tell_run(&job),
+                        false => drop(self.cancel(job.id(), "workflow", "its run is over").await),
+                    };
+                }
+                Ok(Submitted::Throttled(verdict)) => {
+                    tracing::debug!(run = %of.run, step = %of.node, reason = %verdict.reason, "throttled");
+                }
+                Err(SubmitError::Draining) => return,
+                Err(error) if error.may_pass() => {
+                    self.trouble.store.tell(self.now(), "a step's job is not taken in yet", &of.run, &error);
+                }
+                Err(error) => return self.step_failed(&of.run, &of.node, of.attempt, error.to_string()),
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Whether the run still waits for this attempt of a step.
+    async fn wants(&self, of: &OfRun) -> bool {
+        let slot = self.runs.slot(&of.run);
+        let mut held = slot.lock().await;
+        if held.is_none() {
+            *held = self.load_run(&of.run).await.ok().flatten();
+        }
+        // If nobody knows, the job is left alone: it harms less than one that is missed.
+        let Some(loaded) = held.as_ref() else { return true };
+        let wanted = loaded.run.nodes.get(&of.node).is_some_and(|node| {
+            node.attempt == of.attempt && !node.state.is_settled()
+        });
+        if !loaded.run.is_live() {
+            *held = None;
+            drop(held);
+            self.runs.close(&of.run);
+        }
+        wanted
+    }
+
+    fn step_failed(&self, run: &RunId, node: &NodeKey, attempt: u32, words: String) {
+        let outcome = Outcome::Failed { words, is_worth_another_try: false };
+        let event = Event::Over { node: node.clone(), attempt, outcome };
+        let (engine, run) = (self.clone(), run.clone());
+        self.spawn(async move { engine.drive_run_on(&run, &event).await });
+    }
+
+    async fn start_step(self, id: RunId, asked: Asked, origin: Origin) {
+        let Origin::Step { run: parent, node, attempt, depth } = &origin else { return };
+        if *depth > DEPTH_MAX {
+            return self.step_failed(parent, node, *attempt, format!("runs within runs go {DEPTH_MAX} deep at most"));
+        }
+        loop {
+            match self.try_start_step(&id, &asked, &origin).await {
+                Ok(Started::New(_)) => return,
+                Ok(Started::Existing(id)) => match self.flows.run(&id).await {
+                    Ok(Some(run)) if run.head.state.is_terminal() => {
+                        let event = Event::Over { node: node.clone(), attempt: *attempt, outcome: outcome_of_run(&run) };
+                        return self.drive_run_on(parent, &event).await;
+                    }
+                    Ok(_) => return,
+                    Err(error) => self.trouble.store.tell(self.now(), "a run could not be read; trying again", &id, &error),
+                },
+                Err(StartRunError::Draining) => return,
+                Err(StartRunError::Store(error)) => {
+                    self.trouble.store.tell(self.now(), "a run could not be begun; trying again", &id, &error);
+                }
+                Err(error) => return self.step_failed(parent, node, *attempt, error.to_string()),
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    async fn try_start_step(&self, id: &RunId, asked: &Asked, origin: &Origin) -> Result<Started, StartRunError> {
+        let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
+        let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
+        let run = self.new_run(id.clone(), asked, &flow, origin.clone())?;
+        self.begin_run(run, flow, false).await
+    }
+
+    /// Says something to whoever listens; the step is over when the bus has it.
+    async fn say(self, head: Head, node: NodeKey, attempt: u32, level: Level, input: Arc<Json>) {
+        let message = input.get("message").map_or_else(String::new, |message| match message {
+            Json::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let packet = convert::alert_packet(&head, &node, level, &message, self.now());
+        while let Err(error) = self.bus.publish(Message::new(subject::WORKFLOW_EVENT, packet.clone())).await {
+            self.trouble.bus.tell(self.now(), "an alert of a run is still owed", &head.id, &error);
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+        let event = Event::Over { node, attempt, outcome: Outcome::Succeeded(None) };
+        self.drive_run_on(&head.id, &event).await;
+    }
+
+    /// Tells what a step has sent off to stop. The run is done with it when that is over.
+    pub(super) async fn call_back(self, run: RunId, key: NodeKey, node: Node) {
+        let reason = "its run does not want it any more";
+        loop {
+            let stopped = match &node.sent {
+                Some(Sent::Job(job)) => match self.cancel(job, "workflow", reason).await {
+                    Ok(_) | Err(DriveError::Unknown | DriveError::Refused(_)) => Ok(()),
+                    Err(error) => Err(error.to_string()),
+                },
+                Some(Sent::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
+                    Ok(_) | Err(super::RunError::Unknown | super::RunError::Refused(_)) => Ok(()),
+                    Err(error) => Err(error.to_string()),
+                },
+                _ => Ok(()),
+            };
+            match stopped {
+                Ok(()) => break,
+                Err(error) => self.trouble.store.tell(self.now(), "a step is not called back yet", &run, &error),
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+        let outcome = Outcome::Succeeded(None);
+        self.drive_run_on(&run, &Event::Over { node: key, attempt: node.attempt, outcome }).await;
+    }
+}
+
+/// The job of a step.
+fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> Request {
+    let (topic, worker, role) = match &step.kind {
+        Kind::Worker(worker) => (worker.topic.clone(), worker.worker.as_ref(), Role::Step),
+        _ => (Topic::known(GATE_TOPIC), None, Role::Gate),
+    };
+    let mut labels = step.labels.clone();
+    labels.extend(step.meta.labels.clone());
+    if let Some(worker) = worker {
+        labels.insert("preferred_worker_id".to_owned(), worker.to_string());
+    }
+    labels.insert("run_id".to_owned(), head.id.to_string());
+    labels.insert("step_id".to_owned(), key.to_string());
+    let mut request = Request {
+        labels,
+        priority: Priority::Batch,
+        ..plain(head, id, topic)
+    };
+    request.budget.deadline_ms = step.timeout_ms.unwrap_or_default();
+    request.place.step_index = i32::try_from(step.index).unwrap_or(i32::MAX);
+    request.place.of_run = Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
+    request.needs = Needs {
+        capability: step.meta.capability.clone(),
+        risk_tags: step.meta.risk_tags.clone(),
+        requires: step.meta.requires.clone(),
+        pack_id: step.meta.pack_id.clone(),
+    };
+    if !step.meta.actor_id.is_empty() {
+        request.actor.actor_id.clone_from(&step.meta.actor_id);
+        request.actor.actor_type.clone_from(&step.meta.actor_type);
+    }
+    request
+}
+
+/// What every job of a run has.
+pub(super) fn plain(head: &Head, id: &JobId, topic: Topic) -> Request {
+    Request {
+        id: id.clone(),
+        tenant: head.tenant.clone(),
+        topic,
+        trace_id: head.id.to_string(),
+        context_ptr: BlobKey::context_of(id).pointer(),
+        actor: Actor { ..head.actor.clone() },
+        place: Place {
+            workflow_id: head.workflow.to_string(),
+            memory_id: head.memory_id.clone(),
+            ..Place::default()
+        },
+        submitted_by: head.started_by.clone(),
+        ..Request::plain(id.as_str(), "job.plain")
+    }
+}

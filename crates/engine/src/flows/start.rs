@@ -1,0 +1,158 @@
+//! How a run begins.
+
+use super::Loaded;
+use crate::Engine;
+use reveille_core::flow::{Flow, Head, Origin, Run, RunState, start};
+use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
+use reveille_core::request::Actor;
+use reveille_flows::{RunCommit, RunStep};
+use reveille_store::StoreError;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Bytes of a run's input.
+const INPUT_LEN_MAX: usize = 256 * 1024;
+const KEY_LEN_MAX: usize = 256;
+
+/// A run that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub tenant: TenantId,
+    pub workflow: WorkflowId,
+    pub input: Json,
+    pub idempotency_key: Option<String>,
+    pub started_by: Option<KeyId>,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub enum Started {
+    New(Head),
+    /// The same idempotency key was used before.
+    Existing(RunId),
+}
+
+impl Started {
+    pub fn id(&self) -> &RunId {
+        match self {
+            Self::New(head) => &head.id,
+            Self::Existing(id) => id,
+        }
+    }
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StartRunError {
+    #[error("there is no workflow {0}")]
+    UnknownWorkflow(WorkflowId),
+    #[error("{field}: {problem}")]
+    Bad { field: &'static str, problem: String },
+    #[error("the tenant has {0} runs under way, and may have no more; try again later")]
+    TooMany(u32),
+    #[error("this server is shutting down")]
+    Draining,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Starts a run of a workflow's last version.
+    pub async fn start_run(&self, asked: Asked) -> Result<Started, StartRunError> {
+        if self.is_draining() {
+            return Err(StartRunError::Draining);
+        }
+        let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
+        let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
+        if asked.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > KEY_LEN_MAX) {
+            let problem = format!("must have 1 to {KEY_LEN_MAX} bytes");
+            return Err(StartRunError::Bad { field: "idempotency_key", problem });
+        }
+        let id = RunId::known(self.new_uuid());
+        let run = self.new_run(id, &asked, &flow, Origin::Started)?;
+        self.begin_run(run, flow, true).await
+    }
+
+    /// A run that has not begun, if its input is as it should be.
+    pub(super) fn new_run(&self, id: RunId, asked: &Asked, flow: &Flow, origin: Origin) -> Result<Run, StartRunError> {
+        let bad = |problem: String| StartRunError::Bad { field: "input", problem };
+        if asked.input.to_string().len() > INPUT_LEN_MAX {
+            return Err(bad(format!("is larger than {INPUT_LEN_MAX} bytes")));
+        }
+        if let Some(schema) = &flow.input_schema {
+            schema.check(&asked.input).map_err(bad)?;
+        }
+        let now = self.now();
+        let memory_id = asked.input.get("memory_id").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let head = Head {
+            id,
+            tenant: asked.tenant.clone(),
+            workflow: asked.workflow.clone(),
+            version: flow.version,
+            revision: 0,
+            state: RunState::Pending,
+            created_at: now,
+            updated_at: now,
+            ended_at: None,
+            deadline: None,
+            due: None,
+            open: 0,
+            running: 0,
+            waiting: 0,
+            cancels: 0,
+            owes_rollback: false,
+            compensations: 0,
+            error: String::new(),
+            origin,
+            started_by: asked.started_by.clone(),
+            actor: asked.actor.clone(),
+            idempotency_key: asked.idempotency_key.clone(),
+            memory_id,
+            lines: 0,
+        };
+        Ok(Run::new(head, Arc::new(asked.input.clone())))
+    }
+
+    /// Commits a run with its first steps begun. A run that is part of another one is not counted.
+    pub(super) async fn begin_run(&self, run: Run, flow: Arc<Flow>, is_counted: bool) -> Result<Started, StartRunError> {
+        let engine = self.clone();
+        self.in_full(async move {
+            let id = run.head.id.clone();
+            let slot = engine.runs.slot(&id);
+            let mut held = slot.lock().await;
+            let change = Arc::new(start(&run, &flow, engine.now()));
+            let max = engine.settings.limits.runs_per_tenant;
+            let runs_max = is_counted.then_some(max);
+            let mut run = run;
+            let step = RunStep { runs_max, ..RunStep::insert(Arc::new(run.clone()), change.clone()) };
+            let committed = engine.flows.commit(step).await;
+            let outcome = match committed {
+                Ok(RunCommit::Done) => {
+                    run.apply((*change).clone());
+                    let loaded = Loaded { run, flow };
+                    let live: Vec<_> = loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
+                    engine.settle_run(&loaded, &live);
+                    let head = loaded.run.head.clone();
+                    *held = loaded.run.is_live().then_some(loaded);
+                    Ok(Started::New(head))
+                }
+                Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
+                Ok(RunCommit::NoRoom) => Err(StartRunError::TooMany(max)),
+                Ok(RunCommit::Conflict) => Err(StoreError::Unavailable("the run was asked for twice at once".to_owned()).into()),
+                Err(error) => {
+                    // It may have counted all the same: then it goes on from what is stored.
+                    if error.may_pass() {
+                        let (engine, id) = (engine.clone(), id.clone());
+                        engine.clone().spawn(async move { engine.pick_up_run(&id).await });
+                    }
+                    Err(error.into())
+                }
+            };
+            if held.is_none() {
+                drop(held);
+                engine.runs.close(&id);
+            }
+            outcome
+        })
+        .await
+    }
+}

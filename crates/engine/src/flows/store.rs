@@ -1,0 +1,91 @@
+//! Workflows: saved when there is nothing wrong with them, and read again with every run.
+
+use crate::Engine;
+use reveille_core::flow::{Document, Flow, Head, Origin, Problem};
+use reveille_core::id::{TenantId, WorkflowId};
+use reveille_flows::Saved;
+use reveille_store::StoreError;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+/// Versions kept ready; a server that sees more reads some of them again.
+const READ_MAX: usize = 1000;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SaveError {
+    #[error(transparent)]
+    Bad(#[from] Problem),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Saves a workflow as its next version, and says which that is. Nothing of a bad one is stored.
+    pub async fn save_workflow(&self, tenant: &TenantId, document: Document, by: &str) -> Result<u32, SaveError> {
+        let now = self.now();
+        let flow = Flow::check(&document, 1, now)?;
+        self.check_calls(tenant, &flow).await?;
+        let saved = Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
+        Ok(self.flows.save(saved).await?)
+    }
+
+    /// A workflow must not end up in itself, whichever way it goes.
+    async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
+        for (step, called) in flow.calls() {
+            let problem = |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));
+            let (mut seen, mut open) = (BTreeSet::new(), vec![called.clone()]);
+            while let Some(next) = open.pop() {
+                if next == flow.id {
+                    return Err(problem(format!("the workflow would run itself through {called}")));
+                }
+                if !seen.insert(next.clone()) {
+                    continue;
+                }
+                match self.flows.workflow(tenant, &next, None).await? {
+                    Some(saved) => {
+                        let read = Flow::read(&saved.document, saved.version);
+                        let read = read.map_err(|bad| problem(format!("{next} cannot be read: {bad}")))?;
+                        open.extend(read.calls().map(|(_, called)| called.clone()));
+                    }
+                    None if next == *called => return Err(problem(format!("there is no workflow {called}"))),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A workflow as it was saved, ready to run.
+    pub(crate) async fn flow(&self, tenant: &TenantId, id: &WorkflowId, version: Option<u32>) -> Result<Option<Arc<Flow>>, StoreError> {
+        let read = |version: u32| {
+            let read = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.get(&(tenant.clone(), id.clone(), version)).cloned()
+        };
+        if let Some(flow) = version.and_then(read) {
+            return Ok(Some(flow));
+        }
+        let Some(saved) = self.flows.workflow(tenant, id, version).await? else { return Ok(None) };
+        if let Some(flow) = read(saved.version) {
+            return Ok(Some(flow));
+        }
+        let flow = Flow::read(&saved.document, saved.version);
+        let flow = flow.map_err(|problem| StoreError::Corrupt(format!("workflow {id}, version {}: {problem}", saved.version)))?;
+        let flow = Arc::new(flow);
+        let mut kept = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= READ_MAX {
+            kept.clear();
+        }
+        kept.insert((tenant.clone(), id.clone(), saved.version), flow.clone());
+        Ok(Some(flow))
+    }
+
+    /// The workflow that a run goes by.
+    pub(crate) async fn flow_of(&self, head: &Head) -> Result<Arc<Flow>, StoreError> {
+        if let Origin::Rollback { .. } = head.origin {
+            return Ok(super::rollback::flow());
+        }
+        let flow = self.flow(&head.tenant, &head.workflow, Some(head.version)).await?;
+        let gone = || StoreError::Corrupt(format!("version {} of workflow {} is gone", head.version, head.workflow));
+        flow.ok_or_else(gone)
+    }
+}
