@@ -122,6 +122,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
+        flows: Arc::new(reveille_flows::MemoryFlows::default()),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),

@@ -21,11 +21,13 @@ mod pools;
 mod presence;
 mod quarantine;
 mod rate;
+mod runs;
 mod stream;
 mod trace;
 mod types;
 mod voicegateway;
 mod workers;
+mod workflows;
 
 pub use error::ApiError;
 pub use openapi::document as openapi_document;
@@ -71,6 +73,7 @@ pub fn router(engine: Engine) -> Router {
         .merge(policy::routes())
         .merge(audit::routes())
         .merge(quarantine::routes())
+        .merge(workflows::routes())
         .merge(stream::routes())
         .merge(presence::routes());
     let hot = voicegateway::hot_route(&engine);

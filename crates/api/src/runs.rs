@@ -6,8 +6,8 @@ use crate::body::OptionalBody;
 use crate::types::job::WaitQuery;
 use crate::types::text::{cursor, duration, limit};
 use crate::types::workflow::{
-    CancelBody, RerunBody, RunDetail, RunListQuery, RunPage, RunRecord, StartBody, StartQuery, StartedReply, TimelineLine,
-    TimelineQuery,
+    CancelBody, RerunBody, RunDetail, RunListQuery, RunPage, RunRecord, StartBody, StartQuery, StartedReply,
+    TimelineLine, TimelineQuery,
 };
 use crate::workflows::tenant;
 use axum::extract::{Path, Query, State};
@@ -47,12 +47,16 @@ pub async fn start(
 ) -> Result<Json<StartedReply>, ApiError> {
     auth.needs(Scope::Write)?;
     if query.dry_run == Some(true) {
-        return Err(ApiError::field("dry_run", "a run that is started is run; a dry run has a path of its own"));
+        return Err(ApiError::field(
+            "dry_run",
+            "a run that is started is run; a dry run has a path of its own",
+        ));
     }
     if query.org_id.as_ref().is_some_and(|org| org != auth.tenant.as_str()) {
         return Err(ApiError::forbidden("org_id: it is not this key's tenant"));
     }
-    let header = ["idempotency-key", "x-idempotency-key"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
+    let header =
+        ["idempotency-key", "x-idempotency-key"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     let key = header.map(str::to_owned).or(query.idempotency_key).or(body.idempotency_key);
     let asked = Asked {
         tenant: auth.tenant.clone(),
@@ -60,7 +64,11 @@ pub async fn start(
         input: body.input.unwrap_or_else(|| json!({})),
         idempotency_key: key.filter(|key| !key.is_empty()),
         started_by: Some(auth.caller().key.clone()),
-        actor: Actor { principal_id: auth.name().to_owned(), team: query.team_id.unwrap_or_default(), ..Actor::default() },
+        actor: Actor {
+            principal_id: auth.name().to_owned(),
+            team: query.team_id.unwrap_or_default(),
+            ..Actor::default()
+        },
     };
     Ok(Json(started(&engine.start_run(asked).await?)))
 }
@@ -82,7 +90,11 @@ pub async fn list_of(
 }
 
 #[utoipa::path(get, path = "/api/v1/workflow-runs", tag = "runs", params(RunListQuery), responses((status = 200, body = RunPage)))]
-pub async fn list(State(engine): State<Engine>, auth: Auth, Query(query): Query<RunListQuery>) -> Result<Json<RunPage>, ApiError> {
+pub async fn list(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<RunListQuery>,
+) -> Result<Json<RunPage>, ApiError> {
     auth.needs(Scope::Read)?;
     let tenant = match query.org_id.as_deref() {
         None if auth.is_operator() => None,
@@ -92,7 +104,10 @@ pub async fn list(State(engine): State<Engine>, auth: Auth, Query(query): Query<
         None => None,
         Some(word) => {
             let state = RunState::parse(word);
-            Some(state.ok_or_else(|| ApiError::field("status", format!("{word:?} is not a state of a run")))?)
+            Some(
+                state
+                    .ok_or_else(|| ApiError::field("status", format!("{word:?} is not a state of a run")))?,
+            )
         }
     };
     let micros = |value: Option<i64>| value.map(|micros| Millis(micros / 1000));
@@ -113,7 +128,12 @@ pub async fn list(State(engine): State<Engine>, auth: Auth, Query(query): Query<
 }
 
 #[utoipa::path(get, path = "/api/v1/workflow-runs/{id}", tag = "runs", params(("id" = String, Path), WaitQuery), responses((status = 200, body = RunDetail), (status = 404, description = "No such run")))]
-pub async fn get(State(engine): State<Engine>, auth: Auth, Path(id): Path<String>, Query(query): Query<WaitQuery>) -> Result<Json<RunDetail>, ApiError> {
+pub async fn get(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    Query(query): Query<WaitQuery>,
+) -> Result<Json<RunDetail>, ApiError> {
     auth.needs(Scope::Read)?;
     let mut run = visible(&engine, &auth, &id).await?;
     if let Some(patience) = duration("wait", query.wait.as_deref())?
@@ -128,7 +148,11 @@ pub async fn get(State(engine): State<Engine>, auth: Auth, Path(id): Path<String
 }
 
 #[utoipa::path(delete, path = "/api/v1/workflow-runs/{id}", tag = "runs", params(("id" = String, Path)), responses((status = 204, description = "It is gone"), (status = 404, description = "No such run"), (status = 409, description = "It is not over")))]
-pub async fn delete(State(engine): State<Engine>, auth: Auth, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub async fn delete(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let run = visible(&engine, &auth, &id).await?;
     if engine.flows().delete_run(&run.head.id).await? {
@@ -147,7 +171,10 @@ pub async fn timeline(
 ) -> Result<Json<Vec<TimelineLine>>, ApiError> {
     auth.needs(Scope::Read)?;
     let run = visible(&engine, &auth, &id).await?;
-    let lines = engine.flows().timeline(&run.head.id, query.after.unwrap_or(0), limit(query.limit.as_deref())?).await?;
+    let lines = engine
+        .flows()
+        .timeline(&run.head.id, query.after.unwrap_or(0), limit(query.limit.as_deref())?)
+        .await?;
     Ok(Json(lines.iter().map(|(n, line)| TimelineLine::of(&run.head, *n, line)).collect()))
 }
 
@@ -191,7 +218,7 @@ pub async fn rerun(
     }
     let run = visible(&engine, &auth, &id).await?;
     let from = body.from_step.as_deref().map(StepId::parse).transpose()?;
-    Ok(Json(started(&engine.rerun(&run.head.id, from.as_ref(), auth.caller()).await?)))
+    Ok(Json(started(&engine.rerun(&run.head.id, from.as_ref(), Some(auth.caller().key.clone())).await?)))
 }
 
 /// The run, if this caller may see it. Another tenant's does not exist for it.
@@ -213,7 +240,9 @@ impl From<StartRunError> for ApiError {
         match error {
             StartRunError::UnknownWorkflow(_) => Self::not_found("workflow"),
             StartRunError::Bad { field, problem } => Self::field(field, problem),
-            StartRunError::TooMany(max) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message).with("max", max),
+            StartRunError::TooMany(max) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message).with("max", max)
+            }
             StartRunError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             StartRunError::Store(error) => error.into(),
         }
@@ -224,7 +253,9 @@ impl From<RunError> for ApiError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Unknown => unknown(),
-            RunError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "RUN_NOT_CANCELLABLE", refusal.to_string()),
+            RunError::Refused(refusal) => {
+                Self::new(StatusCode::CONFLICT, "RUN_NOT_CANCELLABLE", refusal.to_string())
+            }
             RunError::Store(error) => error.into(),
         }
     }

@@ -15,3 +15,4 @@ pub mod quarantine;
 pub mod submit;
 pub mod text;
 pub mod worker;
+pub mod workflow;

@@ -23,7 +23,11 @@ pub fn routes() -> Router<Engine> {
 
 #[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", request_body = Object, responses(
     (status = 201, body = SavedReply), (status = 400, description = "The step, the field and the reason; nothing is stored")))]
-pub async fn save(State(engine): State<Engine>, auth: Auth, Body(document): Body<Document>) -> Result<(StatusCode, Json<SavedReply>), ApiError> {
+pub async fn save(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Body(document): Body<Document>,
+) -> Result<(StatusCode, Json<SavedReply>), ApiError> {
     auth.needs(Scope::Write)?;
     if document.org_id.as_ref().is_some_and(|org| org != auth.tenant.as_str()) {
         return Err(ApiError::forbidden("org_id: it is not this key's tenant"));
@@ -36,16 +40,26 @@ pub async fn save(State(engine): State<Engine>, auth: Auth, Body(document): Body
 }
 
 #[utoipa::path(get, path = "/api/v1/workflows", tag = "workflows", params(WorkflowQuery), responses((status = 200, body = [WorkflowDetail])))]
-pub async fn list(State(engine): State<Engine>, auth: Auth, Query(query): Query<WorkflowQuery>) -> Result<Json<Vec<WorkflowDetail>>, ApiError> {
+pub async fn list(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<WorkflowQuery>,
+) -> Result<Json<Vec<WorkflowDetail>>, ApiError> {
     auth.needs(Scope::Read)?;
     let tenant = tenant(&auth, query.tenant.as_deref())?;
-    let after = query.after.as_deref().filter(|after| !after.is_empty()).map(WorkflowId::parse).transpose()?;
+    let after =
+        query.after.as_deref().filter(|after| !after.is_empty()).map(WorkflowId::parse).transpose()?;
     let found = engine.flows().workflows(&tenant, after.as_ref(), limit(query.limit.as_deref())?).await?;
     Ok(Json(found.iter().map(|saved| WorkflowDetail::of(saved)).collect()))
 }
 
 #[utoipa::path(get, path = "/api/v1/workflows/{id}", tag = "workflows", params(("id" = String, Path), VersionQuery), responses((status = 200, body = WorkflowDetail), (status = 404, description = "No such workflow")))]
-pub async fn get(State(engine): State<Engine>, auth: Auth, Path(id): Path<String>, Query(query): Query<VersionQuery>) -> Result<Json<WorkflowDetail>, ApiError> {
+pub async fn get(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+    Query(query): Query<VersionQuery>,
+) -> Result<Json<WorkflowDetail>, ApiError> {
     auth.needs(Scope::Read)?;
     let tenant = tenant(&auth, query.tenant.as_deref())?;
     let found = match WorkflowId::parse(&id) {
@@ -56,7 +70,11 @@ pub async fn get(State(engine): State<Engine>, auth: Auth, Path(id): Path<String
 }
 
 #[utoipa::path(delete, path = "/api/v1/workflows/{id}", tag = "workflows", params(("id" = String, Path)), responses((status = 204, description = "Runs that began with it go on"), (status = 404, description = "No such workflow")))]
-pub async fn delete(State(engine): State<Engine>, auth: Auth, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub async fn delete(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let was_there = match WorkflowId::parse(&id) {
         Ok(id) => engine.flows().delete_workflow(&auth.tenant, &id).await?,
@@ -69,7 +87,11 @@ pub async fn delete(State(engine): State<Engine>, auth: Auth, Path(id): Path<Str
 pub(crate) fn tenant(auth: &Auth, named: Option<&str>) -> Result<TenantId, ApiError> {
     let Some(named) = named else { return Ok(auth.tenant.clone()) };
     let tenant = TenantId::parse(named)?;
-    if auth.sees(&tenant) { Ok(tenant) } else { Err(ApiError::forbidden("tenant: it is not this key's tenant")) }
+    if auth.sees(&tenant) {
+        Ok(tenant)
+    } else {
+        Err(ApiError::forbidden("tenant: it is not this key's tenant"))
+    }
 }
 
 impl From<SaveError> for ApiError {

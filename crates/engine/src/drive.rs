@@ -219,6 +219,7 @@ impl Engine {
             Phase::Dispatched(_) => self.spawn(self.clone().send(job.clone())),
             Phase::Ended(_) => {
                 self.waiters.wake(job.id());
+                self.tell_run(job);
                 if job.owed.has_notices() {
                     self.spawn(self.clone().send_notices(job.clone()));
                 }

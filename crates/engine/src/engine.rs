@@ -5,6 +5,7 @@ use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
 use crate::events::Events;
+use crate::flows::Runs;
 use crate::keys::Keys;
 use crate::letters::Letters;
 use crate::metrics::Metrics;
@@ -21,13 +22,14 @@ use crate::waiters::Waiters;
 use crate::workspaces::Workspaces;
 use reveille_bus::{Bus, BusError};
 use reveille_core::floor::Floor;
-use reveille_core::id::{JobId, TenantId};
+use reveille_core::id::{JobId, RunId, TenantId};
 use reveille_core::policy::{FailMode, Windows};
 use reveille_core::presence::Ttls;
 use reveille_core::rate::Rate;
 use reveille_core::time::Millis;
 use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
+use reveille_flows::Flows;
 use reveille_kernel::Kernel;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::{Store, StoreError};
@@ -93,13 +95,15 @@ pub struct OutputSettings {
 pub struct LimitSettings {
     /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
     pub queued_per_tenant: usize,
+    /// Runs of workflows that a tenant may have under way at once.
+    pub runs_per_tenant: u32,
     /// How often a key may call over HTTP; as often as it likes unless told.
     pub calls: Option<Rate>,
 }
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        Self { queued_per_tenant: 100_000, calls: None }
+        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, calls: None }
     }
 }
 
@@ -130,6 +134,8 @@ impl Default for Settings {
 pub struct Parts {
     pub store: Arc<dyn Store>,
     pub roster: Arc<dyn Roster>,
+    /// Workflows and their runs.
+    pub flows: Arc<dyn Flows>,
     pub bus: Arc<dyn Bus>,
     pub courier: Arc<dyn Courier>,
     /// Who judges instead of the policy file, if somebody does.
@@ -148,6 +154,7 @@ pub struct Engine(Arc<Inner>);
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) roster: Arc<dyn Roster>,
+    pub(crate) flows: Arc<dyn Flows>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) courier: Arc<dyn Courier>,
     pub(crate) traces: Arc<dyn Traces>,
@@ -159,7 +166,9 @@ pub struct Inner {
     pub(crate) calls: Calls,
     pub(crate) timers: Timers,
     pub(crate) turns: Turns,
-    pub(crate) waiters: Waiters,
+    pub(crate) waiters: Waiters<JobId>,
+    pub(crate) runs: Runs,
+    pub(crate) run_waiters: Waiters<RunId>,
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
@@ -206,6 +215,7 @@ impl Engine {
         let engine = Self(Arc::new(Inner {
             store: parts.store,
             roster: parts.roster,
+            flows: parts.flows,
             bus: parts.bus,
             courier: parts.courier,
             traces: parts.traces,
@@ -218,6 +228,8 @@ impl Engine {
             timers: Timers::default(),
             turns: Turns::default(),
             waiters: Waiters::default(),
+            runs: Runs::default(),
+            run_waiters: Waiters::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
             events,
@@ -256,6 +268,8 @@ impl Engine {
         engine.spawn(engine.clone().watch_listeners());
         engine.spawn(engine.clone().tick(hydrated_at));
         engine.spawn(engine.clone().recover());
+        engine.spawn(engine.clone().recover_runs());
+        engine.spawn(engine.clone().time_runs());
         engine.spawn(engine.clone().keep(Net::Reconciler));
         engine.spawn(engine.clone().keep(Net::Replayer));
         engine.spawn(engine.clone().finish_ladder());
@@ -270,6 +284,7 @@ impl Engine {
         self.draining.store(true, Ordering::Relaxed);
         // Whoever waits for a job to end is told how it stands; it can ask again after the restart.
         self.waiters.wake_all();
+        self.run_waiters.wake_all();
         self.tasks.close();
         // What runs for ever ends with the token; the rest gets its time first.
         let settled = async {
@@ -334,6 +349,10 @@ impl Engine {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub fn flows(&self) -> &Arc<dyn Flows> {
+        &self.flows
     }
 
     pub fn events(&self) -> &Arc<Events> {

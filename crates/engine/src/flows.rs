@@ -85,7 +85,12 @@ impl Engine {
         driven
     }
 
-    async fn drive_held(&self, held: &mut Option<Loaded>, id: &RunId, event: &Event) -> Result<Head, RunError> {
+    async fn drive_held(
+        &self,
+        held: &mut Option<Loaded>,
+        id: &RunId,
+        event: &Event,
+    ) -> Result<Head, RunError> {
         for _ in 0..CONFLICTS_MAX {
             let loaded = match held {
                 Some(loaded) => loaded,
@@ -201,7 +206,8 @@ impl Engine {
             }
             match self.load_run(id).await {
                 Ok(Some(loaded)) => {
-                    let live: Vec<_> = loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
+                    let live: Vec<_> =
+                        loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
                     self.settle_run(&loaded, &live);
                     *held = Some(loaded);
                     return;

@@ -192,7 +192,8 @@ impl Engine {
     fn unanswered(&self, request: &Request, problem: NoAnswer, rules: &Rules) -> Said {
         self.metrics.safety_unavailable(&request.topic);
         let fail_mode = self.settings.policy_fail_mode.unwrap_or(rules.policy.input_fail_mode());
-        if fail_mode == FailMode::Closed {
+        // What was done stays done while nobody can be asked: that is worse than undoing it unasked.
+        if fail_mode == FailMode::Closed && !request.is_compensation() {
             return Said::Nobody(problem);
         }
         tracing::warn!(job = %request.id, topic = %request.topic, %problem, "input policy fail-open: safety kernel unreachable");

@@ -19,6 +19,9 @@ impl Engine {
             self.note_key_use().await;
             self.forget_the_long_gone().await;
             self.cut_the_trail().await;
+            if let Err(error) = self.flows.prune(now - self.settings.keep_ended_ms, ROWS).await {
+                tracing::warn!(%error, "pruning runs failed");
+            }
             loop {
                 match self.store.prune(now - self.settings.keep_ended_ms, now, ROWS).await {
                     Ok(0) => break,

@@ -9,9 +9,11 @@ mod job;
 mod key;
 mod policy;
 mod pool;
+mod run;
 mod serve;
 mod server;
 mod worker;
+mod workflow;
 
 pub use approval::{Approval, Resolve};
 pub use audit::{Audit, AuditList};
@@ -22,9 +24,11 @@ pub use job::{Job, List, Submit};
 pub use key::Key;
 pub use policy::Policy;
 pub use pool::Pool;
+pub use run::Run;
 pub use serve::Serve;
 pub use server::Server;
 pub use worker::Worker;
+pub use workflow::Workflow;
 
 use clap::{Parser, Subcommand};
 
@@ -42,6 +46,12 @@ pub enum Command {
     /// Submit, look at and cancel jobs
     #[command(subcommand)]
     Job(Job),
+    /// Save, check and look at workflows
+    #[command(subcommand)]
+    Workflow(Workflow),
+    /// Start, watch, cancel and repeat runs of workflows
+    #[command(subcommand)]
+    Run(Run),
     /// Decide about jobs that wait for a person
     #[command(subcommand)]
     Approval(Approval),

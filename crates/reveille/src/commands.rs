@@ -8,4 +8,6 @@ pub mod job;
 pub mod key;
 pub mod policy;
 pub mod pool;
+pub mod run;
 pub mod worker;
+pub mod workflow;

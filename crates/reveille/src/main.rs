@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&serve),
         Command::Job(job) => commands::job::run(job),
         Command::Approval(approval) => commands::approval::run(approval),
+        Command::Workflow(workflow) => commands::workflow::run(workflow),
+        Command::Run(run) => commands::run::run(run),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),

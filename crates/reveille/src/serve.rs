@@ -66,7 +66,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let name = replica_name()?;
-    let Ground { store, roster, bus, doors } = Ground::open(&config, &name, clock.clone()).await?;
+    let Ground { store, roster, flows, bus, doors } = Ground::open(&config, &name, clock.clone()).await?;
     let files = RuleFiles {
         pools: config.files.pools.clone(),
         policy: config.files.policy.clone(),
@@ -78,6 +78,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     let engine = Engine::start(Parts {
         store,
         roster,
+        flows,
         bus,
         courier: Arc::new(courier),
         kernel: kernel(&config.safety)?,
@@ -201,6 +202,7 @@ fn settings(config: &Config, name: &str) -> Result<Settings> {
         trace_ratio: config.tracing.ratio()?,
         limits: LimitSettings {
             queued_per_tenant: config.limits.queued_per_tenant,
+            runs_per_tenant: config.limits.runs_per_tenant,
             calls: config.limits.calls(),
         },
     })

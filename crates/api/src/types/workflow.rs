@@ -206,7 +206,12 @@ impl StepRecord {
             due_at: node.due.map(|due| rfc3339(due.at())),
             message: node.words.clone(),
             output: node.output.as_deref().cloned(),
-            rounds: node.fan.map(|fan| Rounds { count: fan.count, begun: fan.begun, succeeded: fan.succeeded, failed: fan.failed }),
+            rounds: node.fan.map(|fan| Rounds {
+                count: fan.count,
+                begun: fan.begun,
+                succeeded: fan.succeeded,
+                failed: fan.failed,
+            }),
         }
     }
 }

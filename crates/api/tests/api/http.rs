@@ -14,3 +14,4 @@ mod support;
 mod trace;
 mod voicegateway;
 mod watched;
+mod workflows;

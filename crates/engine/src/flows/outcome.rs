@@ -22,7 +22,12 @@ impl Engine {
             match self.outcome_of(&job).await {
                 Ok(outcome) => break outcome,
                 Err(error) => {
-                    self.trouble.store.tell(self.now(), "a result could not be read; trying again", job.id(), &error);
+                    self.trouble.store.tell(
+                        self.now(),
+                        "a result could not be read; trying again",
+                        job.id(),
+                        &error,
+                    );
                     tokio::time::sleep(crate::drive::STORE_PAUSE).await;
                 }
             }
@@ -40,11 +45,13 @@ impl Engine {
         Ok(match ending.state {
             State::Succeeded if job.request.is_gate() => Outcome::Succeeded(Some(approval(job))),
             State::Succeeded => match self.readable(job, &ending.result_ptr).await? {
-                Some(result) if result.len() > OUTPUT_LEN_MAX => {
-                    for_good(format!("its result has {} bytes; a step takes at most {OUTPUT_LEN_MAX}", result.len()))
-                }
+                Some(result) if result.len() > OUTPUT_LEN_MAX => for_good(format!(
+                    "its result has {} bytes; a step takes at most {OUTPUT_LEN_MAX}",
+                    result.len()
+                )),
                 Some(result) => Outcome::Succeeded(Some(
-                    serde_json::from_slice(&result).unwrap_or_else(|_| Json::String(String::from_utf8_lossy(&result).into_owned())),
+                    serde_json::from_slice(&result)
+                        .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(&result).into_owned())),
                 )),
                 None => Outcome::Succeeded(None),
             },

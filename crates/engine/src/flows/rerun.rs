@@ -1,9 +1,9 @@
 //! Running a run again, from one of its steps: what came before is taken over, and the rest is done anew.
 
 use super::{Asked, StartRunError, Started};
-use crate::{Caller, Engine};
+use crate::Engine;
 use reveille_core::flow::{NodeKey, Origin, Run, StepState};
-use reveille_core::id::{RunId, StepId};
+use reveille_core::id::{KeyId, RunId, StepId};
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RerunError {
@@ -22,7 +22,12 @@ pub enum RerunError {
 impl Engine {
     /// A new run of the same version with the same input. Everything that `from` depends on is taken over, and
     /// has to have succeeded; without `from` everything is done anew.
-    pub async fn rerun(&self, id: &RunId, from: Option<&StepId>, by: &Caller) -> Result<Started, RerunError> {
+    pub async fn rerun(
+        &self,
+        id: &RunId,
+        from: Option<&StepId>,
+        by: Option<KeyId>,
+    ) -> Result<Started, RerunError> {
         let loaded = self.load_run(id).await.map_err(StartRunError::from)?.ok_or(RerunError::Unknown)?;
         let (old, flow) = (loaded.run, loaded.flow);
         if !old.head.state.is_terminal() {
@@ -33,7 +38,7 @@ impl Engine {
             workflow: old.head.workflow.clone(),
             input: (*old.input).clone(),
             idempotency_key: None,
-            started_by: Some(by.key.clone()),
+            started_by: by,
             actor: old.head.actor.clone(),
         };
         let first = flow.in_order().first().map_or_else(|| StepId::known("none"), |step| step.id.clone());

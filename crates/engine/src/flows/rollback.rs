@@ -50,8 +50,10 @@ pub(super) fn flow() -> Arc<Flow> {
     static FLOW: LazyLock<Arc<Flow>> = LazyLock::new(|| {
         let step = json!({"topic": "job.undo", "for_each": "${input.undo}", "max_parallel": 1, "input": "${item}", "retry": {"max_retries": 3}});
         let document = json!({"id": "rollback", "name": "rollback", "steps": {STEP: step}});
-        let document: Document = serde_json::from_value(document).unwrap_or_else(|error| unreachable!("it is a document: {error}"));
-        let mut flow = Flow::read(&document, 1).unwrap_or_else(|problem| unreachable!("it is a workflow: {problem}"));
+        let document: Document = serde_json::from_value(document)
+            .unwrap_or_else(|error| unreachable!("it is a document: {error}"));
+        let mut flow =
+            Flow::read(&document, 1).unwrap_or_else(|problem| unreachable!("it is a workflow: {problem}"));
         for step in flow.steps.values_mut() {
             if let Some(for_each) = &mut step.for_each {
                 for_each.is_tolerant = true;
@@ -81,7 +83,8 @@ impl Engine {
 
     async fn try_undo(&self, id: &RunId) -> Result<(), super::StartRunError> {
         let Some(Loaded { run, flow }) = self.load_run(id).await? else { return Ok(()) };
-        let undo: Vec<Undoing> = run.compensations.iter().rev().filter_map(|undo| undoing(&flow, undo)).collect();
+        let undo: Vec<Undoing> =
+            run.compensations.iter().rev().filter_map(|undo| undoing(&flow, undo)).collect();
         let asked = Asked {
             tenant: run.head.tenant.clone(),
             workflow: run.head.workflow.clone(),
@@ -104,7 +107,12 @@ fn undoing(flow: &Flow, undo: &Compensation) -> Option<Undoing> {
         job: undo.job.clone(),
         topic: how.topic.clone(),
         input: undo.input.clone(),
-        labels: how.labels.iter().chain(&how.meta.labels).map(|(name, value)| (name.clone(), value.clone())).collect(),
+        labels: how
+            .labels
+            .iter()
+            .chain(&how.meta.labels)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
         env: how.env.clone(),
         capability: how.meta.capability.clone(),
         risk_tags: how.meta.risk_tags.clone(),
@@ -116,9 +124,16 @@ fn undoing(flow: &Flow, undo: &Compensation) -> Option<Undoing> {
 }
 
 /// The job that undoes one step.
-pub(super) fn request(head: &Head, of: &RunId, key: &NodeKey, node: &Node, id: &JobId) -> Result<Request, String> {
+pub(super) fn request(
+    head: &Head,
+    of: &RunId,
+    key: &NodeKey,
+    node: &Node,
+    id: &JobId,
+) -> Result<Request, String> {
     let item = node.input.as_deref().cloned().unwrap_or_default();
-    let undo: Undoing = serde_json::from_value(item).map_err(|error| format!("saga_unmarshal_failed: {error}"))?;
+    let undo: Undoing =
+        serde_json::from_value(item).map_err(|error| format!("saga_unmarshal_failed: {error}"))?;
     if !undo.problem.is_empty() {
         return Err(format!("its input cannot be worked out: {}", undo.problem));
     }
@@ -137,12 +152,20 @@ pub(super) fn request(head: &Head, of: &RunId, key: &NodeKey, node: &Node, id: &
     request.place.step_index = undo.step_index;
     request.place.parent_job_id = undo.job.as_ref().map(ToString::to_string).unwrap_or_default();
     request.budget.deadline_ms = undo.timeout_ms;
-    request.needs = Needs { capability: undo.capability, risk_tags: undo.risk_tags, requires: undo.requires, ..Needs::default() };
+    request.needs = Needs {
+        capability: undo.capability,
+        risk_tags: undo.risk_tags,
+        requires: undo.requires,
+        ..Needs::default()
+    };
     let job = undo.job.map(|job| job.to_string()).unwrap_or_default();
-    let hashed = format!("{}|{job}|{}|{}|{}", head.workflow, undo.topic, request.needs.capability, undo.step_index);
+    let hashed =
+        format!("{}|{job}|{}|{}|{}", head.workflow, undo.topic, request.needs.capability, undo.step_index);
     let attempt = if node.attempt > 1 { format!("|{}", node.attempt) } else { String::new() };
-    request.idempotency_key = Some(format!("saga:{}", &sha256_hex(format!("{hashed}{attempt}").as_bytes())[..32]));
+    request.idempotency_key =
+        Some(format!("saga:{}", &sha256_hex(format!("{hashed}{attempt}").as_bytes())[..32]));
     let role = Role::Compensation;
-    request.place.of_run = Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
+    request.place.of_run =
+        Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
     Ok(request)
 }

@@ -7,7 +7,9 @@ use crate::drive::{DriveError, STORE_PAUSE};
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use bytes::Bytes;
 use reveille_bus::Message;
-use reveille_core::flow::{DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step};
+use reveille_core::flow::{
+    DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step,
+};
 use reveille_core::id::{JobId, RunId, Topic};
 use reveille_core::request::{Actor, Needs, OfRun, Place, Priority, Request, Role};
 use reveille_store::BlobKey;
@@ -43,7 +45,12 @@ impl Engine {
                         actor: head.actor.clone(),
                     };
                     let depth = if let Origin::Step { depth, .. } = head.origin { depth + 1 } else { 1 };
-                    let origin = Origin::Step { run: head.id.clone(), node: key.clone(), attempt: node.attempt, depth };
+                    let origin = Origin::Step {
+                        run: head.id.clone(),
+                        node: key.clone(),
+                        attempt: node.attempt,
+                        depth,
+                    };
                     self.spawn(self.clone().start_step(id.clone(), asked, origin));
                 }
             }
@@ -91,9 +98,11 @@ impl Engine {
         }
         // If nobody knows, the job is left alone: it harms less than one that is missed.
         let Some(loaded) = held.as_ref() else { return true };
-        let wanted = loaded.run.nodes.get(&of.node).is_some_and(|node| {
-            node.attempt == of.attempt && !node.state.is_settled()
-        });
+        let wanted = loaded
+            .run
+            .nodes
+            .get(&of.node)
+            .is_some_and(|node| node.attempt == of.attempt && !node.state.is_settled());
         if !loaded.run.is_live() {
             *held = None;
             drop(held);
@@ -112,22 +121,41 @@ impl Engine {
     async fn start_step(self, id: RunId, asked: Asked, origin: Origin) {
         let Origin::Step { run: parent, node, attempt, depth } = &origin else { return };
         if *depth > DEPTH_MAX {
-            return self.step_failed(parent, node, *attempt, format!("runs within runs go {DEPTH_MAX} deep at most"));
+            return self.step_failed(
+                parent,
+                node,
+                *attempt,
+                format!("runs within runs go {DEPTH_MAX} deep at most"),
+            );
         }
         loop {
             match self.try_start_step(&id, &asked, &origin).await {
                 Ok(Started::New(_)) => return,
                 Ok(Started::Existing(id)) => match self.flows.run(&id).await {
                     Ok(Some(run)) if run.head.state.is_terminal() => {
-                        let event = Event::Over { node: node.clone(), attempt: *attempt, outcome: outcome_of_run(&run) };
+                        let event = Event::Over {
+                            node: node.clone(),
+                            attempt: *attempt,
+                            outcome: outcome_of_run(&run),
+                        };
                         return self.drive_run_on(parent, &event).await;
                     }
                     Ok(_) => return,
-                    Err(error) => self.trouble.store.tell(self.now(), "a run could not be read; trying again", &id, &error),
+                    Err(error) => self.trouble.store.tell(
+                        self.now(),
+                        "a run could not be read; trying again",
+                        &id,
+                        &error,
+                    ),
                 },
                 Err(StartRunError::Draining) => return,
                 Err(StartRunError::Store(error)) => {
-                    self.trouble.store.tell(self.now(), "a run could not be begun; trying again", &id, &error);
+                    self.trouble.store.tell(
+                        self.now(),
+                        "a run could not be begun; trying again",
+                        &id,
+                        &error,
+                    );
                 }
                 Err(error) => return self.step_failed(parent, node, *attempt, error.to_string()),
             }
@@ -135,7 +163,12 @@ impl Engine {
         }
     }
 
-    async fn try_start_step(&self, id: &RunId, asked: &Asked, origin: &Origin) -> Result<Started, StartRunError> {
+    async fn try_start_step(
+        &self,
+        id: &RunId,
+        asked: &Asked,
+        origin: &Origin,
+    ) -> Result<Started, StartRunError> {
         let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
         let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
         let run = self.new_run(id.clone(), asked, &flow, origin.clone())?;
@@ -174,7 +207,9 @@ impl Engine {
             };
             match stopped {
                 Ok(()) => break,
-                Err(error) => self.trouble.store.tell(self.now(), "a step is not called back yet", &run, &error),
+                Err(error) => {
+                    self.trouble.store.tell(self.now(), "a step is not called back yet", &run, &error)
+                }
             }
             tokio::time::sleep(STORE_PAUSE).await;
         }
@@ -196,14 +231,11 @@ fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> 
     }
     labels.insert("run_id".to_owned(), head.id.to_string());
     labels.insert("step_id".to_owned(), key.to_string());
-    let mut request = Request {
-        labels,
-        priority: Priority::Batch,
-        ..plain(head, id, topic)
-    };
+    let mut request = Request { labels, priority: Priority::Batch, ..plain(head, id, topic) };
     request.budget.deadline_ms = step.timeout_ms.unwrap_or_default();
     request.place.step_index = i32::try_from(step.index).unwrap_or(i32::MAX);
-    request.place.of_run = Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
+    request.place.of_run =
+        Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
     request.needs = Needs {
         capability: step.meta.capability.clone(),
         risk_tags: step.meta.risk_tags.clone(),

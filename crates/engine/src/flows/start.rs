@@ -2,7 +2,7 @@
 
 use super::Loaded;
 use crate::Engine;
-use reveille_core::flow::{Flow, Head, Origin, Run, RunState, start};
+use reveille_core::flow::{Flow, Head, Origin, Run, start};
 use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_flows::{RunCommit, RunStep};
@@ -73,7 +73,13 @@ impl Engine {
     }
 
     /// A run that has not begun, if its input is as it should be.
-    pub(super) fn new_run(&self, id: RunId, asked: &Asked, flow: &Flow, origin: Origin) -> Result<Run, StartRunError> {
+    pub(super) fn new_run(
+        &self,
+        id: RunId,
+        asked: &Asked,
+        flow: &Flow,
+        origin: Origin,
+    ) -> Result<Run, StartRunError> {
         let bad = |problem: String| StartRunError::Bad { field: "input", problem };
         if asked.input.to_string().len() > INPUT_LEN_MAX {
             return Err(bad(format!("is larger than {INPUT_LEN_MAX} bytes")));
@@ -83,37 +89,25 @@ impl Engine {
         }
         let now = self.now();
         let memory_id = asked.input.get("memory_id").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (tenant, workflow) = (asked.tenant.clone(), asked.workflow.clone());
         let head = Head {
-            id,
-            tenant: asked.tenant.clone(),
-            workflow: asked.workflow.clone(),
-            version: flow.version,
-            revision: 0,
-            state: RunState::Pending,
-            created_at: now,
-            updated_at: now,
-            ended_at: None,
-            deadline: None,
-            due: None,
-            open: 0,
-            running: 0,
-            waiting: 0,
-            cancels: 0,
-            owes_rollback: false,
-            compensations: 0,
-            error: String::new(),
             origin,
             started_by: asked.started_by.clone(),
             actor: asked.actor.clone(),
             idempotency_key: asked.idempotency_key.clone(),
             memory_id,
-            lines: 0,
+            ..Head::new(id, tenant, workflow, flow.version, now)
         };
         Ok(Run::new(head, Arc::new(asked.input.clone())))
     }
 
     /// Commits a run with its first steps begun. A run that is part of another one is not counted.
-    pub(super) async fn begin_run(&self, run: Run, flow: Arc<Flow>, is_counted: bool) -> Result<Started, StartRunError> {
+    pub(super) async fn begin_run(
+        &self,
+        run: Run,
+        flow: Arc<Flow>,
+        is_counted: bool,
+    ) -> Result<Started, StartRunError> {
         let engine = self.clone();
         self.in_full(async move {
             let id = run.head.id.clone();
@@ -129,7 +123,8 @@ impl Engine {
                 Ok(RunCommit::Done) => {
                     run.apply((*change).clone());
                     let loaded = Loaded { run, flow };
-                    let live: Vec<_> = loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
+                    let live: Vec<_> =
+                        loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
                     engine.settle_run(&loaded, &live);
                     let head = loaded.run.head.clone();
                     *held = loaded.run.is_live().then_some(loaded);
@@ -137,7 +132,9 @@ impl Engine {
                 }
                 Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
                 Ok(RunCommit::NoRoom) => Err(StartRunError::TooMany(max)),
-                Ok(RunCommit::Conflict) => Err(StoreError::Unavailable("the run was asked for twice at once".to_owned()).into()),
+                Ok(RunCommit::Conflict) => {
+                    Err(StoreError::Unavailable("the run was asked for twice at once".to_owned()).into())
+                }
                 Err(error) => {
                     // It may have counted all the same: then it goes on from what is stored.
                     if error.may_pass() {

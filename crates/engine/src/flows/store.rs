@@ -21,18 +21,25 @@ pub enum SaveError {
 
 impl Engine {
     /// Saves a workflow as its next version, and says which that is. Nothing of a bad one is stored.
-    pub async fn save_workflow(&self, tenant: &TenantId, document: Document, by: &str) -> Result<u32, SaveError> {
+    pub async fn save_workflow(
+        &self,
+        tenant: &TenantId,
+        document: Document,
+        by: &str,
+    ) -> Result<u32, SaveError> {
         let now = self.now();
         let flow = Flow::check(&document, 1, now)?;
         self.check_calls(tenant, &flow).await?;
-        let saved = Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
+        let saved =
+            Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
         Ok(self.flows.save(saved).await?)
     }
 
     /// A workflow must not end up in itself, whichever way it goes.
     async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
         for (step, called) in flow.calls() {
-            let problem = |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));
+            let problem =
+                |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));
             let (mut seen, mut open) = (BTreeSet::new(), vec![called.clone()]);
             while let Some(next) = open.pop() {
                 if next == flow.id {
@@ -56,7 +63,12 @@ impl Engine {
     }
 
     /// A workflow as it was saved, ready to run.
-    pub(crate) async fn flow(&self, tenant: &TenantId, id: &WorkflowId, version: Option<u32>) -> Result<Option<Arc<Flow>>, StoreError> {
+    pub(crate) async fn flow(
+        &self,
+        tenant: &TenantId,
+        id: &WorkflowId,
+        version: Option<u32>,
+    ) -> Result<Option<Arc<Flow>>, StoreError> {
         let read = |version: u32| {
             let read = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
             read.get(&(tenant.clone(), id.clone(), version)).cloned()
@@ -69,7 +81,9 @@ impl Engine {
             return Ok(Some(flow));
         }
         let flow = Flow::read(&saved.document, saved.version);
-        let flow = flow.map_err(|problem| StoreError::Corrupt(format!("workflow {id}, version {}: {problem}", saved.version)))?;
+        let flow = flow.map_err(|problem| {
+            StoreError::Corrupt(format!("workflow {id}, version {}: {problem}", saved.version))
+        })?;
         let flow = Arc::new(flow);
         let mut kept = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= READ_MAX {
@@ -85,7 +99,8 @@ impl Engine {
             return Ok(super::rollback::flow());
         }
         let flow = self.flow(&head.tenant, &head.workflow, Some(head.version)).await?;
-        let gone = || StoreError::Corrupt(format!("version {} of workflow {} is gone", head.version, head.workflow));
+        let gone =
+            || StoreError::Corrupt(format!("version {} of workflow {} is gone", head.version, head.workflow));
         flow.ok_or_else(gone)
     }
 }

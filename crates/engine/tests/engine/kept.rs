@@ -92,6 +92,7 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(keeping),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

@@ -143,6 +143,7 @@ impl World {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: Some(kernel.clone()),

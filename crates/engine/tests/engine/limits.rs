@@ -53,6 +53,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.0.clone()),
             roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod examples;
+mod flows;
 mod kept;
 mod kernel;
 mod limits;

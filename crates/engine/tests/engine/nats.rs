@@ -38,6 +38,7 @@ async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engin
     let parts = Parts {
         store: store.clone(),
         roster: Arc::new(MemoryRoster::new()),
+        flows: Arc::new(reveille_flows::MemoryFlows::default()),
         bus: Arc::new(NatsBus::open(options).await.unwrap()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         kernel: None,

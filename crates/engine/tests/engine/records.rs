@@ -38,6 +38,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

@@ -59,6 +59,7 @@ impl World {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(self.bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

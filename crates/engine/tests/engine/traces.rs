@@ -60,6 +60,7 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

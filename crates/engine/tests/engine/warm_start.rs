@@ -46,6 +46,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,

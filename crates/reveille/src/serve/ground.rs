@@ -6,6 +6,7 @@ use reveille_bus::{Bus, LocalBus, NatsBus, NatsOptions, Origin, Sender};
 use reveille_core::finding::Finding;
 use reveille_core::id::TenantId;
 use reveille_engine::Clock;
+use reveille_flows::{Flows, NoFlows, SqliteFlows};
 use reveille_roster::{PostgresRoster, Roster, SqliteRoster};
 use reveille_store::{RedisOptions, RedisStore, SqliteStore, Store};
 use std::os::unix::fs::DirBuilderExt;
@@ -21,6 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Ground {
     pub store: Arc<dyn Store>,
     pub roster: Arc<dyn Roster>,
+    pub flows: Arc<dyn Flows>,
     pub bus: Arc<dyn Bus>,
     /// What our own doors hand messages to; shared engines have doors of their own.
     pub doors: Option<LocalBus>,
@@ -41,10 +43,12 @@ impl Ground {
         let open = move || SqliteStore::open(&file, Arc::new(move || clock.now()));
         let store = tokio::task::spawn_blocking(open).await??;
         let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
+        let flows = SqliteFlows::open(store.file()).await.context("opening the workflows")?;
         let bus = LocalBus::default();
         Ok(Self {
             store: Arc::new(store),
             roster: Arc::new(roster),
+            flows: Arc::new(flows),
             bus: Arc::new(bus.clone()),
             doors: Some(bus),
         })
@@ -70,7 +74,13 @@ impl Ground {
         let options = NatsOptions { replica: name.to_owned(), origin, ..engines.nats };
         let bus = NatsBus::open(options).await.context("NATS")?;
         tokio::spawn(seal(store.clone()));
-        Ok(Self { store: Arc::new(store), roster: Arc::new(roster), bus: Arc::new(bus), doors: None })
+        Ok(Self {
+            store: Arc::new(store),
+            roster: Arc::new(roster),
+            flows: Arc::new(NoFlows),
+            bus: Arc::new(bus),
+            doors: None,
+        })
     }
 }
 

@@ -377,6 +377,7 @@ async fn start(
     Engine::start(Parts {
         store: Arc::new(store.clone()),
         roster: Arc::new(roster.clone()),
+        flows: Arc::new(reveille_flows::MemoryFlows::default()),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         kernel: None,

@@ -42,6 +42,7 @@ impl Api {
         let engine = Engine::start(Parts {
             store,
             roster: Arc::new(MemoryRoster::default()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,

@@ -78,6 +78,7 @@ pub async fn scraped() -> String {
     let engine = Engine::start(Parts {
         store: Arc::new(store.clone()),
         roster: Arc::new(MemoryRoster::new()),
+        flows: Arc::new(reveille_flows::MemoryFlows::default()),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         kernel: None,

@@ -72,6 +72,7 @@ impl Setup {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
+            flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
             kernel: None,

@@ -1,0 +1,456 @@
+//! Runs on a real engine: workers answer, servers are killed between any two steps, and time is the test's own.
+
+use bytes::Bytes;
+use prost::Message as _;
+use reveille_bus::{Bus, LocalBus, Message};
+use reveille_core::approval::Answer;
+use reveille_core::fleet::{Beat, Load};
+use reveille_core::flow::{Document, Run, RunState};
+use reveille_core::id::{JobId, RunId, StepId, TenantId, Topic, WorkerId, WorkflowId};
+use reveille_core::job::State;
+use reveille_core::request::Actor;
+use reveille_core::time::Millis;
+use reveille_courier::{AddressRules, HttpCourier};
+use reveille_engine::{
+    Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededDice, Settings, StartRunError, Started,
+    rollback_id,
+};
+use reveille_flows::{Flows, MemoryFlows};
+use reveille_roster::MemoryRoster;
+use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode, Store};
+use reveille_traces::Nowhere;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{BusPacket, JobResult, JobStatus};
+use reveille_wire::convert::Introduction;
+use reveille_wire::{packet, subject};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const START: Millis = Millis(1_800_000_000_000);
+
+struct WorldClock(Instant);
+
+impl Clock for WorldClock {
+    fn now(&self) -> Millis {
+        START + self.0.elapsed().as_millis() as i64
+    }
+}
+
+/// What a worker does with a job: how it ends, and what it gives.
+type Work = Arc<dyn Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync>;
+
+struct World {
+    store: MemoryStore,
+    flows: MemoryFlows,
+    clock: Arc<WorldClock>,
+    work: Work,
+    /// Every job that a worker was given: topic and input.
+    done: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl World {
+    fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
+        let clock = Arc::new(WorldClock(Instant::now()));
+        let now = clock.clone();
+        Self {
+            store: MemoryStore::new(Arc::new(move || now.now())),
+            flows: MemoryFlows::default(),
+            clock,
+            work: Arc::new(work),
+            done: Arc::default(),
+        }
+    }
+
+    fn echo() -> Self {
+        Self::new(|_, input| (JobStatus::Succeeded, input.clone()))
+    }
+
+    /// A server with one worker that takes every topic of these tests.
+    async fn start(&self) -> Engine {
+        let bus = LocalBus::default();
+        let engine = Engine::start(Parts {
+            store: Arc::new(self.store.clone()),
+            roster: Arc::new(MemoryRoster::new()),
+            flows: Arc::new(self.flows.clone()),
+            bus: Arc::new(bus.clone()),
+            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            kernel: None,
+            traces: Arc::new(Nowhere),
+            clock: self.clock.clone(),
+            dice: Arc::new(SeededDice::new(7)),
+            rules: Rules::default(),
+            settings: Settings::default(),
+        })
+        .await
+        .unwrap();
+        let tenant = TenantId::known("default");
+        let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
+        engine.introduce(&tenant, Introduction { worker: WorkerId::known("w"), topics });
+        tokio::spawn(work(bus, self.store.clone(), self.work.clone(), self.done.clone()));
+        let beating = engine.clone();
+        tokio::spawn(async move {
+            loop {
+                let load = Load { max_parallel_jobs: 100, ..Load::default() };
+                beating.beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+        });
+        engine
+    }
+
+    async fn save(&self, engine: &Engine, steps: Value) -> u32 {
+        self.save_with(engine, steps, json!({})).await
+    }
+
+    async fn save_with(&self, engine: &Engine, steps: Value, more: Value) -> u32 {
+        engine.save_workflow(&TenantId::known("default"), document("w", steps, more), "ada").await.unwrap()
+    }
+
+    fn topics_done(&self) -> Vec<String> {
+        self.done.lock().unwrap().iter().map(|(topic, _)| topic.clone()).collect()
+    }
+}
+
+fn document(id: &str, steps: Value, more: Value) -> Document {
+    let mut document = json!({"id": id, "name": id, "steps": steps});
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(document).unwrap()
+}
+
+async fn work(bus: LocalBus, store: MemoryStore, work: Work, done: Arc<Mutex<Vec<(String, Value)>>>) {
+    let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
+    while let Some(delivery) = jobs.recv().await {
+        let packet = BusPacket::decode(delivery.message.payload.clone()).unwrap();
+        let Some(Payload::JobRequest(job)) = packet.payload else { continue };
+        let id = JobId::known(job.job_id.as_str());
+        let input = store.blob(&BlobKey::context_of(&id)).await.unwrap().unwrap();
+        let input: Value = serde_json::from_slice(&input).unwrap();
+        done.lock().unwrap().push((job.topic.clone(), input.clone()));
+        let (status, output) = work(&job.topic, &input);
+        let result = BlobKey::from_pointer(&format!("redis://res:{id}")).unwrap();
+        store
+            .put_blob(result.clone(), Bytes::from(output.to_string()), Millis(i64::MAX), PutMode::Always)
+            .await
+            .unwrap();
+        let report = JobResult {
+            job_id: job.job_id,
+            worker_id: "w".to_owned(),
+            status: status as i32,
+            result_ptr: result.pointer(),
+            error_message: if status == JobStatus::Succeeded { String::new() } else { "it broke".to_owned() },
+            ..JobResult::default()
+        };
+        let packet = packet::envelope("w", "trace", START, Payload::JobResult(report));
+        bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
+    }
+}
+
+fn asked(input: Value) -> Asked {
+    Asked {
+        tenant: TenantId::known("default"),
+        workflow: WorkflowId::known("w"),
+        input,
+        idempotency_key: None,
+        started_by: None,
+        actor: Actor::default(),
+    }
+}
+
+async fn begin(engine: &Engine, input: Value) -> RunId {
+    engine.start_run(asked(input)).await.unwrap().id().clone()
+}
+
+async fn over(engine: &Engine, id: &RunId) -> Run {
+    let run = engine.run_after(id, engine.now() + 3_600_000).await.unwrap().unwrap();
+    assert!(run.head.state.is_terminal(), "{:?}", run.head);
+    run
+}
+
+fn states(run: &Run) -> String {
+    let steps = run.nodes.iter().map(|(key, node)| format!("{key}={}", node.state));
+    format!("{}: {}", run.head.state, steps.collect::<Vec<_>>().join(" "))
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_are_jobs_and_what_they_give_goes_on() {
+    let world = World::echo();
+    let engine = world.start().await;
+    world
+        .save(&engine, json!({
+            "a": {"topic": "job.a", "input": {"n": "${input.n}"}},
+            "each": {"topic": "job.b", "depends_on": ["a"], "for_each": [1, 2, 3], "max_parallel": 2, "input": {"n": "${steps.a.output.n + item}"}},
+            "c": {"topic": "job.c", "depends_on": ["each"], "delay_sec": 30, "input": {"all": "${steps.each.output.map(one, one.n)}"}},
+        }))
+        .await;
+    let id = begin(&engine, json!({"n": 10})).await;
+    let run = over(&engine, &id).await;
+    assert_eq!(
+        states(&run),
+        "succeeded: a=succeeded c=succeeded each=succeeded each[0]=succeeded each[1]=succeeded each[2]=succeeded"
+    );
+    assert_eq!(run.output.as_deref(), Some(&json!({"c": {"all": [11, 12, 13]}})));
+    let job = engine.job(&JobId::known(format!("{id}:each[1]@1"))).await.unwrap().unwrap();
+    assert_eq!(
+        (job.state(), job.request.labels["step_id"].as_str(), job.request.place.workflow_id.as_str()),
+        (State::Succeeded, "each[1]", "w")
+    );
+    assert!(run.head.ended_at.unwrap().since(run.head.created_at) >= 30_000, "the delay was waited for");
+    let lines = engine.flows().timeline(&id, 0, 500).await.unwrap();
+    assert_eq!(lines.last().unwrap().1.status, "succeeded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_outlives_its_server_wherever_it_is_killed() {
+    // As a server that is never killed would have it.
+    let steps = json!({
+        "a": {"topic": "job.a", "input": {"n": 1}},
+        "wait": {"type": "delay", "depends_on": ["a"], "delay_sec": 20},
+        "each": {"topic": "job.b", "depends_on": ["wait"], "for_each": [1, 2, 3], "max_parallel": 1, "input": {"n": "${item}"}},
+        "tell": {"type": "notify", "depends_on": ["each"], "input": {"message": "done"}},
+    });
+    for kill_after_ms in [0, 1, 5, 20, 30, 500, 10_000, 19_990, 20_010, 20_030, 20_060, 20_100, 21_000] {
+        let world = World::echo();
+        let mut engine = world.start().await;
+        world.save(&engine, steps.clone()).await;
+        let id = begin(&engine, json!({})).await;
+        tokio::time::sleep(Duration::from_millis(kill_after_ms)).await;
+        engine.kill();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        engine = world.start().await;
+        let run = over(&engine, &id).await;
+        assert_eq!(
+            states(&run),
+            "succeeded: a=succeeded each=succeeded each[0]=succeeded each[1]=succeeded each[2]=succeeded tell=succeeded wait=succeeded",
+            "killed after {kill_after_ms} ms"
+        );
+        engine.kill();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_undone_last_first_and_once() {
+    let world = World::new(|topic, input| match topic {
+        "job.c" => (JobStatus::FailedFatal, json!(null)),
+        _ => (JobStatus::Succeeded, json!({"id": input})),
+    });
+    let engine = world.start().await;
+    let undo = |topic: &str, of: &str| json!({"topic": topic, "input": {"undo": format!("${{steps.{of}.output.id}}")}});
+    world
+        .save(&engine, json!({
+            "a": {"topic": "job.a", "input": "one", "compensation": undo("job.undo.a", "a")},
+            "b": {"topic": "job.b", "input": "two", "depends_on": ["a"], "compensation": undo("job.undo.b", "b")},
+            "c": {"topic": "job.c", "depends_on": ["b"], "retry": {"max_retries": 3}},
+        }))
+        .await;
+    let id = begin(&engine, json!({})).await;
+    let run = over(&engine, &id).await;
+    assert_eq!(states(&run), "failed: a=succeeded b=succeeded c=failed");
+    let rollback = over(&engine, &rollback_id(&id)).await;
+    assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
+    assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
+    let done = world.done.lock().unwrap().clone();
+    assert_eq!(done[3].1["input"], json!({"undo": "two"}));
+    let job = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback_id(&id)))).await.unwrap().unwrap();
+    let request = &job.request;
+    assert_eq!(request.priority.as_str(), "critical");
+    assert_eq!(
+        (request.labels["saga_compensation"].as_str(), request.labels["is_compensation"].as_str()),
+        ("true", "true")
+    );
+    assert_eq!(request.env["saga_workflow_id"], "w");
+    assert!(request.idempotency_key.as_ref().is_some_and(|key| key.starts_with("saga:") && key.len() == 37));
+    assert!(!job.judgements.is_empty(), "a compensation is judged as every job is");
+    assert!(!engine.flows().run(&id).await.unwrap().unwrap().head.owes_rollback);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_goes_on_after_a_kill() {
+    for kill_after_ms in [0, 1, 2, 5, 10, 30, 60, 100] {
+        let world = World::new(|topic, _| match topic {
+            "job.c" => (JobStatus::FailedFatal, json!(null)),
+            _ => (JobStatus::Succeeded, json!({})),
+        });
+        let engine = world.start().await;
+        let undo = json!({"topic": "job.undo.a", "input": {"n": "${item}"}});
+        world
+            .save(
+                &engine,
+                json!({
+                    "a": {"topic": "job.a", "for_each": [1, 2, 3], "max_parallel": 1, "compensation": undo},
+                    "c": {"topic": "job.c", "depends_on": ["a"]},
+                }),
+            )
+            .await;
+        let id = begin(&engine, json!({})).await;
+        over(&engine, &id).await;
+        tokio::time::sleep(Duration::from_millis(kill_after_ms)).await;
+        engine.kill();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let engine = world.start().await;
+        // The rollback may have to be made first.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let rollback = over(&engine, &rollback_id(&id)).await;
+        assert_eq!(rollback.head.state, RunState::Succeeded, "killed after {kill_after_ms} ms");
+        let undone: Vec<_> = rollback.input["undo"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|undo| undo["input"]["n"].clone())
+            .collect();
+        assert_eq!(undone, [3, 2, 1]);
+        engine.kill();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_waits_for_a_person_whatever_policy_allows() {
+    let world = World::echo();
+    let engine = world.start().await;
+    world
+        .save(&engine, json!({"ask": {"type": "approval", "input": {"what": "go on?"}}, "a": {"topic": "job.a", "depends_on": ["ask"], "input": "${steps.ask.output}"}}))
+        .await;
+    let id = begin(&engine, json!({})).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let waiting = engine.flows().run(&id).await.unwrap().unwrap();
+    assert_eq!(states(&waiting), "waiting: ask=waiting");
+    let gate = JobId::known(format!("{id}:ask@1"));
+    assert_eq!(engine.job(&gate).await.unwrap().unwrap().state(), State::ApprovalRequired);
+    engine
+        .approve(&gate, Answer { by: "ada".to_owned(), comment: "fine".to_owned(), ..Answer::default() })
+        .await
+        .unwrap();
+    let run = over(&engine, &id).await;
+    assert_eq!(states(&run), "succeeded: a=succeeded ask=succeeded");
+    assert_eq!(run.output.as_deref(), Some(&json!({"a": {"approved_by": "ada", "comment": "fine"}})));
+    assert_eq!(engine.job(&gate).await.unwrap().unwrap().state(), State::Succeeded);
+
+    let id = begin(&engine, json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine
+        .reject(&JobId::known(format!("{id}:ask@1")), Answer { by: "ada".to_owned(), ..Answer::default() })
+        .await
+        .unwrap();
+    assert_eq!(states(&over(&engine, &id).await), "denied: ask=denied");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_takes_its_jobs_along() {
+    let world = World::echo();
+    let engine = world.start().await;
+    // Nobody takes this topic: the job waits.
+    world
+        .save(&engine, json!({"a": {"topic": "job.nobody"}, "d": {"type": "delay", "delay_sec": 600}}))
+        .await;
+    let id = begin(&engine, json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let head = engine.cancel_run(&id, "ada", "enough").await.unwrap();
+    assert_eq!((head.state, head.error.as_str()), (RunState::Cancelled, "cancelled by ada: enough"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        engine.job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap().state(),
+        State::Cancelled
+    );
+    assert!(!engine.flows().run(&id).await.unwrap().unwrap().is_live());
+    assert!(matches!(engine.cancel_run(&id, "ada", "").await, Err(RunError::Refused(_))));
+    assert!(matches!(engine.cancel_run(&RunId::known("none"), "ada", "").await, Err(RunError::Unknown)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_within_a_run_gives_its_output() {
+    let world = World::echo();
+    let engine = world.start().await;
+    let tenant = TenantId::known("default");
+    let inner = document(
+        "inner",
+        json!({"b": {"topic": "job.b", "input": {"got": "${input.x}"}}}),
+        json!({"output": "${steps.b.output.got}"}),
+    );
+    engine.save_workflow(&tenant, inner, "ada").await.unwrap();
+    world
+        .save(&engine, json!({
+            "s": {"type": "subworkflow", "input": {"workflow_id": "inner", "input_mapping": {"x": "${input.x}"}}},
+            "a": {"topic": "job.a", "depends_on": ["s"], "input": "${steps.s.output}"},
+        }))
+        .await;
+    let run = over(&engine, &begin(&engine, json!({"x": 5})).await).await;
+    assert_eq!(run.output.as_deref(), Some(&json!({"a": 5})));
+
+    let itself =
+        document("inner", json!({"b": {"type": "subworkflow", "input": {"workflow_id": "w"}}}), json!({}));
+    let problem = engine.save_workflow(&tenant, itself, "ada").await.unwrap_err();
+    assert!(matches!(&problem, SaveError::Bad(bad) if bad.step.as_deref() == Some("b")), "{problem}");
+    let nobody =
+        document("v", json!({"b": {"type": "subworkflow", "input": {"workflow_id": "gone"}}}), json!({}));
+    assert!(
+        engine
+            .save_workflow(&tenant, nobody, "ada")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("no workflow gone")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_keeps_the_version_that_it_began_with() {
+    let world = World::echo();
+    let engine = world.start().await;
+    let first = world
+        .save(
+            &engine,
+            json!({"d": {"type": "delay", "delay_sec": 60}, "a": {"topic": "job.a", "depends_on": ["d"]}}),
+        )
+        .await;
+    let id = begin(&engine, json!({})).await;
+    let second = world.save(&engine, json!({"b": {"topic": "job.b"}})).await;
+    assert_eq!((first, second), (1, 2));
+    assert_eq!(states(&over(&engine, &id).await), "succeeded: a=succeeded d=succeeded");
+    assert_eq!(states(&over(&engine, &begin(&engine, json!({})).await).await), "succeeded: b=succeeded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_once_and_within_limits() {
+    let world = World::echo();
+    let engine = world.start().await;
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    world
+        .save_with(&engine, json!({"d": {"type": "delay", "delay_sec": 60}}), json!({"input_schema": schema}))
+        .await;
+    let once = Asked { idempotency_key: Some("k".to_owned()), ..asked(json!({"n": 1})) };
+    let first = engine.start_run(once.clone()).await.unwrap();
+    let second = engine.start_run(once.clone()).await.unwrap();
+    assert!(matches!(&second, Started::Existing(id) if id == first.id()));
+    let bad = engine.start_run(asked(json!({"n": "x"}))).await.unwrap_err();
+    assert!(
+        matches!(&bad, StartRunError::Bad { field: "input", problem } if problem.contains("/n")),
+        "{bad}"
+    );
+    let gone = Asked { workflow: WorkflowId::known("gone"), ..once };
+    assert!(matches!(engine.start_run(gone).await, Err(StartRunError::UnknownWorkflow(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_repeated_from_a_step() {
+    let is_broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let broken = is_broken.clone();
+    let world = World::new(move |topic, input| {
+        if topic == "job.b" && broken.load(std::sync::atomic::Ordering::Relaxed) {
+            return (JobStatus::FailedFatal, json!(null));
+        }
+        (JobStatus::Succeeded, input.clone())
+    });
+    let engine = world.start().await;
+    world
+        .save(&engine, json!({"a": {"topic": "job.a", "input": 1}, "b": {"topic": "job.b", "depends_on": ["a"], "input": "${steps.a.output}"}, "c": {"topic": "job.c", "depends_on": ["b"]}}))
+        .await;
+    let id = begin(&engine, json!({})).await;
+    assert_eq!(states(&over(&engine, &id).await), "failed: a=succeeded b=failed");
+    is_broken.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(engine.rerun(&id, Some(&StepId::known("c")), None).await.is_err(), "b has not succeeded");
+    assert!(engine.rerun(&id, Some(&StepId::known("gone")), None).await.is_err());
+    let again = engine.rerun(&id, Some(&StepId::known("b")), None).await.unwrap();
+    assert_eq!(states(&over(&engine, again.id()).await), "succeeded: a=succeeded b=succeeded c=succeeded");
+    assert_eq!(world.topics_done(), ["job.a", "job.b", "job.b", "job.c"], "a was not done again");
+}

@@ -1,0 +1,37 @@
+//! `reveille workflow`.
+
+use super::Server;
+use clap::Subcommand;
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub enum Workflow {
+    /// Save a workflow from a file, YAML or JSON
+    Apply {
+        file: PathBuf,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Say what is wrong with a file, without a server
+    Lint { file: PathBuf },
+    /// Show a workflow
+    Get {
+        id: String,
+        /// The last one unless told
+        #[arg(long)]
+        version: Option<u32>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// List workflows
+    List {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Delete a workflow; runs that began with it go on
+    Delete {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}

@@ -1,0 +1,99 @@
+//! `reveille workflow …`
+
+use crate::args::{Server, Workflow};
+use crate::client::Client;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use reveille_core::flow::{Document, Flow};
+use reveille_core::time::Millis;
+use reveille_engine::{Clock, SystemClock};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Bytes of a file; a server takes no more.
+const FILE_LEN_MAX: u64 = 2 * 1024 * 1024;
+
+pub fn run(command: Workflow) -> Result<ExitCode> {
+    match command {
+        Workflow::Apply { file, server } => apply(&file, &server),
+        Workflow::Lint { file } => lint(&file),
+        Workflow::Get { id, version, server } => get(&id, version, &server),
+        Workflow::List { server } => list(&server),
+        Workflow::Delete { id, server } => delete(&id, &server),
+    }
+}
+
+fn apply(file: &Path, server: &Server) -> Result<ExitCode> {
+    let document = checked(file)?;
+    let reply = Client::new(server)?.post("/api/v1/workflows", &json!(document))?;
+    if server.json {
+        output::json(&reply);
+    } else {
+        output::line(&format!("{} version {}", output::text(&reply["id"]), output::text(&reply["version"])));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lint(file: &Path) -> Result<ExitCode> {
+    let document = checked(file)?;
+    output::line(&format!("{}: {} steps, nothing wrong", document.id, document.steps.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The document in a file, if there is nothing wrong with it.
+fn checked(file: &Path) -> Result<Document> {
+    let name = file.display();
+    let len = std::fs::metadata(file).with_context(|| format!("reading {name}"))?.len();
+    if len > FILE_LEN_MAX {
+        bail!("{name} has {len} bytes; at most {FILE_LEN_MAX} are read");
+    }
+    let text = std::fs::read_to_string(file).with_context(|| format!("reading {name}"))?;
+    // Every JSON document is a YAML document.
+    let document: Document = serde_saphyr::from_str(&text).with_context(|| name.to_string())?;
+    let now: Millis = SystemClock::start().now();
+    Flow::check(&document, 1, now).with_context(|| name.to_string())?;
+    Ok(document)
+}
+
+fn get(id: &str, version: Option<u32>, server: &Server) -> Result<ExitCode> {
+    let version = version.map(|version| version.to_string());
+    let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
+    let workflow = Client::new(server)?.get(&format!("/api/v1/workflows/{id}"), &query)?;
+    output::json(&workflow);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(server: &Server) -> Result<ExitCode> {
+    let client = Client::new(server)?;
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = client.get("/api/v1/workflows", &[("limit", "500"), ("after", &after)])?;
+        let page = page.as_array().cloned().unwrap_or_default();
+        let Some(last) = page.last() else { break };
+        after = output::text(&last["id"]);
+        all.extend(page);
+    }
+    if server.json {
+        output::json(&Value::Array(all));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |workflow: &Value| {
+        let steps = workflow["steps"].as_object().map_or(0, serde_json::Map::len).to_string();
+        let text = |field: &str| output::text(&workflow[field]);
+        vec![text("id"), text("version"), steps, text("saved_at"), text("saved_by"), text("name")]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    output::table(&["WORKFLOW", "VERSION", "STEPS", "SAVED", "BY", "NAME"], &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn delete(id: &str, server: &Server) -> Result<ExitCode> {
+    Client::new(server)?.delete(&format!("/api/v1/workflows/{id}"))?;
+    if server.json {
+        output::json(&json!({ "id": id, "deleted": true }));
+    } else {
+        output::line(&format!("{id} is deleted; its runs go on"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
