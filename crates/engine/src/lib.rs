@@ -10,6 +10,7 @@ mod calls;
 mod clerk;
 mod clock;
 mod dead_letters;
+mod dead_packets;
 mod delegate;
 mod dispatch;
 mod drains;

@@ -13,6 +13,7 @@ pub mod commits;
 pub mod ledger;
 pub mod listing;
 pub mod locks;
+pub mod packets;
 pub mod pruning;
 pub mod sharing;
 
@@ -34,6 +35,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     breakers::run(store).await;
     pruning::run(&**store, clock).await;
     audit::run(store, clock).await;
+    packets::run(&**store, clock).await;
 }
 
 /// A clock that stands still until it is told otherwise.

@@ -8,8 +8,8 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
+    DeadPackets, JobQuery, Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,6 +80,17 @@ impl Store for Spy {
 }
 
 impl Replicas for Spy {}
+
+#[async_trait::async_trait]
+impl DeadPackets for Spy {
+    async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
+        self.store.bury(packet).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
+        self.store.buried(cursor, limit).await
+    }
+}
 
 #[async_trait::async_trait]
 impl Breakers for Spy {

@@ -8,8 +8,8 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
+    DeadPackets, JobQuery, Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -162,6 +162,17 @@ impl Blobs for Watched {
 }
 
 impl Replicas for Watched {}
+
+#[async_trait::async_trait]
+impl DeadPackets for Watched {
+    async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
+        self.inner.bury(packet).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
+        self.inner.buried(cursor, limit).await
+    }
+}
 
 #[async_trait]
 impl Breakers for Watched {

@@ -1,4 +1,4 @@
-//! A store whose commits fail a few times.
+//! A store whose commits fail a few times, and that can be away as a whole for what locks and dead packets need.
 
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -7,11 +7,12 @@ use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DISK_FULL, DeadLetterCounts, DeadLetterQuery,
+    DeadPacket, DeadPackets, JobQuery, Lock, MemoryStore, Page, PutMode, Replicas, Step, Store, StoreError,
+    Trail,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -20,6 +21,18 @@ pub struct Failing {
     pub store: MemoryStore,
     /// How many commits are still to fail.
     pub failures: Arc<AtomicU32>,
+    pub is_away: Arc<AtomicBool>,
+}
+
+impl Failing {
+    pub fn new(store: MemoryStore) -> Self {
+        Self { store, failures: Arc::default(), is_away: Arc::default() }
+    }
+
+    fn check(&self) -> Answer<()> {
+        let is_away = self.is_away.load(Ordering::SeqCst);
+        if is_away { Err(StoreError::Unavailable("it is away".to_owned())) } else { Ok(()) }
+    }
 }
 
 #[async_trait::async_trait]
@@ -27,7 +40,7 @@ impl Store for Failing {
     async fn commit(&self, step: Step) -> Answer<Commit> {
         let one_less = |left: u32| left.checked_sub(1);
         if self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
-            return Err(StoreError::Full);
+            return Err(StoreError::Full(DISK_FULL));
         }
         self.store.commit(step).await
     }
@@ -65,19 +78,34 @@ impl Store for Failing {
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Answer<Option<Lock>> {
+        self.check()?;
         self.store.lock(name, ttl_ms).await
     }
 
     async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Answer<bool> {
+        self.check()?;
         self.store.renew(lock, ttl_ms).await
     }
 
     async fn unlock(&self, lock: &Lock) -> Answer<bool> {
+        self.check()?;
         self.store.unlock(lock).await
     }
 }
 
 impl Replicas for Failing {}
+
+#[async_trait::async_trait]
+impl DeadPackets for Failing {
+    async fn bury(&self, packet: DeadPacket) -> Answer<()> {
+        self.check()?;
+        self.store.bury(packet).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<DeadPacket>> {
+        self.store.buried(cursor, limit).await
+    }
+}
 
 #[async_trait::async_trait]
 impl Breakers for Failing {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod dead_packets;
 mod failing;
 
 use bytes::Bytes;
@@ -47,17 +48,20 @@ impl Shared {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
         let now = clock.clone();
         let store = MemoryStore::new(Arc::new(move || now.now()));
-        let store = Failing { store, failures: Arc::default() };
-        Self { store, roster: MemoryRoster::new(), clock }
+        Self { store: Failing::new(store), roster: MemoryRoster::new(), clock }
     }
 
     async fn start(&self) -> (Engine, LocalBus) {
         let bus = LocalBus::default();
+        (self.start_on(Arc::new(bus.clone())).await, bus)
+    }
+
+    async fn start_on(&self, bus: Arc<dyn Bus>) -> Engine {
         let timeouts = r#"{"reconciler": {"dispatch_timeout_seconds": 40, "running_timeout_seconds": 50}}"#;
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            bus: Arc::new(bus.clone()),
+            bus,
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
@@ -69,7 +73,7 @@ impl Shared {
         .await
         .unwrap();
         pass(1).await;
-        (engine, bus)
+        engine
     }
 
     async fn state(&self, id: &str) -> State {

@@ -6,7 +6,7 @@
 
 use super::chains::Chains;
 use super::change::{Applied, Change, Outcome};
-use crate::{BlobKey, PutMode};
+use crate::{BlobKey, DEAD_PACKET_KEEP_MS, PutMode};
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
@@ -33,6 +33,7 @@ pub(super) struct Tables<'c> {
     delete_job: Statement<'c>,
     expired_blobs: Statement<'c>,
     delete_lapsed_locks: Statement<'c>,
+    delete_old_packets: Statement<'c>,
 }
 
 impl<'c> Tables<'c> {
@@ -91,6 +92,7 @@ impl<'c> Tables<'c> {
                  WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
             )?,
             // Without an index: a lock is a row only while it is held, so there are few.
+            delete_old_packets: connection.prepare("DELETE FROM dead_packets WHERE buried_at <= ?1")?,
             delete_lapsed_locks: connection.prepare(
                 "DELETE FROM locks WHERE fence IN (SELECT fence FROM locks WHERE until <= ?1 LIMIT ?2)",
             )?,
@@ -260,6 +262,7 @@ impl<'c> Tables<'c> {
             applied.blobs_gone.extend(BlobKey::parse_readable(&key));
         }
         rows += self.delete_lapsed_locks.execute(params![now.0, limit])?;
+        rows += self.delete_old_packets.execute([now.0 - DEAD_PACKET_KEEP_MS])?;
         applied.outcome = Outcome::Rows(rows as u64);
         Ok(applied)
     }
