@@ -95,6 +95,8 @@ ids! {
     TenantId = "tenant_id";
     /// The public half of a key.
     KeyId = "key_id";
+    /// One execution of a workflow.
+    RunId = "run_id";
     /// One Molecule workspace; a UUID.
     WorkspaceId = "workspace_id";
 }

@@ -255,6 +255,7 @@ impl Blobs for MemoryStore {
         let may = match mode {
             PutMode::Always => true,
             PutMode::IfAbsent => state.blob(&key, now).is_none(),
+            PutMode::Under(lock) => state.locks.is_held(&lock, now),
         };
         if !may {
             return Ok(false);

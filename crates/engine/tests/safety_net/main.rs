@@ -4,6 +4,7 @@
 
 mod dead_packets;
 mod failing;
+mod leases;
 
 use bytes::Bytes;
 use failing::Failing;

@@ -10,6 +10,7 @@ pub(super) struct Scripts {
     pub prune: Script,
     pub take_letter_off: Script,
     pub put_blob: Script,
+    pub put_under: Script,
     pub delete_blobs: Script,
     pub sweep_blobs: Script,
     pub swap: Script,
@@ -28,6 +29,7 @@ impl Scripts {
             prune: Script::new(include_str!("lua/prune.lua")),
             take_letter_off: Script::new(include_str!("lua/take_letter_off.lua")),
             put_blob: Script::new(include_str!("lua/put_blob.lua")),
+            put_under: Script::new(include_str!("lua/put_under.lua")),
             delete_blobs: Script::new(include_str!("lua/delete_blobs.lua")),
             sweep_blobs: Script::new(include_str!("lua/sweep_blobs.lua")),
             swap: Script::new(include_str!("lua/swap.lua")),
@@ -37,7 +39,7 @@ impl Scripts {
         }
     }
 
-    pub fn all(&self) -> [&Script; 13] {
+    pub fn all(&self) -> [&Script; 14] {
         [
             &self.commit,
             &self.take,
@@ -46,6 +48,7 @@ impl Scripts {
             &self.prune,
             &self.take_letter_off,
             &self.put_blob,
+            &self.put_under,
             &self.delete_blobs,
             &self.sweep_blobs,
             &self.swap,

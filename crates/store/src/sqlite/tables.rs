@@ -6,6 +6,7 @@
 
 use super::chains::Chains;
 use super::change::{Applied, Change, Outcome};
+use super::locks;
 use crate::{BlobKey, DEAD_PACKET_KEEP_MS, PutMode};
 use bytes::Bytes;
 use reveille_core::id::JobId;
@@ -111,7 +112,10 @@ impl<'c> Tables<'c> {
             }
             Change::PutBlob { key, value, expires_at, mode, now } => {
                 let rows = match mode {
-                    PutMode::Always => self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]]),
+                    PutMode::Under(lock) if !locks::is_held(self.connection, lock, *now)? => Ok(0),
+                    PutMode::Always | PutMode::Under(_) => {
+                        self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]])
+                    }
                     PutMode::IfAbsent => self.put_blob_if_absent.execute(params![
                         key.as_str(),
                         expires_at.0,
