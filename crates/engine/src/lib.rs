@@ -20,6 +20,7 @@ mod events;
 mod explain;
 mod follow;
 mod hearing;
+mod hints;
 mod intake;
 mod janitor;
 mod keys;

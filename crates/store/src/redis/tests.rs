@@ -3,9 +3,11 @@
 use super::*;
 use crate::BlobKey;
 use crate::MemoryLedger;
+use crate::Replicas;
 use crate::Terms;
 use crate::Trail;
 use crate::suite::{self, ManualClock};
+use reveille_core::id::WorkspaceId;
 use reveille_core::job::State;
 use reveille_core::policy::Decision;
 use reveille_rig::{Fsync, Redis};
@@ -103,6 +105,25 @@ async fn a_message_is_in_flight_until_it_is_answered() {
     assert_eq!(keys().await, ["cordum:bus:processed:CORDUM_SYS:durable:7:0"]);
     let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(&keys().await[0])).await.unwrap();
     assert!((120_001..=600_000).contains(&ttl), "{ttl}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_heard_is_hinted_at_for_a_minute() {
+    let redis = Redis::start();
+    let store = open(&redis, "one", &ManualClock::new(NOW)).await;
+    let (here, moved) = (WorkspaceId::known("here"), WorkspaceId::known("moved"));
+    let url = Some("http://10.0.0.7:8000".to_owned());
+    store.hint(&[(here, url.clone()), (moved.clone(), url.clone())]).await.unwrap();
+    store.hint(&[(moved, None)]).await.unwrap();
+    for (key, value) in [("ws:here", Some("online".to_owned())), ("ws:here:url", url), ("ws:moved:url", None)]
+    {
+        let found: Option<String> = store.link.command(redis::cmd("GET").arg(key)).await.unwrap();
+        assert_eq!(found, value, "{key}");
+    }
+    for key in ["ws:here", "ws:moved", "ws:here:url"] {
+        let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(key)).await.unwrap();
+        assert!((1..=60_000).contains(&ttl), "{key}: {ttl}");
+    }
 }
 
 /// Nothing stays for ever but the two counters and what the trail has not sealed.
