@@ -1,7 +1,7 @@
 //! Whole stretches of time in which the store, the roster or the bus does not work.
 
 use reveille_core::time::Millis;
-use reveille_store::StoreError;
+use reveille_store::{DISK_FULL, StoreError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where things are kept.
@@ -73,7 +73,7 @@ impl Outages {
 
     pub fn on_write(&self, kept: Kept, now: Millis) -> Option<StoreError> {
         let full = self.until().trouble(kept).full;
-        self.on_read(kept, now).or_else(|| (now < full).then_some(StoreError::Full))
+        self.on_read(kept, now).or_else(|| (now < full).then_some(StoreError::Full(DISK_FULL)))
     }
 
     pub fn on_publish(&self, now: Millis) -> bool {

@@ -17,8 +17,8 @@ use reveille_core::life;
 use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
+    DeadPackets, JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -214,6 +214,17 @@ impl Store for SimStore {
 }
 
 impl Replicas for SimStore {}
+
+#[async_trait::async_trait]
+impl DeadPackets for SimStore {
+    async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
+        self.port.write("bury", self.world.store.bury(packet)).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
+        self.port.read("buried", self.world.store.buried(cursor, limit)).await
+    }
+}
 
 #[async_trait::async_trait]
 impl Breakers for SimStore {

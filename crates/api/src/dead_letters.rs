@@ -7,6 +7,7 @@ use crate::types::dead_letter::{
     DeadLetter, DeadLetterList, DeadLetterPage, DeadLetterStats, LetterQuery, RetriedJob, RetriedMany,
     RetryFilter,
 };
+use crate::types::dead_packet::{DeadPacket, DeadPacketPage, PacketQuery};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -92,6 +93,22 @@ pub async fn retry_many(
     auth.needs(Scope::Write)?;
     let query = DeadLetterQuery { tenant: tenant(&auth), ..filter.understood()? };
     Ok(Json(RetriedMany::of(&engine.retry_many(query, auth.caller()).await?)))
+}
+
+#[utoipa::path(get, path = "/api/v1/dlq/packets", tag = "dead letters", params(PacketQuery), responses(
+    (status = 200, body = DeadPacketPage), (status = 403, description = "Only for operators: a packet that nobody can read is nobody's")))]
+pub async fn packets(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<PacketQuery>,
+) -> Result<Json<DeadPacketPage>, ApiError> {
+    auth.needs(Scope::Admin)?;
+    let (cursor, limit) = query.understood()?;
+    let page = engine.store().buried(cursor, limit).await?;
+    Ok(Json(DeadPacketPage {
+        items: page.items.iter().map(DeadPacket::of).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
 }
 
 /// Whose letters a list shows.

@@ -91,10 +91,10 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         tracing::warn!(%error, "a request failed");
         match error {
-            StoreError::Full => Self::new(
+            StoreError::Full(what) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store_full",
-                "the disk is full; nothing was stored",
+                format!("{what}; nothing was stored"),
             ),
             StoreError::Unavailable(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -148,6 +148,7 @@ impl From<SubmitError> for ApiError {
                     .with("tenant", tenant.as_str())
             }
             SubmitError::NoRoom => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_room", message),
+            SubmitError::Seen => Self::new(StatusCode::CONFLICT, "seen", message),
             SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             SubmitError::Store(error) => error.into(),
         }
@@ -218,7 +219,7 @@ impl From<KeyError> for ApiError {
 impl From<RosterError> for ApiError {
     fn from(error: RosterError) -> Self {
         match error {
-            RosterError::Full => StoreError::Full.into(),
+            RosterError::Full(what) => StoreError::Full(what).into(),
             RosterError::Unavailable(words) => StoreError::Unavailable(words).into(),
             RosterError::Refused(words) => StoreError::Refused(words).into(),
             RosterError::Corrupt(words) => StoreError::Corrupt(words).into(),

@@ -56,6 +56,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/dlq", get(dead_letters::list))
         .route("/dlq/page", get(dead_letters::page))
         .route("/dlq/stats", get(dead_letters::stats))
+        .route("/dlq/packets", get(dead_letters::packets))
         .route("/dlq/retry", post(dead_letters::retry_many))
         .route("/dlq/{job_id}", get(dead_letters::get).delete(dead_letters::delete))
         .route("/dlq/{job_id}/retry", post(dead_letters::retry))

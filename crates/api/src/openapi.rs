@@ -15,7 +15,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
     paths(
         jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::remediate, jobs::explain, approvals::list,
         approvals::context, approvals::approve, approvals::reject, dead_letters::list, dead_letters::page, dead_letters::get,
-        dead_letters::delete, dead_letters::retry, dead_letters::retry_many, dead_letters::stats, workers::list, workers::get,
+        dead_letters::delete, dead_letters::retry, dead_letters::retry_many, dead_letters::stats, dead_letters::packets, workers::list, workers::get,
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,

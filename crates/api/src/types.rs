@@ -4,6 +4,7 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod dead_letter;
+pub mod dead_packet;
 pub mod drain;
 pub mod event;
 pub mod job;

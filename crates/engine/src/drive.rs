@@ -122,6 +122,10 @@ impl Engine {
                     return Ok(job);
                 }
                 Commit::NoRoom(_) => return Err(DriveError::NoRoom),
+                Commit::Seen => {
+                    self.let_go(terms.under).await;
+                    return Err(DriveError::Seen);
+                }
                 // Without its lock the change is still compared and swapped.
                 Commit::Fenced => terms.under = None,
                 Commit::Conflict | Commit::Duplicate(_) => {}

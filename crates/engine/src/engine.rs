@@ -7,6 +7,7 @@ use crate::delegate::Ladder;
 use crate::events::Events;
 use crate::flows::Runs;
 use crate::keys::Keys;
+use crate::lease::Post;
 use crate::letters::Letters;
 use crate::metrics::Metrics;
 use crate::net::Net;
@@ -19,6 +20,7 @@ use crate::timers::Timers;
 use crate::trouble::Trouble;
 use crate::turns::{Turn, Turns};
 use crate::waiters::Waiters;
+use crate::warm;
 use crate::workspaces::Workspaces;
 use reveille_bus::{Bus, BusError};
 use reveille_core::floor::Floor;
@@ -179,6 +181,8 @@ pub struct Inner {
     pub(crate) letters: Letters,
     pub(crate) safety: Safety,
     pub(crate) replica: Replica,
+    /// Of whoever writes the worker snapshot. Taken for a whole write: two of ours must not overlap either.
+    pub(crate) snapshot_post: tokio::sync::Mutex<Post>,
     /// How often things were asked lately, for policy.
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
@@ -212,6 +216,7 @@ impl Engine {
         // Until the recovery has found what is at workers.
         floor.begin_recount();
         let floor = Mutex::new(floor);
+        let killed = CancellationToken::new();
         let engine = Self(Arc::new(Inner {
             store: parts.store,
             roster: parts.roster,
@@ -240,6 +245,7 @@ impl Engine {
             letters: Letters::default(),
             safety: Safety::new(parts.kernel),
             replica,
+            snapshot_post: tokio::sync::Mutex::new(warm::post(killed.clone())),
             windows: Mutex::default(),
             rules: RwLock::default(),
             floor,
@@ -247,7 +253,7 @@ impl Engine {
             recovered: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),
-            killed: CancellationToken::new(),
+            killed,
         }));
         engine.metrics.fleet.started(engine.now());
         engine.put_in_force(parts.rules);
@@ -298,6 +304,7 @@ impl Engine {
             let _ = self.write_down(Note::default()).await;
             self.finish_records().await;
             let _ = self.write_snapshot().await;
+            self.snapshot_post.lock().await.leave().await;
         };
         let _ = tokio::time::timeout(patience, last_words).await;
         self.traces.finish(patience.min(LAST_SPANS)).await;
@@ -308,6 +315,11 @@ impl Engine {
     /// Stops between any two steps, as kill -9 would.
     pub fn kill(&self) {
         self.killed.cancel();
+    }
+
+    /// Is cancelled when the engine ends.
+    pub(crate) fn end(&self) -> CancellationToken {
+        self.killed.clone()
     }
 
     pub fn is_draining(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
+use crate::dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
 use crate::story::told_by;
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{DriveError, Engine};
@@ -27,13 +28,14 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(5);
 /// How long a kept packet stays away that cannot be dealt with now: longer each time.
 const LATER_MIN: Duration = Duration::from_secs(2);
 const LATER_MAX: Duration = Duration::from_mins(1);
-/// A bus hands a packet out 100 times and then never again. From here on it is not given back any more, and
-/// waits with us.
-const GIVEN_BACK_MAX: u64 = 50;
 
 /// Why a packet was not dealt with.
 enum Problem {
+    /// Nobody here can read it, and perhaps one who is newer can.
     Unreadable(String),
+    /// Nobody can ever do what it asks for.
+    Hopeless(String),
+    /// It was understood, and the answer is no.
     Refused(String),
     /// It may go well later, and the bus keeps it until then.
     NotNow(String),
@@ -80,14 +82,19 @@ impl Engine {
     async fn handle(&self, delivery: Delivery) {
         let Delivery { message, ack, from } = delivery;
         let answer = match packet::decode(&message.payload) {
+            _ if from.as_ref().is_some_and(|key| key.delivered >= DELIVERIES_MAX) => {
+                Err(Problem::Hopeless(format!("it was handed out {DELIVERIES_MAX} times")))
+            }
             Ok(packet) => self.act(packet, &message, from.as_ref()).await,
             Err(error) => Err(Problem::Unreadable(error.to_string())),
         };
-        settle(ack, from.as_ref(), &answer);
-        if let Err(Problem::Unreadable(problem) | Problem::Refused(problem)) = &answer {
+        if let Err(Problem::Unreadable(problem) | Problem::Hopeless(problem) | Problem::Refused(problem)) =
+            &answer
+        {
             self.metrics.rejected();
             self.trouble.packets.tell(self.now(), "packet refused", &message.subject, problem);
         }
+        self.settle_packet(ack, &message, from.as_ref(), &answer).await;
         if let Some(reply) = message.reply {
             let body = match answer {
                 Ok(state) => serde_json::json!({ "ok": true, "state": state }),
@@ -136,7 +143,29 @@ impl Engine {
                     Ok(self.cancel_packet(cancel, &message.origin).await?)
                 }
             }
-            _ => Err(Problem::Refused("the payload does not belong on this subject".to_owned())),
+            _ => Err(Problem::Hopeless("the payload does not belong on this subject".to_owned())),
+        }
+    }
+
+    /// What the bus is told of a packet that it keeps; one that it does not keep is gone either way.
+    async fn settle_packet(
+        &self,
+        ack: Ack,
+        message: &Message,
+        from: Option<&MessageKey>,
+        answer: &Result<Option<String>, Problem>,
+    ) {
+        let delivered = from.map_or(u64::MAX, |key| key.delivered);
+        match answer {
+            Ok(_) | Err(Problem::Refused(_)) => ack.done(),
+            Err(Problem::Unreadable(_)) if delivered <= UNREADABLE_MAX => ack.later(UNREADABLE_PAUSE),
+            Err(Problem::Unreadable(words) | Problem::Hopeless(words)) => {
+                self.bury(message, from, ack, words).await;
+            }
+            Err(Problem::NotNow(_)) => {
+                let doublings = u32::try_from(delivered.saturating_sub(1)).unwrap_or(u32::MAX);
+                ack.later(LATER_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(LATER_MAX));
+            }
         }
     }
 
@@ -148,17 +177,18 @@ impl Engine {
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
         let tenant = self.tenant_of(&message.origin);
-        let mut request = convert::request(job, trace_id, &tenant).map_err(|error| error.to_string())?;
+        let mut request = convert::request(job, trace_id, &tenant).map_err(hopeless)?;
         request.submitted_by = key_of(&message.origin);
         request.trace = told_by(message).map(Box::new);
         loop {
             let submission =
                 Submission { request: request.clone(), context: None, submitter: Submitter::IsGone };
-            match self.submit(submission).await {
+            match self.submit_to_answer(submission, from.map(receipt)).await {
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
                     return Ok(Some(job.state().to_string()));
                 }
                 Ok(Submitted::Throttled(_)) => return Err(Problem::Refused("throttled".to_owned())),
+                Err(SubmitError::Seen) => return Ok(None),
                 Err(SubmitError::Draining) if from.is_some() => {
                     return Err(Problem::NotNow(SubmitError::Draining.to_string()));
                 }
@@ -169,6 +199,7 @@ impl Engine {
                     }
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
+                Err(error @ SubmitError::Bad(_)) => return Err(hopeless(error)),
                 Err(error) => return Err(Problem::Refused(error.to_string())),
             }
         }
@@ -180,10 +211,9 @@ impl Engine {
         message: &Message,
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
-        let (id, mut report) = convert::report(result).map_err(|error| error.to_string())?;
+        let (id, mut report) = convert::report(result).map_err(hopeless)?;
         report.trace = told_by(message).map(|context| context.parent);
-        let receipt = from.map(|key| Receipt::new(&key.stream, &key.durable, key.seq, key.kept_at));
-        match self.finish(&id, &report, receipt.as_ref()).await {
+        match self.finish(&id, &report, from.map(receipt).as_ref()).await {
             Err(DriveError::Seen) => Ok(None),
             // It would be lost with its acknowledgement.
             Err(DriveError::Store(error)) if from.is_some() => Err(Problem::NotNow(error.to_string())),
@@ -227,23 +257,19 @@ impl From<String> for Problem {
 impl Problem {
     fn words(self) -> String {
         match self {
-            Self::Unreadable(words) | Self::Refused(words) | Self::NotNow(words) => words,
+            Self::Unreadable(words) | Self::Hopeless(words) | Self::Refused(words) | Self::NotNow(words) => {
+                words
+            }
         }
     }
 }
 
-/// What the bus is told of a packet that it keeps; one that it does not keep is gone either way.
-fn settle(ack: Ack, from: Option<&MessageKey>, answer: &Result<Option<String>, Problem>) {
-    let delivered = from.map_or(1, |key| key.delivered);
-    match answer {
-        Ok(_) | Err(Problem::Refused(_)) => ack.done(),
-        Err(Problem::Unreadable(_)) if delivered > UNREADABLE_MAX => ack.end(),
-        Err(Problem::Unreadable(_)) => ack.later(UNREADABLE_PAUSE),
-        Err(Problem::NotNow(_)) => {
-            let doublings = u32::try_from(delivered.saturating_sub(1)).unwrap_or(u32::MAX);
-            ack.later(LATER_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(LATER_MAX));
-        }
-    }
+fn receipt(key: &MessageKey) -> Receipt {
+    Receipt::new(&key.stream, &key.durable, key.seq, key.kept_at)
+}
+
+fn hopeless(error: impl std::fmt::Display) -> Problem {
+    Problem::Hopeless(error.to_string())
 }
 
 fn key_of(origin: &Origin) -> Option<KeyId> {

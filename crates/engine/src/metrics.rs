@@ -109,6 +109,7 @@ pub struct Metrics {
     output: OutputMetrics,
     pub(crate) safety: SafetyMetrics,
     traces: TraceMetrics,
+    run_lock_fallbacks: Counter,
 }
 
 /// What is counted only when somebody asks.
@@ -166,6 +167,8 @@ impl Default for Metrics {
             output: OutputMetrics::list(&mut page),
             safety: SafetyMetrics::list(&mut page),
             traces: TraceMetrics::list(&mut page),
+            run_lock_fallbacks: page
+                .list("workflow_lock_fallback", "Runs that went on without their lock, the store being away"),
             registry: Registry::default(),
         };
         for limit in Limit::ALL {
@@ -200,6 +203,10 @@ impl Metrics {
     /// How often the safety net had to act.
     pub fn net_acted(&self) -> u64 {
         self.net.acted()
+    }
+
+    pub(crate) fn run_lock_fallbacks(&self) -> Counter {
+        self.run_lock_fallbacks.clone()
     }
 
     pub(crate) fn received(&self, topic: &Topic) {

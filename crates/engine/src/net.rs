@@ -4,11 +4,12 @@
 //! healthy server never needs it, and the metrics say how often it was needed.
 
 use crate::Engine;
+use crate::lease::Post;
 use reveille_core::job::{Job, State};
 use reveille_core::safety_net::{
     BATCH, ITERATIONS_MAX, LOCK_TTL_MS, POLL_MS, RECONCILER_LOCK, REPLAYER_LOCK, TRIES_MAX,
 };
-use reveille_store::{Lock, Store, StoreError};
+use reveille_store::StoreError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -44,29 +45,10 @@ impl Net {
     }
 }
 
-/// The place of whoever goes through the jobs. It is kept between passes and not given back: a holder that
-/// dies is followed one TTL later.
-struct Post {
-    net: Net,
-    lock: Option<Lock>,
-}
-
-impl Post {
-    async fn is_ours(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
-        if let Some(lock) = &self.lock
-            && store.renew(lock, LOCK_TTL_MS).await?
-        {
-            return Ok(true);
-        }
-        self.lock = store.lock(self.net.lock(), LOCK_TTL_MS).await?;
-        Ok(self.lock.is_some())
-    }
-}
-
 impl Engine {
     /// One pass after another, for as long as we run.
     pub(crate) async fn keep(self, net: Net) {
-        let mut post = Post { net, lock: None };
+        let mut post = Post::new(net.lock(), LOCK_TTL_MS, self.end());
         let mut cursor = None;
         let mut polls = tokio::time::interval_at(Instant::now() + POLL, POLL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -76,18 +58,17 @@ impl Engine {
             if !self.is_recovered() {
                 continue;
             }
-            if let Err(error) = self.pass(&mut post, &mut cursor).await {
+            if let Err(error) = self.pass(net, &mut post, &mut cursor).await {
                 self.trouble.store.tell(self.now(), "live jobs were not gone through", &net.as_str(), &error);
             }
         }
     }
 
     /// Goes through the jobs after `cursor`, and leaves it where the next pass goes on.
-    async fn pass(&self, post: &mut Post, cursor: &mut Option<u64>) -> Result<(), StoreError> {
-        let net = post.net;
+    async fn pass(&self, net: Net, post: &mut Post, cursor: &mut Option<u64>) -> Result<(), StoreError> {
         let mut found = BTreeMap::<State, u64>::new();
         for _ in 0..ITERATIONS_MAX {
-            if !post.is_ours(&*self.store).await? {
+            if post.hold(&self.store).await?.is_none() {
                 return Ok(());
             }
             let page = self.store.live(*cursor, BATCH).await?;
@@ -97,7 +78,7 @@ impl Engine {
                     continue;
                 }
                 *found.entry(job.state()).or_default() += 1;
-                self.catch(post, job).await?;
+                self.catch(net, post, job).await?;
             }
             *cursor = page.next;
             if cursor.is_none() {
@@ -116,11 +97,11 @@ impl Engine {
     }
 
     /// A few tries; what does not work by then is there in the next pass too.
-    async fn catch(&self, post: &mut Post, job: &Job) -> Result<(), StoreError> {
-        let (net, id, state) = (post.net, job.id(), job.state());
+    async fn catch(&self, net: Net, post: &mut Post, job: &Job) -> Result<(), StoreError> {
+        let (id, state) = (job.id(), job.state());
         for tried in 1..=TRIES_MAX {
             // The try before may have taken its time.
-            if !post.is_ours(&*self.store).await? {
+            if post.hold(&self.store).await?.is_none() {
                 return Ok(());
             }
             let done = match net {

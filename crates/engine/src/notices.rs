@@ -46,7 +46,10 @@ impl Engine {
             self.bus.publish(traced(message, &context)).await?;
         }
         if job.owed.dead_letter {
-            let message = Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now));
+            // A job dies once in each state that is a death: a notice that is sent again is the same notice.
+            let id = Some(format!("{}:{}:{}", subject::JOB_DLQ, job.id(), job.state()));
+            let message =
+                Message { id, ..Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now)) };
             self.bus.publish(traced(message, &context)).await?;
         }
         Ok(())

@@ -67,6 +67,10 @@ impl Engine {
     }
 
     pub(crate) async fn write_roster(self, mut inbox: Inbox) {
+        let (hints, unsaid) = mpsc::channel(1);
+        if self.is_one_of_many() {
+            self.spawn(self.clone().hint_on(unsaid));
+        }
         let mut beats_at = Instant::now() + BEHIND_MAX;
         let mut errands = Vec::new();
         loop {
@@ -84,7 +88,9 @@ impl Engine {
             }
             let beats = if Instant::now() >= beats_at {
                 beats_at = Instant::now() + BEHIND_MAX;
-                self.floor().take_unwritten(BEATS_MAX)
+                let beats = self.floor().take_unwritten(BEATS_MAX);
+                self.hint_at(&beats, &hints);
+                beats
             } else {
                 Vec::new()
             };

@@ -1,7 +1,7 @@
 //! Constants of the scheduler's internals page that live in the shell, by their names there. The others are in
 //! `crates/core/tests/core/seed_004`.
 
-use crate::{dispatch, drive, output};
+use crate::{dispatch, drive, lease, output, run_lock};
 use std::time::Duration;
 
 #[test]
@@ -16,4 +16,10 @@ fn section_7_the_shell_pauses_as_long_as_the_page_says() {
     {
         assert_eq!(ours, Duration::from_millis(given_ms), "{name}");
     }
+}
+
+#[test]
+fn section_8_locks_last_as_long_as_the_page_says() {
+    assert_eq!(lease::STRIKES_MAX, 3, "maxRenewalFailures");
+    assert_eq!(run_lock::TTL_MS, 30_000, "cordum:wf:run:lock:<runID>");
 }

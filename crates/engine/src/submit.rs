@@ -12,7 +12,7 @@ use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Commit, Full, Room, Step, StoreError, Terms};
+use reveille_store::{BlobKey, Commit, Full, Opened, Receipt, Room, Step, StoreError, Terms};
 use std::sync::Arc;
 
 /// How often an input may change under us while its job is judged.
@@ -58,6 +58,9 @@ pub enum SubmitError {
     NoRoom,
     #[error("this server is shutting down")]
     Draining,
+    /// The message that asks for it was dealt with, and its job is gone.
+    #[error("it was dealt with before")]
+    Seen,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -71,7 +74,7 @@ impl SubmitError {
             | Self::QueueFull { .. }
             | Self::TooManyKinds(_)
             | Self::NoRoom => true,
-            Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining => false,
+            Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining | Self::Seen => false,
         }
     }
 }
@@ -79,6 +82,15 @@ impl SubmitError {
 impl Engine {
     /// The one way a job comes in, whichever surface it came through.
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, SubmitError> {
+        self.submit_to_answer(submission, None).await
+    }
+
+    /// The same for a message that may come again.
+    pub(crate) async fn submit_to_answer(
+        &self,
+        submission: Submission,
+        message: Option<Receipt>,
+    ) -> Result<Submitted, SubmitError> {
         let Submission { request, context, submitter } = submission;
         if self.is_draining() {
             return Err(SubmitError::Draining);
@@ -91,19 +103,29 @@ impl Engine {
         }
         // A look saves the judgement. What counts is the look in `take_in`.
         if let Err(full) = self.room_for(&request) {
-            return self.existing(&request).await?.ok_or(full);
+            return self.existing(&request, None).await?.ok_or(full);
         }
         let now = self.now();
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
         let engine = self.clone();
-        self.in_full(Box::pin(async move { engine.take_in(job, context, submitter).await })).await
+        self.in_full(Box::pin(async move { engine.take_in(job, context, submitter, message).await })).await
     }
 
     /// The job that was asked for before, by its id or by its key: whoever asks again is told of it, however
     /// full it has become since.
-    async fn existing(&self, request: &Request) -> Result<Option<Submitted>, SubmitError> {
-        let mut existing = self.store.job(&request.id).await?;
+    async fn existing(
+        &self,
+        request: &Request,
+        message: Option<&Receipt>,
+    ) -> Result<Option<Submitted>, SubmitError> {
+        let mut existing = match message {
+            None => self.store.job(&request.id).await?,
+            Some(message) => match self.store.open_new(&request.id, message).await? {
+                Opened::Job { job, .. } => job,
+                Opened::Seen | Opened::Busy => return Err(SubmitError::Seen),
+            },
+        };
         if let (None, Some(key)) = (&existing, &request.idempotency_key)
             && let Some(holder) = self.store.job_of_key(&request.tenant, key).await?
         {
@@ -154,10 +176,11 @@ impl Engine {
         job: Job,
         context: Option<Bytes>,
         submitter: Submitter,
+        message: Option<Receipt>,
     ) -> Result<Submitted, SubmitError> {
         // Another kernel is not asked twice about the same job.
         if self.kernel_address().is_some()
-            && let Some(existing) = self.existing(&job.request).await?
+            && let Some(existing) = self.existing(&job.request, message.as_ref()).await?
         {
             return Ok(existing);
         }
@@ -166,7 +189,7 @@ impl Engine {
         let now = self.now();
         let job = self.judged(&job, &hearing, now);
         if let Some(verdict) = throttled(&job).filter(|_| submitter == Submitter::Listens) {
-            return match self.existing(&job.request).await? {
+            return match self.existing(&job.request, None).await? {
                 Some(existing) => Ok(existing),
                 None => self.turn_away(&job, verdict.clone()).await,
             };
@@ -174,10 +197,12 @@ impl Engine {
         let max = self.queue_max(&job.request.tenant);
         self.timers.admit(&job, max).or_else(|live| self.has_room(&job.request.tenant, live))?;
         let waiting = self.is_one_of_many().then(|| (job.clone(), context.clone()));
-        let stored = self.store_new(self.placed(job, now), context, now).await;
+        let stored = self.store_new(self.placed(job, now), context, message.clone(), now).await;
         match (stored, waiting) {
             // Another server has filled the place meanwhile: the job waits for the next.
-            (Err(SubmitError::NoRoom), Some((job, context))) => self.store_new(job, context, now).await,
+            (Err(SubmitError::NoRoom), Some((job, context))) => {
+                self.store_new(job, context, message, now).await
+            }
             (stored, _) => stored,
         }
     }
@@ -186,11 +211,12 @@ impl Engine {
         &self,
         job: Job,
         context: Option<Bytes>,
+        message: Option<Receipt>,
         now: Millis,
     ) -> Result<Submitted, SubmitError> {
         let id = job.id().clone();
         let room = Room { queue_max: self.shared_queue_max(&job), ..self.room_for_placed(&job) };
-        let mut step = Step::insert(job).on(Terms { room, ..Terms::default() });
+        let mut step = Step::insert(job).on(Terms { room, under: None, answers: message });
         if let Some(context) = context {
             step.blobs.push((BlobKey::context_of(&id), context, now + self.settings.blob_ttl_ms));
         }
@@ -221,6 +247,7 @@ impl Engine {
                 Err(SubmitError::QueueFull { tenant, live: max, max })
             }
             Commit::NoRoom(_) => Err(SubmitError::NoRoom),
+            Commit::Seen => Err(SubmitError::Seen),
             Commit::Conflict | Commit::Fenced => {
                 Err(StoreError::Unavailable("a new job met another revision of itself".to_owned()).into())
             }

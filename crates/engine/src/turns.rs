@@ -4,7 +4,6 @@
 //! job from deciding on the same revision, and it keeps the floor, the timers and the waiters seeing
 //! a job's changes in the order they were committed.
 
-use reveille_core::id::JobId;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,10 +29,10 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for the job's turn.
-    pub async fn take(&self, job: &JobId) -> Turn<'_> {
+    /// Waits for the turn of a job, or of whatever else has one.
+    pub async fn take(&self, id: &impl Hash) -> Turn<'_> {
         let mut hasher = FxHasher::default();
-        job.hash(&mut hasher);
+        id.hash(&mut hasher);
         let guard = self.turns[hasher.finish() as usize % TURNS].lock().await;
         self.busy.fetch_add(1, Ordering::Relaxed);
         Turn { _guard: guard, busy: &self.busy }

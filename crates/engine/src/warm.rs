@@ -6,6 +6,7 @@
 //! until it is heard again. Live beats always win.
 
 use crate::Engine;
+use crate::lease::Post;
 use crate::snapshot::Snapshot;
 use reveille_core::fleet::Seen;
 use reveille_core::presence::agent::AgentStatus;
@@ -13,10 +14,11 @@ use reveille_core::presence::workspace::{Pulse, WorkspaceStatus};
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
 use reveille_roster::{PresenceRow, RosterError};
-use reveille_store::{BlobKey, PutMode, StoreError};
+use reveille_store::{BlobKey, Lock, PutMode, StoreError};
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// How long a start waits for the snapshot.
 const READ_WITHIN: Duration = Duration::from_secs(5);
@@ -30,6 +32,11 @@ const KEEP_MS: i64 = 24 * 3600 * 1000;
 const SHARE: u32 = 20;
 /// Rows read at a time.
 const PAGE: usize = 2_000;
+
+/// The place of whoever writes the snapshot.
+pub(crate) fn post(end: CancellationToken) -> Post {
+    Post::new(LOCK, LOCK_MS, end)
+}
 
 impl Engine {
     /// Reads what is known of the fleet. Called once, before anything else runs.
@@ -151,22 +158,24 @@ impl Engine {
             return Ok(());
         }
         let began = Instant::now();
-        let Some(lock) = self.store.lock(LOCK, LOCK_MS).await? else { return Ok(()) };
-        let written = self.put_snapshot().await;
-        self.store.unlock(&lock).await?;
-        let bytes = written?;
-        self.metrics.fleet.snapshot_written(self.now(), bytes, began.elapsed().as_secs_f64());
+        let mut post = self.snapshot_post.lock().await;
+        let Some(lock) = post.hold(&self.store).await? else { return Ok(()) };
+        if let Some(bytes) = self.put_snapshot(lock).await? {
+            self.metrics.fleet.snapshot_written(self.now(), bytes, began.elapsed().as_secs_f64());
+        }
         Ok(())
     }
 
-    async fn put_snapshot(&self) -> Result<usize, StoreError> {
+    /// Says how long it was; nothing if the place was lost meanwhile.
+    async fn put_snapshot(&self, lock: &Lock) -> Result<Option<usize>, StoreError> {
         let now = self.now();
         let bytes = serde_json::to_vec(&self.take_snapshot(now))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let len = bytes.len();
         let key = BlobKey::workers_snapshot();
-        self.store.put_blob(key, bytes.into(), now + KEEP_MS, PutMode::Always).await?;
-        Ok(len)
+        let mode = PutMode::Under(lock.clone());
+        let is_written = self.store.put_blob(key, bytes.into(), now + KEEP_MS, mode).await?;
+        Ok(is_written.then_some(len))
     }
 
     /// Everyone who is not offline. The floor is held for a few thousand workers at a time.

@@ -30,8 +30,9 @@ use reveille_store::StoreError;
 pub enum RosterError {
     #[error("the roster is not available: {0}")]
     Unavailable(String),
-    #[error("the disk is full")]
-    Full,
+    /// Says what is full.
+    #[error("{0}")]
+    Full(&'static str),
     #[error("the roster holds something unreadable: {0}")]
     Corrupt(String),
     /// Writing it again would be refused again.
@@ -47,14 +48,14 @@ pub enum RosterError {
 impl RosterError {
     /// Whether the same call may work later.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full)
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
     }
 }
 
 impl From<StoreError> for RosterError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full => Self::Full,
+            StoreError::Full(what) => Self::Full(what),
             StoreError::Unavailable(what) => Self::Unavailable(what),
             StoreError::Corrupt(what) => Self::Corrupt(what),
             StoreError::Refused(what) => Self::Refused(what),

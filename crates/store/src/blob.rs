@@ -1,6 +1,6 @@
 //! Blobs: the contexts, results and artifacts that jobs point at instead of carrying.
 
-use crate::StoreError;
+use crate::{Lock, StoreError};
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
@@ -82,11 +82,13 @@ impl BlobKey {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutMode {
     Always,
     /// Only if nothing is there (`SET … NX`).
     IfAbsent,
+    /// Only while this lock is held.
+    Under(Lock),
 }
 
 /// What jobs point at. A blob that was acknowledged survives kill -9, and every blob expires.

@@ -6,6 +6,7 @@ mod breaker;
 mod ledger;
 mod lock;
 mod memory;
+mod packet;
 mod query;
 mod redis;
 mod replica;
@@ -20,6 +21,9 @@ pub use breaker::Breakers;
 pub use ledger::{Ledger, Origin};
 pub use lock::Lock;
 pub use memory::{MemoryLedger, MemoryStore};
+pub use packet::{
+    AboutPacket, DEAD_PACKET_KEEP_MS, DEAD_PACKET_LEN_MAX, DEAD_PACKETS_MAX, DeadPacket, DeadPackets,
+};
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
 pub use redis::{RedisOptions, RedisStore};
 pub use replica::{BEAT_MS, BEAT_TTL_MS, Replicas, Roll};
@@ -38,8 +42,9 @@ use std::sync::Arc;
 /// What a store could not do. `Full` and `Unavailable` are worth trying again later.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    #[error("the disk is full")]
-    Full,
+    /// Says what is full.
+    #[error("{0}")]
+    Full(&'static str),
     #[error("the store is not available: {0}")]
     Unavailable(String),
     #[error("the store holds something unreadable: {0}")]
@@ -48,6 +53,9 @@ pub enum StoreError {
     #[error("the store refuses a change: {0}")]
     Refused(String),
 }
+
+/// What a store on this machine says.
+pub const DISK_FULL: &str = "the disk is full";
 
 /// What time it is, for whoever must not hand out what has expired. The simulation owns it there.
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
@@ -123,6 +131,8 @@ pub enum Commit {
     NoRoom(Full),
     /// The lock that the step was decided under has lapsed: take it again, and decide again.
     Fenced,
+    /// The message that the step answers was answered before.
+    Seen,
 }
 
 /// Dead letters by reason; a job may have died of none that has a code.
@@ -133,7 +143,7 @@ pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 /// [`Room`], which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
-pub trait Store: Blobs + Breakers + Replicas + Trail {
+pub trait Store: Blobs + Breakers + DeadPackets + Replicas + Trail {
     /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
     /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
     /// that leaves the ending as it is does not bring back an entry that was taken off, and one that
@@ -146,6 +156,11 @@ pub trait Store: Blobs + Breakers + Replicas + Trail {
     /// The job, for whoever is about to act on a message about it. A store that has one process needs to
     /// know nothing of messages.
     async fn open(&self, id: &JobId, _message: &Receipt) -> Result<Opened, StoreError> {
+        Ok(Opened::Job { job: self.job(id).await?, lock: None })
+    }
+
+    /// The same for a message that asks for a new job: nobody else is about to change that, so there is no lock.
+    async fn open_new(&self, id: &JobId, _message: &Receipt) -> Result<Opened, StoreError> {
         Ok(Opened::Job { job: self.job(id).await?, lock: None })
     }
 

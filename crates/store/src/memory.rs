@@ -7,6 +7,7 @@
 
 mod ledger;
 mod locks;
+mod packets;
 mod sharing;
 mod state;
 mod trail;
@@ -17,7 +18,8 @@ use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
+    DeadPacket, DeadPackets, JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
+    StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -81,6 +83,14 @@ impl Store for MemoryStore {
         Ok(Opened::Job { job: state.job(id).cloned(), lock: Some(lock) })
     }
 
+    async fn open_new(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        let state = self.state();
+        if state.sharing.processed.contains(message) {
+            return Ok(Opened::Seen);
+        }
+        Ok(Opened::Job { job: state.job(id).cloned(), lock: None })
+    }
+
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
         Ok(self.state().holder_of(tenant, key))
     }
@@ -130,7 +140,8 @@ impl Store for MemoryStore {
         let mut state = self.state();
         Ok(state.prune_jobs(ended_before, limit)
             + state.prune_blobs(now, limit)
-            + state.locks.prune(now, limit))
+            + state.locks.prune(now, limit)
+            + state.buried.prune(now))
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
@@ -157,6 +168,19 @@ impl Breakers for MemoryStore {
 
     async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
         Ok(self.state().breakers.swap(name, before, after))
+    }
+}
+
+#[async_trait::async_trait]
+impl DeadPackets for MemoryStore {
+    async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
+        self.state().buried.add(packet);
+        Ok(())
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
+        let now = self.now();
+        Ok(self.state().buried.list(cursor, limit, now))
     }
 }
 
@@ -228,7 +252,12 @@ impl Blobs for MemoryStore {
     ) -> Result<bool, StoreError> {
         let now = self.now();
         let mut state = self.state();
-        if mode == PutMode::IfAbsent && state.blob(&key, now).is_some() {
+        let may = match mode {
+            PutMode::Always => true,
+            PutMode::IfAbsent => state.blob(&key, now).is_none(),
+            PutMode::Under(lock) => state.locks.is_held(&lock, now),
+        };
+        if !may {
             return Ok(false);
         }
         state.put_blob(key, value, expires_at);

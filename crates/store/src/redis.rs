@@ -15,6 +15,7 @@ mod link;
 mod listing;
 mod locks;
 mod outbox;
+mod packets;
 mod replicas;
 mod scripts;
 #[cfg(test)]
@@ -129,6 +130,10 @@ impl Store for RedisStore {
 
     async fn open(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
         self.open_job(id, message).await
+    }
+
+    async fn open_new(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.open_new_job(id, message).await
     }
 
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {

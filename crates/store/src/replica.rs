@@ -5,7 +5,7 @@
 //! commit tells them apart.
 
 use crate::{Page, StoreError};
-use reveille_core::id::JobId;
+use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ use std::sync::Arc;
 pub const BEAT_MS: i64 = 1_000;
 /// How long one that says nothing still counts as here.
 pub const BEAT_TTL_MS: i64 = 3_000;
+
+/// How long a hint lasts: seed 003 has a workspace beat every 30 s and count as gone after two.
+pub(crate) const HINT_TTL_MS: i64 = 60_000;
 
 /// What a replica learns when it says that it is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,12 @@ pub trait Replicas: Send + Sync + 'static {
     /// The live jobs of this replica, in the order of their creation, after `cursor`.
     async fn owned(&self, _cursor: Option<u64>, _limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
         Ok(Page { items: Vec::new(), next: None })
+    }
+
+    /// Leaves a word for others to read of workspaces that were heard, and where each takes messages. It is only a
+    /// hint: nobody here reads it.
+    async fn hint(&self, _heard: &[(WorkspaceId, Option<String>)]) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Whose a live job is.

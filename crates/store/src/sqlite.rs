@@ -24,6 +24,7 @@ mod letters;
 mod listing;
 mod locks;
 mod open;
+mod packets;
 mod queries;
 mod queue;
 mod reader;
@@ -43,7 +44,7 @@ pub use stats::SqliteStats;
 use crate::breaker::InProcess;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    DeadPacket, DeadPackets, JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -180,6 +181,17 @@ impl Store for SqliteStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         locks::give_back(&self.file(), lock, self.now()).await
+    }
+}
+
+#[async_trait::async_trait]
+impl DeadPackets for SqliteStore {
+    async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
+        packets::bury(&self.file(), packet).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
+        packets::list(&self.file(), cursor, limit, self.now()).await
     }
 }
 

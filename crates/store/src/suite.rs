@@ -14,6 +14,7 @@ pub mod hooked;
 pub mod ledger;
 pub mod listing;
 pub mod locks;
+pub mod packets;
 pub mod pruning;
 pub mod sharing;
 
@@ -35,6 +36,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     breakers::run(store).await;
     pruning::run(&**store, clock).await;
     audit::run(store, clock).await;
+    packets::run(&**store, clock).await;
 }
 
 /// A clock that stands still until it is told otherwise.

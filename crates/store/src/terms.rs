@@ -14,7 +14,7 @@ pub struct Terms {
     pub room: Room,
     /// The step counts only while this lock is held, and gives it back.
     pub under: Option<Lock>,
-    /// The message that the step answers. When it comes again it is known.
+    /// The message that the step answers. When it comes again it is known, and the step does not count.
     pub answers: Option<Receipt>,
 }
 

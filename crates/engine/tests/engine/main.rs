@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod dead_packets;
 mod examples;
 mod flows;
 mod kept;
 mod kernel;
+mod leases;
 mod limits;
 mod metrics;
 mod nats;

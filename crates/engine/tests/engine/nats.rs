@@ -161,3 +161,54 @@ async fn a_submit_that_finds_no_room_comes_back_when_there_is_some() {
     engine.cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
     until(&engine, "b", State::Scheduled).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_packet_that_can_never_be_dealt_with_is_kept_and_then_gone_from_its_stream() {
+    let (nats, store) = (Nats::start(), store());
+    let _engine = start(&nats, &store, Settings::default()).await;
+    let client = async_nats::connect(nats.url()).await.unwrap();
+    let beat = Payload::Heartbeat(Heartbeat { worker_id: "w".into(), ..Heartbeat::default() });
+    client.publish(subject::JOB_SUBMIT, packet("w", beat)).await.unwrap();
+    client.flush().await.unwrap();
+    let mut stream = jetstream::new(client).get_stream("CORDUM_SYS").await.unwrap();
+    let gone = async {
+        loop {
+            let buried = store.buried(None, 10).await.unwrap().items;
+            if stream.info().await.unwrap().state.messages == 0 && !buried.is_empty() {
+                return buried;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let buried = tokio::time::timeout(SOON, gone).await.unwrap();
+    assert_eq!((buried.len(), buried[0].key.as_str()), (1, "CORDUM_SYS:1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_of_a_dead_letter_says_which_it_is() {
+    let (nats, store) = (Nats::start(), store());
+    let engine = start(&nats, &store, Settings::default()).await;
+    let worker = Worker::start(&nats).await;
+    worker.greet().await;
+    worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
+    until(&engine, "a", State::Running).await;
+    let result = JobResult {
+        job_id: "a".into(),
+        worker_id: "w".into(),
+        status: JobStatus::FailedFatal as i32,
+        ..JobResult::default()
+    };
+    worker.say(subject::JOB_RESULT, Payload::JobResult(result)).await;
+    let stream = jetstream::new(worker.nats.clone()).get_stream("CORDUM_DLQ").await.unwrap();
+    let told = async {
+        loop {
+            if let Ok(notice) = stream.get_last_raw_message_by_subject(subject::JOB_DLQ).await {
+                return notice;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let notice = tokio::time::timeout(SOON, told).await.unwrap();
+    let id = notice.headers.get("Nats-Msg-Id").map(async_nats::HeaderValue::as_str);
+    assert_eq!(id, Some("sys.job.dlq:a:FAILED"));
+}

@@ -136,7 +136,7 @@ async fn a_packet_that_breaks_the_protocol_is_told_which_field() {
         Payload::Heartbeat(Heartbeat { worker_id: "w".into(), ..Heartbeat::default() }),
     ));
     assert!(bench.ask(subject::JOB_RESULT, misplaced).await.contains("does not belong on this subject"));
-    assert_eq!(bench.state("j").await, State::Dispatched, "none of them counted");
+    assert!(!bench.state("j").await.is_terminal(), "none of them counted");
 }
 
 #[tokio::test]

@@ -12,10 +12,11 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
-    Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, SubmitError, Submitted, Submitter,
+    Clock, Engine, Parts, Rules, SeededDice, Settings, Snapshot, Submission, SubmitError, Submitted,
+    Submitter,
 };
 use reveille_roster::MemoryRoster;
-use reveille_store::{JobQuery, MemoryStore, Store};
+use reveille_store::{BlobKey, Blobs, JobQuery, MemoryStore, Store};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};
@@ -67,7 +68,7 @@ impl World {
             clock: self.clock.clone(),
             dice: Arc::new(SeededDice::new(name.len() as u64)),
             rules: Rules { policy: self.policy.clone(), ..Rules::default() },
-            settings: Settings::default(),
+            settings: Settings { replica: name.to_owned(), ..Settings::default() },
         })
         .await
         .unwrap()
@@ -290,4 +291,42 @@ async fn a_beat_that_one_has_heard_is_known_to_all() {
     }
     sleep(60_000).await;
     assert!(servers.iter().all(|server| server.agents(&tenant)[0].offline));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_server_writes_the_snapshot_until_it_dies() {
+    let world = World::new();
+    let [first, second] = world.two().await;
+    let writer = async || {
+        let found = world.store.blob(&BlobKey::workers_snapshot()).await.unwrap().unwrap();
+        let snapshot: Snapshot = serde_json::from_slice(&found).unwrap();
+        (snapshot.writer_id, snapshot.captured_at_ms)
+    };
+    sleep(6_000).await;
+    let (holder, mut captured) = writer().await;
+    for _ in 0..20 {
+        sleep(5_000).await;
+        let (now_by, at) = writer().await;
+        assert_eq!(now_by, holder, "it keeps the place");
+        assert!(at > captured, "and writes");
+        captured = at;
+    }
+    let (dead, heir) = if holder == "a" { (first, "bb") } else { (second, "a") };
+    dead.kill();
+    // The TTL of the lock, and then the time to the next try.
+    sleep(15_100).await;
+    assert_eq!(writer().await.0, heir);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_leaves_the_snapshot_to_another_at_once() {
+    let world = World::new();
+    let [first, second] = world.two().await;
+    sleep(6_000).await;
+    let found = world.store.blob(&BlobKey::workers_snapshot()).await.unwrap().unwrap();
+    let holder = serde_json::from_slice::<Snapshot>(&found).unwrap().writer_id;
+    let holder = if holder == "a" { first } else { second };
+    holder.drain(Duration::from_secs(1)).await;
+    let lock = world.store.lock("cordum:scheduler:snapshot:writer", 10_000).await.unwrap();
+    assert!(lock.is_some(), "the lock was given back");
 }

@@ -14,12 +14,12 @@ use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::suite::hooked::{Hook, Hooked};
-use reveille_store::{Commit, MemoryStore, Step, Store, StoreError};
+use reveille_store::{Commit, DISK_FULL, MemoryStore, Step, Store, StoreError};
 use reveille_traces::Nowhere;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Time that passes as tokio's does, so that a test can skip ahead.
@@ -31,11 +31,12 @@ impl Clock for PausedClock {
     }
 }
 
-/// Commits that fail.
+/// Commits that fail, and a store that is away for what locks and dead packets need.
 #[derive(Default)]
-struct Failing {
-    /// How many are still to fail.
+pub struct Failing {
+    /// How many commits are still to fail.
     left: AtomicU32,
+    pub is_away: AtomicBool,
 }
 
 #[async_trait::async_trait]
@@ -43,21 +44,26 @@ impl Hook for Failing {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         let one_less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
-            return Err(StoreError::Full);
+            return Err(StoreError::Full(DISK_FULL));
         }
         store.commit(step).await
+    }
+
+    fn before_lock_or_bury(&self) -> Result<(), StoreError> {
+        let is_away = self.is_away.load(Ordering::SeqCst);
+        if is_away { Err(StoreError::Unavailable("it is away".to_owned())) } else { Ok(()) }
     }
 }
 
 /// What replicas share.
-struct Shared {
-    store: Hooked<Failing>,
+pub struct Shared {
+    pub store: Hooked<Failing>,
     roster: MemoryRoster,
     clock: Arc<dyn Clock>,
 }
 
 impl Shared {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
         let now = clock.clone();
         let store = Hooked::new(MemoryStore::new(Arc::new(move || now.now())), Failing::default());
@@ -66,12 +72,16 @@ impl Shared {
 
     async fn start(&self) -> (Engine, LocalBus) {
         let bus = LocalBus::default();
+        (self.start_on(Arc::new(bus.clone())).await, bus)
+    }
+
+    pub async fn start_on(&self, bus: Arc<dyn Bus>) -> Engine {
         let timeouts = r#"{"reconciler": {"dispatch_timeout_seconds": 40, "running_timeout_seconds": 50}}"#;
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
             flows: Arc::new(reveille_flows::MemoryFlows::default()),
-            bus: Arc::new(bus.clone()),
+            bus,
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
@@ -83,7 +93,7 @@ impl Shared {
         .await
         .unwrap();
         pass(1).await;
-        (engine, bus)
+        engine
     }
 
     async fn state(&self, id: &str) -> State {
@@ -106,7 +116,7 @@ impl Shared {
     }
 }
 
-async fn pass(seconds: u64) {
+pub async fn pass(seconds: u64) {
     // In small steps, so that the server's own ticks are not late.
     for _ in 0..seconds * 4 {
         tokio::time::sleep(Duration::from_millis(250)).await;

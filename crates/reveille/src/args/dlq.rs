@@ -18,6 +18,14 @@ pub enum Dlq {
         #[command(flatten)]
         server: Server,
     },
+    /// List packets that nobody could deal with, newest first
+    Packets {
+        /// At most this many
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Show a dead letter
     Show {
         id: String,

@@ -11,6 +11,7 @@ pub fn run(command: Dlq) -> Result<ExitCode> {
     match command {
         Dlq::List { count: true, server, .. } => count(&server),
         Dlq::List { filter, limit, server, .. } => list(&filter, limit, &server),
+        Dlq::Packets { limit, server } => packets(limit, &server),
         Dlq::Show { id, server } => show(&id, &server),
         Dlq::Retry { id: Some(id), server, .. } => retry(&id, &server),
         Dlq::Retry { id: None, filter, before, limit, server, .. } => {
@@ -54,6 +55,25 @@ fn count(server: &Server) -> Result<ExitCode> {
     let rows: Vec<Vec<String>> =
         counts.map(|(reason, count)| vec![reason.clone(), output::text(count)]).collect();
     output::table(&["REASON", "DEAD LETTERS"], &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// With `--json` each has its content, too.
+fn packets(limit: usize, server: &Server) -> Result<ExitCode> {
+    let items = Client::new(server)?.list("/api/v1/dlq/packets", &[], limit)?;
+    if server.json {
+        output::json(&json!({ "items": items }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |item: &Value| {
+        ["id", "subject", "bytes", "deliveries", "buried_at", "reason"]
+            .map(|field| output::text(&item[field]))
+            .to_vec()
+    };
+    output::table(
+        &["PACKET", "SUBJECT", "BYTES", "DELIVERIES", "BURIED", "REASON"],
+        &items.iter().map(row).collect::<Vec<_>>(),
+    );
     Ok(ExitCode::SUCCESS)
 }
 

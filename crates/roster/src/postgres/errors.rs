@@ -22,7 +22,7 @@ pub(super) fn translate(error: &Error) -> StoreError {
     // Names what was violated, never a value: a value may be a secret.
     let words = error.as_database_error().map(|error| error.message().to_owned()).unwrap_or_default();
     match &*code {
-        "53100" => StoreError::Full,
+        "53100" => StoreError::Full("the disk of PostgreSQL is full"),
         "23505" if constraint(error) == Some("keys_hash") => {
             StoreError::Refused("a key has the secret of another key".to_owned())
         }

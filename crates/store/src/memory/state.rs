@@ -1,6 +1,7 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
 use super::locks::Locks;
+use super::packets::Buried;
 use super::sharing::Sharing;
 use super::trail::Entries;
 use crate::breaker::InProcess;
@@ -28,6 +29,7 @@ pub(super) struct State {
     blobs: BTreeMap<BlobKey, (Bytes, Millis)>,
     blob_ends: BTreeSet<(Millis, BlobKey)>,
     pub locks: Locks,
+    pub buried: Buried,
     pub breakers: InProcess,
     pub trail: Entries,
     pub sharing: Sharing,
@@ -48,8 +50,10 @@ impl State {
     pub fn commit(&mut self, step: Step, replica: &str, now: Millis) -> Commit {
         let job = step.job_to_write();
         let before = self.job(job.id()).cloned();
+        let was_answered = step.terms.answers.as_ref().is_some_and(|m| self.sharing.processed.contains(m));
         match (step.expects, &before) {
             (None, Some(_)) => return Commit::Duplicate(job.id().clone()),
+            _ if was_answered => return Commit::Seen,
             (None, None) => {
                 if let Some(holder) = idempotency_key(&job).and_then(|key| self.by_idempotency_key.get(&key))
                 {

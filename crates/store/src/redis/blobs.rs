@@ -4,10 +4,13 @@
 //! what we do not. What a worker stores has no entry there and expires as the worker said.
 
 use super::RedisStore;
-use crate::{BlobKey, Blobs, PutMode, StoreError};
+use crate::{BlobKey, Blobs, Lock, PutMode, StoreError};
 use bytes::Bytes;
 use redis::Pipeline;
 use reveille_core::time::Millis;
+
+/// How long a blob lies beside its place if whoever wrote it is gone.
+const BESIDE_MS: i64 = 60_000;
 
 #[async_trait::async_trait]
 impl Blobs for RedisStore {
@@ -27,6 +30,9 @@ impl Blobs for RedisStore {
         mode: PutMode,
     ) -> Result<bool, StoreError> {
         let ttl = self.ttl_ms(expires_at);
+        if let PutMode::Under(lock) = &mode {
+            return self.put_under(lock, &key, &value, expires_at).await;
+        }
         if mode == PutMode::IfAbsent {
             let mut script = self.scripts.put_blob.key(key.as_str());
             script.arg(&self.keys.prefix).arg(self.now().0).arg(&value[..]).arg(expires_at.0).arg(ttl);
@@ -65,6 +71,25 @@ impl Blobs for RedisStore {
 }
 
 impl RedisStore {
+    /// A script would copy a large value once more, so it is written beside its place first.
+    async fn put_under(
+        &self,
+        lock: &Lock,
+        key: &BlobKey,
+        value: &Bytes,
+        expires_at: Millis,
+    ) -> Result<bool, StoreError> {
+        let beside = self.keys.of(&format!("cordum:beside:{}", lock.fence));
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("SET").arg(&beside).arg(&value[..]).arg("PX").arg(BESIDE_MS).ignore();
+        let () = self.link.large_pipeline(&pipeline).await?;
+        let mut script = self.scripts.put_under.key(&lock.name);
+        script.key(&beside).key(key.as_str());
+        script.arg(&self.keys.prefix).arg(lock.fence).arg(self.script_now());
+        script.arg(expires_at.0).arg(self.ttl_ms(expires_at));
+        Ok(self.link.run_surely(&script).await?)
+    }
+
     fn is_there_until(&self, ends: Option<i64>) -> bool {
         ends.is_none_or(|ends| self.now().0 < ends)
     }

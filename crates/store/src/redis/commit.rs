@@ -20,6 +20,7 @@ impl RedisStore {
             ["done"] => Ok(Commit::Done),
             ["conflict"] => Ok(Commit::Conflict),
             ["fenced"] => Ok(Commit::Fenced),
+            ["seen"] => Ok(Commit::Seen),
             ["duplicate", id] => JobId::parse(id)
                 .map(Commit::Duplicate)
                 .map_err(|error| StoreError::Corrupt(format!("an idempotency key names {id:?}: {error}"))),
@@ -61,8 +62,9 @@ impl RedisStore {
         script.arg(optional(room.queue_max));
         script.arg(terms.under.as_ref().map_or("", |lock| lock.name.as_str()));
         script.arg(optional(terms.under.as_ref().map(|lock| lock.fence)));
-        let processed = terms.answers.as_ref().map(|receipt| format!("cordum:bus:processed:{receipt}"));
-        script.arg(processed.map_or(String::new(), |name| self.keys.of(&name)));
+        let message = terms.answers.as_ref();
+        script.arg(message.map_or(String::new(), |message| self.keys.processed(message)));
+        script.arg(message.map_or(String::new(), |message| self.keys.in_flight(message)));
         let kept = job.state().is_terminal().then(|| BlobKey::result_of(id));
         script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(self.options.keep_results_ms);
 

@@ -6,7 +6,8 @@ use redis::{ErrorKind, RedisError};
 impl From<RedisError> for StoreError {
     fn from(error: RedisError) -> Self {
         match error.code() {
-            Some("OOM" | "MISCONF") => return Self::Full,
+            Some("OOM") => return Self::Full("the memory of Redis is full (maxmemory)"),
+            Some("MISCONF") => return Self::Full("Redis cannot write to its disk"),
             Some("WRONGTYPE") => return Self::Corrupt(error.to_string()),
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! The names of things in Redis, as the seeds and operators know them.
 
+use crate::Receipt;
 use reveille_core::id::{JobId, TenantId};
 
 /// Makes keys. On a cluster the prefix is a hash tag, so that one script reaches all that it needs.
@@ -27,6 +28,20 @@ impl Keys {
 
     pub fn letter(&self, job: &str) -> String {
         self.of(&format!("dlq:entry:{job}"))
+    }
+
+    pub fn packet(&self, name: &str) -> String {
+        self.of(&format!("dlq:packet:{name}"))
+    }
+
+    /// Says for ten minutes that a message was answered.
+    pub fn processed(&self, message: &Receipt) -> String {
+        self.of(&format!("cordum:bus:processed:{message}"))
+    }
+
+    /// Says, for operators, that somebody is at it.
+    pub fn in_flight(&self, message: &Receipt) -> String {
+        self.of(&format!("cordum:bus:inflight:{message}"))
     }
 
     /// Who is about to change a job.

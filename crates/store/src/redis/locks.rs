@@ -1,6 +1,7 @@
 //! Locks by the clock of Redis, which is one for all replicas. `<fence>|<holder>|<until>` is what a lock says.
 
 use super::RedisStore;
+use super::errors::unreadable;
 use super::listing::read_job;
 use crate::lock::JOB_LOCK_MS;
 use crate::{Lock, Opened, Receipt, StoreError};
@@ -15,7 +16,7 @@ const STILL_MS: i64 = 600_000;
 enum Took {
     Seen,
     Busy,
-    Yours { fence: u64, record: Option<Vec<u8>> },
+    Yours { fence: Option<u64>, record: Option<Vec<u8>> },
 }
 
 impl RedisStore {
@@ -25,7 +26,7 @@ impl RedisStore {
         self.lock_arguments(&mut script, &name, ttl_ms);
         script.arg("").arg("");
         match self.took(&script).await? {
-            Took::Yours { fence, .. } => Ok(Some(Lock { name, fence })),
+            Took::Yours { fence, .. } => Ok(fence.map(|fence| Lock { name, fence })),
             Took::Seen | Took::Busy => Ok(None),
         }
     }
@@ -34,14 +35,27 @@ impl RedisStore {
         let name = self.keys.job_lock(id);
         let mut script = self.scripts.take.key(self.keys.record(id));
         self.lock_arguments(&mut script, &name, JOB_LOCK_MS);
-        script.arg(self.keys.of(&format!("cordum:bus:processed:{message}")));
-        script.arg(self.keys.of(&format!("cordum:bus:inflight:{message}")));
+        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message));
         Ok(match self.took(&script).await? {
             Took::Seen => Opened::Seen,
             Took::Busy => Opened::Busy,
             Took::Yours { fence, record } => {
                 let job = record.map(|record| read_job(&record)).transpose()?.map(Arc::new);
-                Opened::Job { job, lock: Some(Lock { name, fence }) }
+                Opened::Job { job, lock: fence.map(|fence| Lock { name, fence }) }
+            }
+        })
+    }
+
+    pub(super) async fn open_new_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        let mut script = self.scripts.take.key(self.keys.record(id));
+        self.lock_arguments(&mut script, "", 0);
+        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message));
+        Ok(match self.took(&script).await? {
+            Took::Seen => Opened::Seen,
+            Took::Busy => Opened::Busy,
+            Took::Yours { record, .. } => {
+                let job = record.map(|record| read_job(&record)).transpose()?.map(Arc::new);
+                Opened::Job { job, lock: None }
             }
         })
     }
@@ -66,8 +80,12 @@ impl RedisStore {
             Some(b"seen") => Ok(Took::Seen),
             Some(b"busy") => Ok(Took::Busy),
             Some(b"yours") => {
-                let fence = parts.next().and_then(|fence| String::from_utf8(fence).ok()?.parse().ok());
-                let fence = fence.ok_or_else(|| StoreError::Corrupt("a lock without a fence".to_owned()))?;
+                let fence = parts.next().and_then(|fence| String::from_utf8(fence).ok()).unwrap_or_default();
+                let fence = match fence.as_str() {
+                    // No lock was asked for.
+                    "" => None,
+                    fence => Some(fence.parse().map_err(|error| unreadable("the fence of a lock", &error))?),
+                };
                 Ok(Took::Yours { fence, record: parts.next().filter(|record| !record.is_empty()) })
             }
             other => Err(StoreError::Corrupt(format!("Redis answered a lock with {other:?}"))),

@@ -2,9 +2,10 @@
 
 use super::RedisStore;
 use super::listing::read_job;
-use crate::replica::BEAT_TTL_MS;
+use crate::replica::{BEAT_TTL_MS, HINT_TTL_MS};
 use crate::{Page, Replicas, Roll, StoreError};
-use reveille_core::id::JobId;
+use redis::Pipeline;
+use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
 use std::sync::Arc;
 
@@ -41,6 +42,19 @@ impl Replicas for RedisStore {
 
     async fn owned(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
         self.list_up(&format!("job:owner:{}", self.options.replica), cursor, limit).await
+    }
+
+    async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Result<(), StoreError> {
+        let mut pipeline = Pipeline::new();
+        for (id, url) in heard {
+            let (name, place) = (self.keys.of(&format!("ws:{id}")), self.keys.of(&format!("ws:{id}:url")));
+            pipeline.cmd("SET").arg(name).arg("online").arg("PX").arg(HINT_TTL_MS).ignore();
+            match url {
+                Some(url) => pipeline.cmd("SET").arg(place).arg(url).arg("PX").arg(HINT_TTL_MS).ignore(),
+                None => pipeline.cmd("DEL").arg(place).ignore(),
+            };
+        }
+        Ok(self.link.pipeline(&pipeline).await?)
     }
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {

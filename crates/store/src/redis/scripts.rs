@@ -10,11 +10,13 @@ pub(super) struct Scripts {
     pub prune: Script,
     pub take_letter_off: Script,
     pub put_blob: Script,
+    pub put_under: Script,
     pub delete_blobs: Script,
     pub sweep_blobs: Script,
     pub swap: Script,
     pub beat: Script,
     pub adopt: Script,
+    pub bury: Script,
 }
 
 impl Scripts {
@@ -27,15 +29,17 @@ impl Scripts {
             prune: Script::new(include_str!("lua/prune.lua")),
             take_letter_off: Script::new(include_str!("lua/take_letter_off.lua")),
             put_blob: Script::new(include_str!("lua/put_blob.lua")),
+            put_under: Script::new(include_str!("lua/put_under.lua")),
             delete_blobs: Script::new(include_str!("lua/delete_blobs.lua")),
             sweep_blobs: Script::new(include_str!("lua/sweep_blobs.lua")),
             swap: Script::new(include_str!("lua/swap.lua")),
             beat: Script::new(include_str!("lua/beat.lua")),
             adopt: Script::new(include_str!("lua/adopt.lua")),
+            bury: Script::new(include_str!("lua/bury.lua")),
         }
     }
 
-    pub fn all(&self) -> [&Script; 12] {
+    pub fn all(&self) -> [&Script; 14] {
         [
             &self.commit,
             &self.take,
@@ -44,11 +48,13 @@ impl Scripts {
             &self.prune,
             &self.take_letter_off,
             &self.put_blob,
+            &self.put_under,
             &self.delete_blobs,
             &self.sweep_blobs,
             &self.swap,
             &self.beat,
             &self.adopt,
+            &self.bury,
         ]
     }
 }

@@ -1,9 +1,13 @@
 //! The suite over a real Redis, and what only this adapter can promise.
 
 use super::*;
+use crate::BlobKey;
 use crate::MemoryLedger;
+use crate::Replicas;
+use crate::Terms;
 use crate::Trail;
 use crate::suite::{self, ManualClock};
+use reveille_core::id::WorkspaceId;
 use reveille_core::job::State;
 use reveille_core::policy::Decision;
 use reveille_rig::{Fsync, Redis};
@@ -79,6 +83,49 @@ async fn a_step_whose_answer_was_lost_counts_once() {
     assert_eq!(chain.entries.len(), 1);
 }
 
+/// Operators see what is under way, and only that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_in_flight_until_it_is_answered() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "one", &clock).await;
+    let message = Receipt::new("CORDUM_SYS", "durable", 7, 0);
+    let keys = async || {
+        let mut keys: Vec<String> = store.link.command(redis::cmd("KEYS").arg("cordum:bus:*")).await.unwrap();
+        keys.sort();
+        keys
+    };
+    let job = suite::new_job("flight", "a", NOW);
+    store.open_new(job.id(), &message).await.unwrap();
+    assert_eq!(keys().await, ["cordum:bus:inflight:CORDUM_SYS:durable:7:0"]);
+    let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(&keys().await[0])).await.unwrap();
+    assert!((1..=120_000).contains(&ttl), "{ttl}");
+    let terms = Terms { answers: Some(message), ..Terms::default() };
+    assert_eq!(store.commit(Step::insert(job).on(terms)).await.unwrap(), Commit::Done);
+    assert_eq!(keys().await, ["cordum:bus:processed:CORDUM_SYS:durable:7:0"]);
+    let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(&keys().await[0])).await.unwrap();
+    assert!((120_001..=600_000).contains(&ttl), "{ttl}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_heard_is_hinted_at_for_a_minute() {
+    let redis = Redis::start();
+    let store = open(&redis, "one", &ManualClock::new(NOW)).await;
+    let (here, moved) = (WorkspaceId::known("here"), WorkspaceId::known("moved"));
+    let url = Some("http://10.0.0.7:8000".to_owned());
+    store.hint(&[(here, url.clone()), (moved.clone(), url.clone())]).await.unwrap();
+    store.hint(&[(moved, None)]).await.unwrap();
+    for (key, value) in [("ws:here", Some("online".to_owned())), ("ws:here:url", url), ("ws:moved:url", None)]
+    {
+        let found: Option<String> = store.link.command(redis::cmd("GET").arg(key)).await.unwrap();
+        assert_eq!(found, value, "{key}");
+    }
+    for key in ["ws:here", "ws:moved", "ws:here:url"] {
+        let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(key)).await.unwrap();
+        assert!((1..=60_000).contains(&ttl), "{key}: {ttl}");
+    }
+}
+
 /// Nothing stays for ever but the two counters and what the trail has not sealed.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_goes_in_the_end() {
@@ -113,6 +160,24 @@ async fn everything_goes_in_the_end() {
     }
     endless.sort();
     assert_eq!(endless, ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_without_memory_says_what_is_full() {
+    let redis = Redis::start_with(Fsync::EverySecond, &["--maxmemory", "4mb"]);
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "", &clock).await;
+    let mut number = 0;
+    let full = loop {
+        number += 1;
+        let mut step = Step::insert(suite::new_job("full", &number.to_string(), NOW));
+        step.blobs.push((BlobKey::context_of(step.job.id()), vec![b'x'; 500_000].into(), NOW + 1_000));
+        if let Err(error) = store.commit(step).await {
+            break error;
+        }
+    };
+    assert!(matches!(full, StoreError::Full(_)) && full.may_pass(), "{full}");
+    assert_eq!(full.to_string(), "the memory of Redis is full (maxmemory)");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use super::file::SqliteFile;
 use crate::lock::until_max;
 use crate::{Lock, StoreError};
 use reveille_core::time::Millis;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 pub(super) async fn take(
     file: &SqliteFile,
@@ -40,6 +40,12 @@ pub(super) async fn renew(
         Ok(renew.execute(params![until.0, lock.fence as i64, lock.name, now.0])? as u64)
     });
     Ok(rows.await? > 0)
+}
+
+/// For what is written under a lock, in the same transaction.
+pub(super) fn is_held(connection: &Connection, lock: &Lock, now: Millis) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM locks WHERE fence = ?1 AND name = ?2 AND until > ?3";
+    connection.prepare_cached(sql)?.exists(params![lock.fence as i64, lock.name, now.0])
 }
 
 pub(super) async fn give_back(file: &SqliteFile, lock: &Lock, now: Millis) -> Result<bool, StoreError> {

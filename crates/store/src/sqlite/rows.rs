@@ -1,6 +1,6 @@
 //! Between rows and records: JSON in one column, and SQLite's errors in the store's words.
 
-use crate::StoreError;
+use crate::{DISK_FULL, StoreError};
 use reveille_core::job::Job;
 use rusqlite::ErrorCode;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(super) fn job(text: &str) -> Result<Arc<Job>, StoreError> {
 /// What SQLite's refusal means to whoever asked.
 pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreError::Full,
+        Some(ErrorCode::DiskFull) => StoreError::Full(DISK_FULL),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
         Some(ErrorCode::ConstraintViolation) => StoreError::Refused(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),

@@ -8,7 +8,7 @@
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// Endings that are rare enough to have an index of their own.
 pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
@@ -62,7 +62,8 @@ pub(super) fn create() -> String {
          CREATE INDEX blobs_by_expiry ON blobs (expires_at);
 
          {LOCKS}
-         {AUDIT}"
+         {AUDIT}
+         {PACKETS}"
     )
 }
 
@@ -75,6 +76,14 @@ const LOCKS: &str = "CREATE TABLE locks (
     name TEXT NOT NULL UNIQUE,
     until INTEGER NOT NULL
 );";
+
+/// Packets that nobody could deal with.
+const PACKETS: &str = "CREATE TABLE dead_packets (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,
+    buried_at INTEGER NOT NULL,
+    packet BLOB NOT NULL
+) STRICT;";
 
 /// What the partial index over the trail covers: all but what every job adds.
 pub(super) const RARE_EVENTS: &str = "event_type <> 'safety.decision'";
@@ -115,10 +124,11 @@ CREATE TABLE audit_chains (
 
 /// The tables of the store in a file of this version.
 pub(super) fn tables(version: u32) -> &'static [&'static str] {
-    let all = &["jobs", "dead_letters", "blobs", "locks", "audit", "audit_chains"];
+    let all = &["jobs", "dead_letters", "blobs", "locks", "audit", "audit_chains", "dead_packets"];
     match version {
         ..2 => &all[..3],
         2 => &all[..4],
+        3 | 4 => &all[..6],
         _ => all,
     }
 }
@@ -129,7 +139,8 @@ pub(super) fn upgrade(version: u32) -> String {
     let locks = if version < 2 { LOCKS } else { "" };
     let audit = if version < 3 { AUDIT } else { "" };
     let approvals = if version < 4 { format!("{ASKED} {APPROVALS}") } else { String::new() };
-    format!("BEGIN IMMEDIATE; {locks} {audit} {approvals} PRAGMA user_version = {VERSION}; COMMIT;")
+    let packets = if version < 5 { PACKETS } else { "" };
+    format!("BEGIN IMMEDIATE; {locks} {audit} {approvals} {packets} PRAGMA user_version = {VERSION}; COMMIT;")
 }
 
 /// Of older jobs we know that a person was asked if one still is, or if the past says so.

@@ -6,7 +6,8 @@
 
 use super::chains::Chains;
 use super::change::{Applied, Change, Outcome};
-use crate::{BlobKey, PutMode};
+use super::locks;
+use crate::{BlobKey, DEAD_PACKET_KEEP_MS, PutMode};
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
@@ -33,6 +34,7 @@ pub(super) struct Tables<'c> {
     delete_job: Statement<'c>,
     expired_blobs: Statement<'c>,
     delete_lapsed_locks: Statement<'c>,
+    delete_old_packets: Statement<'c>,
 }
 
 impl<'c> Tables<'c> {
@@ -91,6 +93,7 @@ impl<'c> Tables<'c> {
                  WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2",
             )?,
             // Without an index: a lock is a row only while it is held, so there are few.
+            delete_old_packets: connection.prepare("DELETE FROM dead_packets WHERE buried_at <= ?1")?,
             delete_lapsed_locks: connection.prepare(
                 "DELETE FROM locks WHERE fence IN (SELECT fence FROM locks WHERE until <= ?1 LIMIT ?2)",
             )?,
@@ -109,7 +112,10 @@ impl<'c> Tables<'c> {
             }
             Change::PutBlob { key, value, expires_at, mode, now } => {
                 let rows = match mode {
-                    PutMode::Always => self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]]),
+                    PutMode::Under(lock) if !locks::is_held(self.connection, lock, *now)? => Ok(0),
+                    PutMode::Always | PutMode::Under(_) => {
+                        self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]])
+                    }
                     PutMode::IfAbsent => self.put_blob_if_absent.execute(params![
                         key.as_str(),
                         expires_at.0,
@@ -260,6 +266,7 @@ impl<'c> Tables<'c> {
             applied.blobs_gone.extend(BlobKey::parse_readable(&key));
         }
         rows += self.delete_lapsed_locks.execute(params![now.0, limit])?;
+        rows += self.delete_old_packets.execute([now.0 - DEAD_PACKET_KEEP_MS])?;
         applied.outcome = Outcome::Rows(rows as u64);
         Ok(applied)
     }

@@ -3,14 +3,14 @@
 //! A [`Hook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
 
 use crate::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
+    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
+    DeadPackets, JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
 use reveille_core::breaker::Breaker;
-use reveille_core::id::{JobId, TenantId};
+use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -27,6 +27,11 @@ pub trait Hook: Send + Sync + 'static {
 
     /// Comes before every list of jobs.
     async fn before_list(&self) {}
+
+    /// Comes before everything about locks, and before a packet is buried; it may refuse.
+    fn before_lock_or_bury(&self) -> Answer<()> {
+        Ok(())
+    }
 
     /// Comes before every look at a blob, and may refuse it.
     fn before_blob(&self, _key: &BlobKey) -> Answer<()> {
@@ -66,6 +71,10 @@ impl<H: Hook> Store for Hooked<H> {
         self.inner.open(id, message).await
     }
 
+    async fn open_new(&self, id: &JobId, message: &Receipt) -> Answer<Opened> {
+        self.inner.open_new(id, message).await
+    }
+
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Answer<Option<JobId>> {
         self.inner.job_of_key(tenant, key).await
     }
@@ -97,14 +106,17 @@ impl<H: Hook> Store for Hooked<H> {
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Answer<Option<Lock>> {
+        self.hook.before_lock_or_bury()?;
         self.inner.lock(name, ttl_ms).await
     }
 
     async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Answer<bool> {
+        self.hook.before_lock_or_bury()?;
         self.inner.renew(lock, ttl_ms).await
     }
 
     async fn unlock(&self, lock: &Lock) -> Answer<bool> {
+        self.hook.before_lock_or_bury()?;
         self.inner.unlock(lock).await
     }
 }
@@ -133,6 +145,22 @@ impl<H: Hook> Replicas for Hooked<H> {
 
     async fn owner(&self, job: &JobId) -> Answer<Option<String>> {
         self.inner.owner(job).await
+    }
+
+    async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Answer<()> {
+        self.inner.hint(heard).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> DeadPackets for Hooked<H> {
+    async fn bury(&self, packet: DeadPacket) -> Answer<()> {
+        self.hook.before_lock_or_bury()?;
+        self.inner.bury(packet).await
+    }
+
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<DeadPacket>> {
+        self.inner.buried(cursor, limit).await
     }
 }
 

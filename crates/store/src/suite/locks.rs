@@ -1,7 +1,7 @@
 //! Locks: one holder at a time, until it gives the lock back or its time is up.
 
 use super::ManualClock;
-use crate::{Lock, Store};
+use crate::{BlobKey, Lock, PutMode, Store};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -16,6 +16,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     names_do_not_disturb_one_another(&**store, clock).await;
     pruning_takes_lapsed_locks_and_no_fence_comes_twice(&**store, clock).await;
     a_clock_that_was_set_back_holds_no_lock_for_longer(&**store, clock).await;
+    what_is_put_under_a_lock_that_has_lapsed_is_not_there(&**store, clock).await;
 }
 
 pub async fn of_many_rivals_exactly_one_gets_the_lock(store: &Arc<dyn Store>, _: &ManualClock) {
@@ -108,6 +109,25 @@ pub async fn a_clock_that_was_set_back_holds_no_lock_for_longer(store: &dyn Stor
     assert!(after.fence > before.fence);
     assert!(!store.renew(&before, 1000).await.unwrap());
     clock.advance(3_601_000);
+}
+
+pub async fn what_is_put_under_a_lock_that_has_lapsed_is_not_there(store: &dyn Store, clock: &ManualClock) {
+    let key = BlobKey::parse("art:suite-under").unwrap();
+    let put = async |lock: &Lock, value: &'static str| {
+        let mode = PutMode::Under(lock.clone());
+        store.put_blob(key.clone(), value.into(), clock.now() + 1_000_000, mode).await.unwrap()
+    };
+    let old = take(store, "suite-under", 100).await;
+    assert!(put(&old, "first").await && put(&old, "second").await, "the lock is kept");
+    clock.advance(100);
+    assert!(!put(&old, "late").await);
+    let new = take(store, "suite-under", 100).await;
+    assert!(!put(&old, "later").await);
+    assert_eq!(store.blob(&key).await.unwrap().as_deref(), Some(&b"second"[..]));
+    assert!(put(&new, "third").await);
+    assert_eq!(store.blob(&key).await.unwrap().as_deref(), Some(&b"third"[..]));
+    assert_eq!(store.blob_expiry(&key).await.unwrap(), Some(clock.now() + 1_000_000));
+    store.delete_blobs(vec![key]).await.unwrap();
 }
 
 async fn take(store: &dyn Store, name: &str, ttl_ms: i64) -> Lock {

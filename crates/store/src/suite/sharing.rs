@@ -25,6 +25,7 @@ pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &Manual
     what_is_given_back_is_room_again(&**first, clock).await;
     a_step_under_a_lapsed_lock_does_not_count(&**first, &**second, clock).await;
     a_message_is_acted_on_once(&**first, &**second, clock).await;
+    a_message_makes_one_job(&**first, &**second, clock).await;
     the_jobs_of_a_silent_replica_go_to_another(&**first, &**second, clock).await;
     a_late_commit_of_one_that_was_taken_over_is_found_again(&**first, &**second, clock).await;
 }
@@ -125,6 +126,32 @@ pub async fn a_message_is_acted_on_once(first: &dyn Store, second: &dyn Store, c
         assert_eq!(store.open(job.id(), &receipt).await.unwrap(), Opened::Seen);
     }
     open(second, &job, 2).await;
+    // One that had the message already, and was stopped between its decision and its commit.
+    let terms = Terms { answers: Some(receipt), ..Terms::default() };
+    let late = Step::change(&job, running(&job, clock.now())).on(terms);
+    assert_eq!(second.commit(late).await.unwrap(), Commit::Seen);
+}
+
+pub async fn a_message_makes_one_job(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
+    let receipt = Receipt::new("S", "new", 1, 0);
+    let step = || {
+        let terms = Terms { answers: Some(receipt.clone()), ..Terms::default() };
+        Step::insert(new_job("message-new", "a", clock.now())).on(terms)
+    };
+    let id = step().job.id().clone();
+    assert_eq!(first.open_new(&id, &receipt).await.unwrap(), Opened::Job { job: None, lock: None });
+    assert_eq!(first.commit(step()).await.unwrap(), Commit::Done);
+    assert_eq!(second.commit(step()).await.unwrap(), Commit::Duplicate(id.clone()));
+    assert_eq!(second.open_new(&id, &receipt).await.unwrap(), Opened::Seen);
+    // Also when its job is gone by then.
+    let job = load(first, &id).await.unwrap();
+    let over = reveille_core::life::settled(&ended(&job, State::Succeeded, clock.now()));
+    assert_eq!(first.commit(Step::change(&job, over)).await.unwrap(), Commit::Done);
+    let long_ago = clock.now() + 1;
+    while first.prune(long_ago, clock.now(), 1000).await.unwrap() > 0 {}
+    assert_eq!(load(first, &id).await, None);
+    assert_eq!(second.commit(step()).await.unwrap(), Commit::Seen);
+    assert_eq!(load(first, &id).await, None);
 }
 
 pub async fn the_jobs_of_a_silent_replica_go_to_another(

@@ -9,7 +9,7 @@ use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
 use reveille_core::request::{Budget, Hints, Needs, Place, Priority, Request};
 use reveille_engine::{Submission, Submitted, Submitter};
 use reveille_roster::Scope;
-use reveille_store::{BlobKey, Commit, JobQuery, Step};
+use reveille_store::{AboutPacket, BlobKey, Commit, DeadPacket, JobQuery, Step};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -304,4 +304,34 @@ async fn many_are_retried_by_what_they_are_and_held_results_are_not() {
     let query = JobQuery { topic: Some(Topic::known("job.a")), limit: 9, ..JobQuery::default() };
     let jobs = api.engine.store().jobs(&query).await.unwrap().items;
     assert_eq!(jobs.len(), 4, "two jobs and two retries");
+}
+
+#[tokio::test]
+async fn packets_that_nobody_could_deal_with_are_listed_for_operators() {
+    let api = Api::open().await;
+    for number in 0..3 {
+        let about = AboutPacket {
+            subject: "sys.job.submit".to_owned(),
+            reason: "it is not a packet".to_owned(),
+            deliveries: 4,
+            len: 0,
+            buried_at: api.engine.now(),
+        };
+        let packet =
+            DeadPacket::new(&format!("CORDUM_SYS:{number}"), about, &Bytes::from_static(b"\xff\x00"));
+        api.engine.store().bury(packet).await.unwrap();
+    }
+    let operator = api.key("ops", &[Scope::Admin]).await;
+    let (status, first) = api.call(&operator, "GET", "/api/v1/dlq/packets?limit=2", "").await;
+    assert_eq!(status, 200, "{first}");
+    let newest = &first["items"][0];
+    assert_eq!((&newest["id"], &newest["content"]), (&json!("CORDUM_SYS:2"), &json!("/wA=")));
+    assert_eq!((&newest["deliveries"], &newest["bytes"]), (&json!(4), &json!(2)));
+    let next = first["next_cursor"].as_str().unwrap();
+    let (_, second) =
+        api.call(&operator, "GET", &format!("/api/v1/dlq/packets?limit=2&cursor={next}"), "").await;
+    assert_eq!((&second["items"][0]["id"], &second["next_cursor"]), (&json!("CORDUM_SYS:0"), &Value::Null));
+    // They may be anybody's.
+    let user = api.key("acme", USER).await;
+    assert_eq!(api.call(&user, "GET", "/api/v1/dlq/packets", "").await.0, 403);
 }

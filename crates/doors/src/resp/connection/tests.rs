@@ -18,7 +18,7 @@ impl Blobs for OneBlob {
         Ok(Some(Bytes::from_static(&[b'x'; 4096])))
     }
     async fn put_blob(&self, _: BlobKey, _: Bytes, _: Millis, _: PutMode) -> Result<bool, StoreError> {
-        Err(StoreError::Full)
+        Err(StoreError::Full(reveille_store::DISK_FULL))
     }
     async fn delete_blobs(&self, _: Vec<BlobKey>) -> Result<u64, StoreError> {
         Err(StoreError::Unavailable("it is being moved".into()))

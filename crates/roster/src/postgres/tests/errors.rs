@@ -24,7 +24,7 @@ async fn only_what_is_wrong_with_the_change_itself_is_refused() {
             let error =
                 database.ask(async |connection: &mut _| raise(connection, code).await).await.unwrap_err();
             let found = match error {
-                StoreError::Full => "full",
+                StoreError::Full(_) => "full",
                 StoreError::Unavailable(_) => "unavailable",
                 StoreError::Refused(_) => "refused",
                 StoreError::Corrupt(_) => "corrupt",

@@ -3,14 +3,14 @@
 --
 -- KEYS  job:rec, job:meta, job:seq, audit:outbox, then the blobs of the step
 -- ARGV  the names below, then three counted lists: fields of job:meta, entries of the trail, blobs
--- Says  done | duplicate, id | conflict | no room, of what | fenced
+-- Says  done | duplicate, id | seen | conflict | no room, of what | fenced
 local prefix, id, expects, now, token, record = unpack(ARGV, 1, 6)
 local state, live, ended, updated, asked, released = unpack(ARGV, 7, 12)
 local tenant, topic, trace, idempotency, worker, owner = unpack(ARGV, 13, 18)
 local letter, reason = unpack(ARGV, 19, 20)
 local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 21, 24)
-local lock, fence, processed, kept, kept_ms = unpack(ARGV, 25, 29)
-local lists = 30
+local lock, fence, processed, inflight, kept, kept_ms = unpack(ARGV, 25, 30)
+local lists = 31
 
 local call = redis.call
 local function key(...) return prefix .. table.concat({...}) end
@@ -22,8 +22,10 @@ for i, value in ipairs(call('HMGET', KEYS[2], unpack(known))) do was[known[i]] =
 -- Our own step, whose answer was lost.
 if was.rev and was.by == token then return {'done'} end
 
+if expects == '' and was.rev then return {'duplicate', id} end
+-- The job may have moved on since, or be gone: the message was acted on all the same.
+if processed ~= '' and call('EXISTS', processed) == 1 then return {'seen'} end
 if expects == '' then
-  if was.rev then return {'duplicate', id} end
   local holder = idempotency ~= '' and call('GET', key('job:idempotency:', tenant, ':', idempotency))
   if holder then return {'duplicate', holder} end
   if queue_max ~= '' and ended == '0' and call('SCARD', key('job:tenant:active:', tenant)) >= tonumber(queue_max) then
@@ -144,6 +146,9 @@ end
 if kept ~= '' and call('PTTL', kept) == -1 then call('PEXPIRE', kept, kept_ms) end
 call('HSET', KEYS[2], unpack(meta))
 call('SET', KEYS[1], record)
-if processed ~= '' then call('SET', processed, '1', 'PX', 600000) end
+if processed ~= '' then
+  call('SET', processed, '1', 'PX', 600000)
+  call('DEL', inflight)
+end
 if lock ~= '' then call('DEL', lock) end
 return {'done'}

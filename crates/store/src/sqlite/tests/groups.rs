@@ -86,7 +86,7 @@ async fn a_full_disk_is_said_and_survived() {
         match store.commit(step).await {
             Ok(commit) => assert_eq!(commit, Commit::Done),
             Err(error) => {
-                assert!(matches!(error, StoreError::Full), "{error}");
+                assert!(matches!(error, StoreError::Full(_)), "{error}");
                 break job;
             }
         }
@@ -129,7 +129,7 @@ async fn what_is_too_large_for_the_disk_does_not_keep_small_changes_out() {
     for (number, outcome) in outcomes.await {
         match outcome {
             Ok(()) => assert_ne!(number, 4),
-            Err(StoreError::Full) => assert_eq!(number, 4),
+            Err(StoreError::Full(_)) => assert_eq!(number, 4),
             Err(error) => panic!("{number}: {error}"),
         }
     }
