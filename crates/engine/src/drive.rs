@@ -114,7 +114,7 @@ impl Engine {
             let mut step = Step::change(&before, after).on(terms.clone());
             step.terms.room = self.room_for_placed(&step.job);
             let job = step.job.clone();
-            match self.commit_or_make_up(step).await? {
+            match self.commit_or_make_up(Some(&before), step).await? {
                 Commit::Done => {
                     self.tell(Some(&before), &job).await;
                     self.tell_story(Some(&before), &job);
@@ -136,22 +136,26 @@ impl Engine {
     }
 
     /// A store that fails may have committed all the same. Then what follows from it is made up for.
-    pub(crate) async fn commit_or_make_up(&self, step: Step) -> Result<Commit, StoreError> {
+    pub(crate) async fn commit_or_make_up(
+        &self,
+        before: Option<&Arc<Job>>,
+        step: Step,
+    ) -> Result<Commit, StoreError> {
         let job = step.job.clone();
         let committed = self.store.commit(step).await;
         if committed.as_ref().is_err_and(StoreError::may_pass) {
-            self.spawn(self.clone().make_up_for(job));
+            self.spawn(self.clone().make_up_for(before.cloned(), job));
         }
         committed
     }
 
-    async fn make_up_for(self, job: Arc<Job>) {
+    async fn make_up_for(self, before: Option<Arc<Job>>, job: Arc<Job>) {
         loop {
             let turn = self.turn(job.id()).await;
             match self.store.job(job.id()).await {
                 Ok(Some(stored)) if stored == job => {
-                    self.tell(None, &job).await;
-                    self.tell_story(None, &job);
+                    self.tell(before.as_deref(), &job).await;
+                    self.tell_story(before.as_deref(), &job);
                     return self.settle(&job);
                 }
                 Err(error) if error.may_pass() => {}
@@ -291,7 +295,7 @@ impl Engine {
         if job.state().is_terminal() {
             self.timers.clear(job.id());
         } else {
-            self.timers.set(job, due);
+            self.timers.set(job, self.look_by(due, now));
         }
         let matches = {
             let mut floor = self.floor();

@@ -39,6 +39,9 @@ const WORDS_MAX: usize = 256;
 const LOOK_AGAIN_MS: i64 = 5_000;
 /// And after that this often.
 const LOOK_AGAIN_LATER_MS: i64 = 30_000;
+/// A job of our own is looked at this often, should its moment be later: another server may have changed it, and its
+/// word was lost.
+const LOOK_AT_OWN_MS: i64 = 300_000;
 /// Jobs whose end is remembered, so that an older word does not bring them back.
 const ENDED_MAX: usize = 16_384;
 
@@ -170,6 +173,7 @@ impl Engine {
             if !roll.was_here {
                 tracing::warn!("this server was taken for dead; others may have its jobs");
                 here_since = heard;
+                self.spawn(self.clone().look_at_own());
             }
             self.replica.here.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&roll.here);
             // Whoever was away sees everybody else as silent: they are given the time to say otherwise.

@@ -221,7 +221,7 @@ impl Engine {
             step.blobs.push((BlobKey::context_of(&id), context, now + self.settings.blob_ttl_ms));
         }
         let job = step.job.clone();
-        let committed = self.commit_or_make_up(step).await;
+        let committed = self.commit_or_make_up(None, step).await;
         if !matches!(committed, Ok(Commit::Done)) {
             // The seat was a new job's. If the id is that of an older one, that one sits as it stands.
             if job.state() == State::Dispatched {

@@ -85,6 +85,15 @@ impl Timers {
         self.lock().of_job.get(job).is_some_and(|entry| entry.is_anothers)
     }
 
+    /// The jobs that we look after.
+    pub fn own(&self) -> Vec<JobId> {
+        let entries = self.lock();
+        let mut own: Vec<_> =
+            entries.of_job.iter().filter(|(_, entry)| !entry.is_anothers).map(|(id, _)| id.clone()).collect();
+        own.sort_unstable();
+        own
+    }
+
     /// The revision of a live job that we know of.
     pub fn revision_of(&self, job: &JobId) -> Option<u64> {
         self.lock().of_job.get(job).map(|entry| entry.revision)

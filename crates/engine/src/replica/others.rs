@@ -1,10 +1,11 @@
 //! Jobs that another server looks after: they are seated here too while they are at a worker, so that no worker is
 //! given too much, and left alone otherwise.
 
-use super::{BEAT, LOOK_AGAIN_LATER_MS, PAGE};
+use super::{BEAT, LOOK_AGAIN_LATER_MS, LOOK_AT_OWN_MS, PAGE};
 use crate::Engine;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
+use reveille_core::time::Millis;
 use reveille_store::{BEAT_MS, JobQuery, Room, StoreError};
 
 impl Engine {
@@ -42,6 +43,18 @@ impl Engine {
         let tenant = &job.request.tenant;
         self.floor().seat_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
         self.timers.watch(job.id(), tenant, job.state(), job.revision, now + LOOK_AGAIN_LATER_MS);
+    }
+
+    /// When to look at a job of ours that is due then.
+    pub(crate) fn look_by(&self, due: Millis, now: Millis) -> Millis {
+        if self.is_one_of_many() { due.min(now + LOOK_AT_OWN_MS) } else { due }
+    }
+
+    /// Others may have had our jobs, and nobody has told us what became of them.
+    pub(super) async fn look_at_own(self) {
+        for id in self.timers.own() {
+            self.reseat(&id).await;
+        }
     }
 
     /// All that is at workers when this server starts.

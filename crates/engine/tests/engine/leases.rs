@@ -1,11 +1,11 @@
 //! Leases: renewed while they are held, told when they are lost; and the two layers of a run's lock.
 
-use crate::safety_net::{Failing, Shared};
-use crate::{Shared, pass};
+use crate::safety_net::{Failing, Shared, pass};
 use prometheus_client::metrics::counter::Counter;
 use reveille_core::id::RunId;
 use reveille_engine::{Clock, Lease, RunLocks, SystemClock};
 use reveille_rig::{Fsync, Redis};
+use reveille_store::suite::hooked::Hooked;
 use reveille_store::{MemoryLedger, RedisOptions, RedisStore, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "cordum:test";
 const TTL_MS: i64 = 30_000;
 
-fn shared() -> (Failing, Arc<dyn Store>) {
+fn shared() -> (Hooked<Failing>, Arc<dyn Store>) {
     let failing = Shared::new().store;
     (failing.clone(), Arc::new(failing))
 }

@@ -57,11 +57,15 @@ impl World {
     }
 
     async fn server(&self, name: &str) -> Engine {
+        self.server_on(name, self.bus.clone()).await
+    }
+
+    async fn server_on(&self, name: &str, bus: LocalBus) -> Engine {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(MemoryRoster::new()),
             flows: Arc::new(reveille_flows::MemoryFlows::default()),
-            bus: Arc::new(self.bus.clone()),
+            bus: Arc::new(bus),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
@@ -329,4 +333,25 @@ async fn a_server_that_stops_leaves_the_snapshot_to_another_at_once() {
     holder.drain(Duration::from_secs(1)).await;
     let lock = world.store.lock("cordum:scheduler:snapshot:writer", 10_000).await.unwrap();
     assert!(lock.is_some(), "the lock was given back");
+}
+
+/// Words between servers save waiting and nothing else, also about jobs of one's own.
+#[tokio::test(start_paused = true)]
+async fn what_another_server_has_ended_is_found_though_no_word_came() {
+    let mut world = World::new();
+    // A job that waits for a person has no moment of its own at which it would be looked at.
+    let text = br#"{"default_decision": "require_approval"}"#;
+    world.policy = Policy::new(serde_json::from_slice::<Document>(text).unwrap(), text).unwrap();
+    let servers = [world.server("a").await, world.server_on("bb", LocalBus::default()).await];
+    sleep(5_000).await;
+    submit(&servers[0], "j").await.unwrap();
+    servers[1].cancel(&JobId::known("j"), "ann", "").await.unwrap();
+    let live = |server: &Engine| {
+        let page = server.metrics_page();
+        page.lines().find_map(|line| line.strip_prefix("cordum_scheduler_live_jobs ")).map(str::to_owned)
+    };
+    sleep(1_000).await;
+    assert_eq!(live(&servers[0]).as_deref(), Some("1"), "it has not heard of it");
+    sleep(310_000).await;
+    assert_eq!(live(&servers[0]).as_deref(), Some("0"));
 }
