@@ -1,6 +1,7 @@
 //! The engine: its parts, and how it starts and stops.
 
 use crate::calls::Calls;
+use crate::chorus::Chorus;
 use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
@@ -29,7 +30,7 @@ use reveille_core::time::Millis;
 use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
 use reveille_kernel::Kernel;
-use reveille_roster::{Roster, RosterError};
+use reveille_roster::{Generations, Roster, RosterError};
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
 use rustc_hash::FxHashSet;
@@ -163,6 +164,9 @@ pub struct Inner {
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
+    pub(crate) chorus: Chorus,
+    /// The changes of the roster that the copies here have.
+    pub(crate) followed: tokio::sync::Mutex<Generations>,
     pub(crate) scribe: Scribe,
     pub(crate) clerk: Clerk,
     pub(crate) workspaces: Workspaces,
@@ -198,7 +202,12 @@ impl Engine {
         let (scribe, inbox) = Scribe::new();
         let (clerk, errands) = Clerk::new();
         let (replica, unsent) = Replica::new(parts.store.name().to_owned());
-        let events = Arc::new(Events::new(parts.dice.roll()));
+        let (events, unsaid) = if parts.store.is_shared() {
+            let (events, unsaid) = Events::shared(parts.store.name());
+            (events, Some(unsaid))
+        } else {
+            (Events::new(parts.dice.roll()), None)
+        };
         let mut floor = Floor::new(parts.settings.ttls);
         // Until the recovery has found what is at workers.
         floor.begin_recount();
@@ -220,7 +229,9 @@ impl Engine {
             waiters: Waiters::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
-            events,
+            events: Arc::new(events),
+            chorus: Chorus::default(),
+            followed: tokio::sync::Mutex::new(generations),
             scribe,
             clerk,
             workspaces,
@@ -249,8 +260,11 @@ impl Engine {
         engine.appear().await?;
         engine.hear_others().await?;
         engine.spawn(engine.clone().send_words(unsent));
-        if engine.is_one_of_many() {
-            engine.spawn(engine.clone().follow_roster(generations));
+        if let Some(unsaid) = unsaid {
+            engine.spawn(engine.clone().follow_roster());
+            engine.spawn(engine.clone().read_news());
+            engine.spawn(engine.clone().say_news(unsaid));
+            engine.spawn(engine.clone().tell_the_untold());
         }
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());

@@ -5,25 +5,26 @@ use crate::Engine;
 use crate::keys::Keys;
 use crate::workspaces::Workspaces;
 use reveille_core::presence::Drained;
-use reveille_roster::{Generations, RosterError};
+use reveille_roster::RosterError;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// `seen` is from before the copies were made, so that no change falls in between.
-    pub(crate) async fn follow_roster(self, mut seen: Generations) {
+    pub(crate) async fn follow_roster(self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            if let Err(error) = self.follow(&mut seen).await {
+            if let Err(error) = self.follow().await {
                 let words = "changes by other servers are not seen; trying again";
                 self.trouble.store.tell(self.now(), words, &"roster", &error);
             }
         }
     }
 
-    async fn follow(&self, seen: &mut Generations) -> Result<(), RosterError> {
+    /// Makes the copies anew if the roster has changed since they were made.
+    pub(crate) async fn follow(&self) -> Result<(), RosterError> {
+        let mut seen = self.followed.lock().await;
         let now = self.roster.generations().await?;
         if now.keys != seen.keys {
             self.keys.replace(Keys::load(&*self.roster).await?);

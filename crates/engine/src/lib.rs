@@ -7,6 +7,7 @@
 mod agents;
 mod approvals;
 mod calls;
+mod chorus;
 mod clerk;
 mod clock;
 mod dead_letters;
@@ -25,6 +26,7 @@ mod keys;
 mod letters;
 mod metrics;
 mod net;
+mod news;
 mod notices;
 mod output;
 mod presence;

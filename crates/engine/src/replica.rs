@@ -9,6 +9,7 @@ mod others;
 mod word;
 
 use crate::Engine;
+use crate::chorus::Sight;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::Job;
@@ -26,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use word::{Said, Word, Words};
 
 /// Where servers tell each other what they commit.
-const SUBJECT: &str = "reveille.event.job";
+const SUBJECT: &str = "reveille.word";
 const BEAT: Duration = Duration::from_millis(BEAT_MS as u64);
 const BEAT_TTL: Duration = Duration::from_millis(BEAT_TTL_MS as u64);
 /// Jobs taken over at once.
@@ -312,7 +313,7 @@ impl Engine {
             Said::Agent { tenant, beat } => self.hear_agent(tenant, beat),
             Said::Pulse { workspace, pulse } => {
                 if let Some(workspace) = self.workspaces.find(workspace) {
-                    self.hear_pulse(&workspace, (**pulse).clone());
+                    self.hear_pulse(&workspace, (**pulse).clone(), Sight::Second);
                 }
             }
         }
@@ -324,7 +325,6 @@ impl Engine {
             return;
         }
         let now = self.now();
-        self.events.tell(word.at, &word.tenant, word.what());
         let matches = {
             let mut floor = self.floor();
             if word.is_at_worker() {

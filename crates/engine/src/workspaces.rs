@@ -230,7 +230,8 @@ impl Engine {
             payload: payload.clone(),
             created_at: self.now(),
         };
-        let what = What::Workspace { id: workspace.id.clone(), name, payload: Arc::new(payload) };
+        let what =
+            What::Workspace { id: workspace.id.clone(), name: name.into(), payload: Arc::new(payload) };
         (Change::Event(event), (workspace.tenant.clone(), what))
     }
 

@@ -1,6 +1,5 @@
 //! What one server tells the others: jobs that it has committed, and beats that only it has heard.
 
-use crate::events::What;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
 use reveille_core::presence::agent::AgentBeat;
@@ -58,16 +57,5 @@ impl Word {
 
     pub fn is_at_worker(&self) -> bool {
         matches!(self.state, State::Dispatched | State::Running)
-    }
-
-    /// What those who watch are told.
-    pub fn what(&self) -> What {
-        What::Job {
-            id: self.id.clone(),
-            topic: self.topic.clone(),
-            state: self.state,
-            before: self.before,
-            worker: self.worker.clone(),
-        }
     }
 }

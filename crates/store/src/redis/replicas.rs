@@ -3,10 +3,12 @@
 use super::RedisStore;
 use super::listing::read_job;
 use crate::replica::BEAT_TTL_MS;
-use crate::{Page, Replicas, Roll, StoreError};
+use crate::{News, Page, Replicas, Roll, StoreError};
+use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[async_trait::async_trait]
 impl Replicas for RedisStore {
@@ -41,6 +43,14 @@ impl Replicas for RedisStore {
 
     async fn owned(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
         self.list_up(&format!("job:owner:{}", self.options.replica), cursor, limit).await
+    }
+
+    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+        self.read_news(after, wait).await
+    }
+
+    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        self.announce_news(batch, items).await
     }
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {

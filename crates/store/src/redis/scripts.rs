@@ -15,6 +15,7 @@ pub(super) struct Scripts {
     pub swap: Script,
     pub beat: Script,
     pub adopt: Script,
+    pub announce: Script,
 }
 
 impl Scripts {
@@ -32,10 +33,11 @@ impl Scripts {
             swap: Script::new(include_str!("lua/swap.lua")),
             beat: Script::new(include_str!("lua/beat.lua")),
             adopt: Script::new(include_str!("lua/adopt.lua")),
+            announce: Script::new(include_str!("lua/announce.lua")),
         }
     }
 
-    pub fn all(&self) -> [&Script; 12] {
+    pub fn all(&self) -> [&Script; 13] {
         [
             &self.commit,
             &self.take,
@@ -49,6 +51,7 @@ impl Scripts {
             &self.swap,
             &self.beat,
             &self.adopt,
+            &self.announce,
         ]
     }
 }

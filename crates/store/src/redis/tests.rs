@@ -79,7 +79,7 @@ async fn a_step_whose_answer_was_lost_counts_once() {
     assert_eq!(chain.entries.len(), 1);
 }
 
-/// Nothing stays for ever but the two counters and what the trail has not sealed.
+/// Nothing stays for ever but the two counters, what the trail has not sealed, and the last events.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_goes_in_the_end() {
     let redis = Redis::start();
@@ -112,7 +112,10 @@ async fn everything_goes_in_the_end() {
         }
     }
     endless.sort();
-    assert_eq!(endless, ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq"]);
+    assert_eq!(
+        endless,
+        ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq", "reveille:events"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
