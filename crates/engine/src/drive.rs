@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Gives back the lock of a job that stays as it is. If that fails, the lock lapses by itself.
-    async fn let_go(&self, lock: Option<Lock>) {
+    pub(crate) async fn let_go(&self, lock: Option<Lock>) {
         if let Some(lock) = lock
             && let Err(error) = self.store.unlock(&lock).await
         {

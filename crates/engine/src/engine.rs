@@ -36,7 +36,7 @@ use reveille_traces::Traces;
 use rustc_hash::FxHashSet;
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -167,6 +167,8 @@ pub struct Inner {
     pub(crate) chorus: Chorus,
     /// The changes of the roster that the copies here have.
     pub(crate) followed: tokio::sync::Mutex<Generations>,
+    /// How often something was drained here, or put back into service.
+    pub(crate) drain_changes: AtomicU64,
     pub(crate) scribe: Scribe,
     pub(crate) clerk: Clerk,
     pub(crate) workspaces: Workspaces,
@@ -208,6 +210,7 @@ impl Engine {
         } else {
             (Events::new(parts.dice.roll()), None)
         };
+        let windows = if parts.store.is_shared() { Windows::shared() } else { Windows::default() };
         let mut floor = Floor::new(parts.settings.ttls);
         // Until the recovery has found what is at workers.
         floor.begin_recount();
@@ -232,6 +235,7 @@ impl Engine {
             events: Arc::new(events),
             chorus: Chorus::default(),
             followed: tokio::sync::Mutex::new(generations),
+            drain_changes: AtomicU64::new(0),
             scribe,
             clerk,
             workspaces,
@@ -239,7 +243,7 @@ impl Engine {
             letters: Letters::default(),
             safety: Safety::new(parts.kernel),
             replica,
-            windows: Mutex::default(),
+            windows: Mutex::new(windows),
             rules: RwLock::default(),
             floor,
             sent_early: Mutex::default(),

@@ -210,14 +210,12 @@ impl Events {
     }
 
     pub fn tell(&self, at: Millis, tenant: &TenantId, what: What) {
-        match &self.said {
-            Some(voice) => self.say(voice, at, tenant, what),
-            None => {
-                let mut logs = self.lock();
-                let seq = logs.last + 1;
-                logs.push(seq, at, tenant, what);
-            }
+        if let Some(voice) = &self.said {
+            return self.say(voice, at, tenant, what);
         }
+        let mut logs = self.lock();
+        let seq = logs.last + 1;
+        logs.push(seq, at, tenant, what);
     }
 
     fn id(&self, seq: u64) -> EventId {

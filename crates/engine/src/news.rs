@@ -6,7 +6,7 @@
 //! order; a server that is killed at that moment leaves it unsaid.
 
 use crate::Engine;
-use crate::events::{Item, Told, Unsaid, What};
+use crate::events::{Item, Told, Unsaid, What, WorkerChange};
 use bytes::Bytes;
 use reveille_core::job::Job;
 use reveille_store::NEWS_LEN_MAX;
@@ -20,7 +20,7 @@ const PACE: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Things said at once.
 const SAID_AT_ONCE: usize = 256;
-/// How long events wait for workspaces that they are about.
+/// How long events wait for what they are about.
 const LOOKED_UP_WITHIN: Duration = Duration::from_secs(2);
 
 impl Engine {
@@ -38,7 +38,7 @@ impl Engine {
             };
             let is_all = news.items.len() < NEWS_LEN_MAX;
             let items: Vec<_> = news.items.iter().map(|(place, item)| (*place, Item::read(item))).collect();
-            self.know_workspaces(&items).await;
+            self.know_what_changed(&items).await;
             for told in self.events.take_in(after, news.kept, items, is_all) {
                 self.hear_told(told);
             }
@@ -48,13 +48,20 @@ impl Engine {
         }
     }
 
-    /// Whoever is told of a workspace asks about it at once; it may have come into being at another server.
-    async fn know_workspaces(&self, items: &[(u64, Item)]) {
-        let is_new = |item: &Item| match item {
-            Item::Told(Told { by: Some(by), what: What::Workspace { name, .. }, .. }) => {
-                by != self.store.name() && name.starts_with("WORKSPACE_")
+    /// Whoever is told of a workspace or a drain asks about it at once, and another server may have written it.
+    async fn know_what_changed(&self, items: &[(u64, Item)]) {
+        let is_in_roster = |what: &What| match what {
+            What::Workspace { name, .. } => name.starts_with("WORKSPACE_"),
+            What::Worker { change, .. } => {
+                matches!(change, WorkerChange::Drained | WorkerChange::Undrained)
             }
-            _ => false,
+            What::Job { .. } => false,
+        };
+        let is_new = |item: &Item| match item {
+            Item::Told(told) => {
+                told.by.as_ref().is_some_and(|by| by != self.store.name()) && is_in_roster(&told.what)
+            }
+            Item::Lost => false,
         };
         if items.iter().any(|(_, item)| is_new(item)) {
             // If the roster is away they are told as they are known.

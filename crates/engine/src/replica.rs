@@ -13,6 +13,7 @@ use crate::chorus::Sight;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::Job;
+use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
@@ -225,6 +226,8 @@ impl Engine {
                     }
                     Ok(Some(_)) => {
                         tracing::info!(replica = %silent, jobs, "a silent server's jobs were taken over");
+                        let engine = self.clone();
+                        self.spawn(async move { engine.tell_what_was_left_untold().await });
                         break;
                     }
                     Ok(None) => break,
@@ -264,7 +267,15 @@ impl Engine {
         }
     }
 
-    /// What does not fit is made up for: jobs are looked at, and beats come again.
+    /// What was counted here counts at the others, for rules that say how often is too often.
+    pub(crate) fn tell_counted(&self, counted: Vec<Counted>) {
+        for counted in counted {
+            self.say(Said::Counted(counted));
+        }
+    }
+
+    /// What does not fit is made up for: jobs are looked at, and beats come again. A request that was counted and
+    /// not told counts here only.
     fn say(&self, said: Said) {
         let _ = self.replica.words.try_send(said);
     }
@@ -316,6 +327,7 @@ impl Engine {
                     self.hear_pulse(&workspace, (**pulse).clone(), Sight::Second);
                 }
             }
+            Said::Counted(counted) => self.windows().hear(counted.clone(), self.now()),
         }
     }
 
