@@ -9,8 +9,8 @@ use crate::Engine;
 use crate::events::{Told, What, WorkerChange};
 use reveille_core::floor::Member;
 use reveille_core::time::Millis;
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{Hash, Hasher};
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -119,10 +119,9 @@ impl Engine {
 
 /// The same for everybody who knows of the same servers.
 fn teller<'a>(here: &'a [String], member: &Member) -> Option<&'a str> {
-    let rank = |name: &str| {
-        let mut hasher = FxHasher::default();
-        (name, member).hash(&mut hasher);
-        hasher.finish()
+    let rank = |name: &str| -> [u8; 32] {
+        let Member { contract, tenant, id } = member;
+        Sha256::digest(format!("{name}\0{}\0{tenant}\0{id}", contract.as_str())).into()
     };
     let ranked = here.iter().map(|name| (rank(name), name.as_str()));
     ranked.max().map(|(_, name)| name)
