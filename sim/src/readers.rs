@@ -38,7 +38,7 @@ struct Reading {
     /// The agents it knows, and whether they are offline.
     offline: BTreeMap<WorkerId, bool>,
     /// How often each kept event of each workspace was told.
-    told: BTreeMap<(WorkspaceId, &'static str), u64>,
+    told: BTreeMap<(WorkspaceId, String), u64>,
 }
 
 impl Reading {
@@ -104,8 +104,8 @@ impl Reading {
                     self.offline.insert(member.id.clone(), *change == WorkerChange::Offline);
                 }
             },
-            What::Workspace { id, name, .. } if !UNKEPT.contains(name) => {
-                let told = self.told.entry((id.clone(), *name)).or_default();
+            What::Workspace { id, name, .. } if !UNKEPT.contains(&&**name) => {
+                let told = self.told.entry((id.clone(), name.to_string())).or_default();
                 *told += 1;
                 if *told > world.look_up(|archive| archive.kept(id, name)) {
                     return Err(format!("{name} of {id} was told and is not kept"));

@@ -23,11 +23,12 @@ MASKED = 0x80
 
 
 class Frame(NamedTuple):
-    """One thing that was said. `event` is the name of a server-sent event, or nothing."""
+    """One thing that was said. `event` and `id` are those of a server-sent event, or nothing."""
 
     event: str
     data: Any
     text: str
+    id: str = ""
 
 
 class Listener:
@@ -87,17 +88,19 @@ class EventStream(Listener):
         super().__init__()
 
     def read(self):
-        event, data, lines = "", [], []
+        event, data, place, lines = "", [], "", []
         for raw in self.response:
             line = raw.decode().rstrip("\r\n")
             lines.append(line)
             if line.startswith("event:"):
                 event = line.removeprefix("event:").strip()
+            elif line.startswith("id:"):
+                place = line.removeprefix("id:").strip()
             elif line.startswith("data:"):
                 data.append(line.removeprefix("data:").strip())
             elif not line:
                 if data:
-                    yield Frame(event, json.loads("\n".join(data)), "\n".join(lines))
+                    yield Frame(event, json.loads("\n".join(data)), "\n".join(lines), place)
                 event, data, lines = "", [], []
 
     def close(self):

@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from engines import knows, running_engines, running_replicas
 from harness import running_worker, wait_until
+from streams import EventStream
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +195,52 @@ def test_the_doctor_looks_and_touches_nothing(binary, engines, tmp_path):
         assert refused.returncode == 1 and "noeviction" in refused.stderr, refused
     finally:
         engines.redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_a_subscriber_goes_on_at_another_server(replicas, agent):
+    """Killed with -9 in the middle of the work. Every change of every job is told once, in order."""
+    first, second = replicas
+    path, headers = "/api/v1/events?kinds=job", {"X-API-Key": first.key}
+    with EventStream(first, path, headers) as stream:
+        stream.wait_for("its start", lambda frame: frame.event == "snapshot")
+        jobs = [second.submit("job.echo", {"n": number}) for number in range(15)]
+        stream.wait_for("a job", lambda frame: frame.event == "job.updated")
+        first.kill()
+    heard = list(stream.frames)
+    jobs += [second.submit("job.echo", {"n": number}) for number in range(15, 30)]
+    with EventStream(second, path, {**headers, "Last-Event-ID": heard[-1].id}) as stream:
+        for job_id in jobs:
+            assert second.ended_job(job_id)["state"] == "SUCCEEDED"
+        last = jobs[-1]
+        stream.wait_for("its end", lambda frame: frame.data.get("job_id") == last and frame.data["state"] == "SUCCEEDED")
+        wait_until("the end of the others", lambda: ended(heard[1:] + stream.frames) == set(jobs))
+    events = heard[1:] + stream.frames
+    assert {frame.event for frame in events} == {"job.updated"}, "nobody starts afresh"
+    places = [int(frame.id.split("-")[1]) for frame in events]
+    assert places == sorted(set(places)), "once each, in order"
+    for job_id in jobs:
+        told = [frame.data for frame in events if frame.data["job_id"] == job_id]
+        assert told[0]["before"] in (None, "PENDING", "SCHEDULED"), told
+        for before, after in zip(told, told[1:]):
+            # A job that ends at once has run, and nobody was told of that apart.
+            ran = (before["state"], after["before"]) == ("DISPATCHED", "RUNNING")
+            assert after["before"] == before["state"] or ran, told
+
+
+def ended(events):
+    return {frame.data["job_id"] for frame in events if frame.data["state"] == "SUCCEEDED"}
+
+
+def test_whoever_watches_is_told_when_redis_has_lost_what_was_told(replicas, agent, engines):
+    first, second = replicas
+    path, headers = "/api/v1/events?kinds=job", {"X-API-Key": first.key}
+    with EventStream(first, path, headers) as stream:
+        stream.wait_for("its start", lambda frame: frame.event == "snapshot")
+        first.ended_job(first.submit("job.echo", {}))
+        heard = stream.wait_for("a job", lambda frame: frame.event == "job.updated")
+        engines.redis.cli("DEL", "reveille:events")
+        stream.wait_for("that it missed something", lambda frame: frame.event == "snapshot", after=1)
+    with EventStream(second, path, {**headers, "Last-Event-ID": heard.id}) as stream:
+        stream.wait_for("that it missed something", lambda frame: frame.event == "snapshot")
+        job_id = first.submit("job.echo", {})
+        stream.wait_for("a new job", lambda frame: frame.data.get("job_id") == job_id)

@@ -29,7 +29,7 @@ pub use input::{Contents, Stop};
 pub use lint::Remark;
 pub use output::{Outcome, Output};
 pub use trace::{Line, Trace};
-pub use velocity::{Counting, Windows};
+pub use velocity::{Counted, Counting, Windows};
 
 use crate::id::TenantId;
 use crate::request::Request;

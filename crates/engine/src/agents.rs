@@ -1,7 +1,8 @@
 //! VoiceGateway agents: beats in, and what they make of the fleet.
 
 use crate::Engine;
-use crate::events::{What, WorkerChange};
+use crate::chorus::Sight;
+use crate::events::WorkerChange;
 use reveille_core::fleet::{Noticed, Worker};
 use reveille_core::floor::Member;
 use reveille_core::id::{TenantId, WorkerId};
@@ -27,7 +28,7 @@ impl Engine {
         let now = self.now();
         let noticed = self.floor().agent_beat(tenant, beat, now).ok_or(BeatError::Full)?;
         self.metrics.fleet.beats(1);
-        self.tell_agent(tenant, beat, noticed);
+        self.tell_agent(tenant, beat, noticed, Sight::First);
         self.tell_beat(tenant, beat);
         Ok(())
     }
@@ -37,7 +38,7 @@ impl Engine {
         let now = self.now();
         let noticed = self.floor().agent_beat(tenant, beat, now);
         if let Some(noticed) = noticed {
-            self.tell_agent(tenant, beat, noticed);
+            self.tell_agent(tenant, beat, noticed, Sight::Second);
         }
     }
 
@@ -65,19 +66,19 @@ impl Engine {
         }
         self.metrics.fleet.beats((beats.len() - refused.len()) as u64);
         for (beat, noticed) in news {
-            self.tell_agent(tenant, beat, noticed);
+            self.tell_agent(tenant, beat, noticed, Sight::First);
         }
         refused
     }
 
-    fn tell_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>, noticed: Noticed) {
+    fn tell_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>, noticed: Noticed, sight: Sight) {
         if !noticed.changed {
             return;
         }
         let id = WorkerId::known(&*beat.agent_id);
         let member = Member { contract: Contract::VoiceGateway, tenant: tenant.clone(), id };
         let change = if noticed.joined { WorkerChange::Joined } else { WorkerChange::Changed };
-        self.events.tell(self.now(), tenant, What::Worker { member, change });
+        self.tell_member(member, change, sight);
     }
 
     /// A tenant's agents, those heard last first.

@@ -4,6 +4,8 @@
 //! store, so their entries come after them, in order, and a store that fails is tried again. What a
 //! process owed when it died is found by looking, at the next start: is the policy in force the one that
 //! was recorded last, and has every change of a key its entry?
+//!
+//! Several servers read the same files and the same keys. Each looks, under a lock, whether another has recorded it.
 
 mod keys;
 mod policy;
@@ -13,7 +15,7 @@ pub use keys::{created, revoked};
 use crate::Engine;
 use reveille_core::audit::Draft;
 use reveille_roster::KeyRecord;
-use reveille_store::{AuditQuery, StoreError};
+use reveille_store::{AuditQuery, Lock, StoreError};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Mutex;
@@ -26,6 +28,10 @@ const ERRANDS_MAX: usize = 1_024;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long whoever changed a key waits for the entry, which comes in any case.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one server may take over an entry while the others wait.
+const LOCK: &str = "cordum:clerk";
+const LOCK_MS: i64 = 10_000;
+const BUSY_PAUSE: Duration = Duration::from_millis(25);
 /// An entry whose answer was lost is among so many of its kind, newest first.
 const LOOK_BACK: usize = 100;
 
@@ -107,8 +113,26 @@ impl Engine {
         self.insist(|| self.append_once(draft)).await;
     }
 
-    /// A store that says it failed may have written the entry all the same.
     async fn append_once(&self, draft: &Draft) -> Result<(), StoreError> {
+        let lock = self.lock_trail().await?;
+        let done = self.append_unless_there(draft).await;
+        self.let_go(lock).await;
+        done
+    }
+
+    /// Nothing where nobody else writes.
+    async fn lock_trail(&self) -> Result<Option<Lock>, StoreError> {
+        while self.is_one_of_many() {
+            if let Some(lock) = self.store.lock(LOCK, LOCK_MS).await? {
+                return Ok(Some(lock));
+            }
+            tokio::time::sleep(BUSY_PAUSE).await;
+        }
+        Ok(None)
+    }
+
+    /// A store that says it failed may have written the entry all the same, and another server the same entry.
+    async fn append_unless_there(&self, draft: &Draft) -> Result<(), StoreError> {
         let query = AuditQuery {
             tenant: Some(draft.tenant.clone()),
             event_type: Some(draft.event_type),
@@ -116,7 +140,10 @@ impl Engine {
             ..AuditQuery::default()
         };
         let page = self.store.audit(&query).await?;
-        if page.items.iter().any(|entry| entry.draft == *draft) {
+        let mut recorded = page.items.iter().map(|entry| &entry.draft);
+        if recorded.clone().any(|entry| entry == draft)
+            || (self.is_one_of_many() && policy::is_recorded(&mut recorded, draft))
+        {
             return Ok(());
         }
         self.store.record(vec![draft.clone()]).await

@@ -2,10 +2,12 @@
 //! only the way to the worker differs, which is A2A over HTTP.
 //!
 //! The job is the truth. What Molecule's clients are told (`pending`, `dispatched`, `received`, …) is told
-//! from it, rung by rung, and the row in the roster is where the telling has got to.
+//! from it, rung by rung, and the row in the roster is where the telling has got to. One server alone keeps the rows
+//! of unfinished ones at hand; of several, each reads the row before it tells (`together.rs`).
 
 mod courier;
 mod ladder;
+mod together;
 
 pub(crate) use ladder::Ladder;
 
@@ -107,7 +109,8 @@ impl Engine {
             Submitted::Existing(job) => (job, true),
             Submitted::Throttled(_) => return Err(DelegateError::Throttled),
         };
-        if is_repeat {
+        // Several servers tell in the background; the row is there before the answer all the same.
+        if is_repeat || self.is_one_of_many() {
             self.make_up_row(job.id()).await?;
         }
         // What was jotted down about it is durable once this is.
@@ -123,6 +126,9 @@ impl Engine {
         // What was told of it is on the disk after this, and nothing more is told while it is our turn.
         self.write_down(Note::default()).await?;
         let Some(job) = self.store.job(id).await.map_err(SubmitError::from)? else { return Ok(()) };
+        if self.is_one_of_many() {
+            return Ok(self.tell_together(&job, Rung::of(&job)).await?);
+        }
         if !self.ladder.has(id) {
             match self.roster.delegation(id).await? {
                 Some(row) if row.status.is_last() => return Ok(()),
@@ -211,6 +217,9 @@ impl Engine {
 
     /// Where the telling of unfinished delegations had got to before our restart.
     pub(crate) async fn load_ladder(&self) -> Result<(), RosterError> {
+        if self.is_one_of_many() {
+            return Ok(());
+        }
         let mut after: Option<JobId> = None;
         loop {
             let page = self.roster.open_delegations(after.clone(), 500).await?;
@@ -227,6 +236,9 @@ impl Engine {
 
     /// Jobs that ended while the row was not written: a crash came in between.
     pub(crate) async fn finish_ladder(self) {
+        if self.is_one_of_many() {
+            return self.tell_what_was_left_untold().await;
+        }
         for id in self.ladder.ids() {
             loop {
                 let turn = self.turn(&id).await;
@@ -245,7 +257,8 @@ impl Engine {
 
     /// What was given to a workspace that is retired ends here: it can go nowhere else.
     pub(crate) async fn end_delegations_to(self, target: WorkspaceId) {
-        for id in self.ladder.to(&target) {
+        let given = if self.is_one_of_many() { self.open_to(&target).await } else { self.ladder.to(&target) };
+        for id in given {
             let ended = self.cancel(&id, "platform", "the workspace was removed").await;
             if let Err(error) = ended {
                 tracing::debug!(job = %id, %error, "a delegation was not ended");

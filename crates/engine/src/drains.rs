@@ -8,6 +8,7 @@ use reveille_core::fleet::Worker;
 use reveille_core::floor::Member;
 use reveille_core::presence::{Contract, Drain, Drained};
 use reveille_roster::{Change, RosterError};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long jobs may stay at a drained worker unless somebody says otherwise, and at most.
@@ -23,7 +24,11 @@ impl Engine {
         let until = now + i64::from(seconds.min(DRAIN_SECONDS_MAX)) * 1000;
         let drain = Drain { what: what.clone(), since: now, until, by: by.to_owned() };
         self.write_down(Note { changes: vec![Change::Drain(drain.clone())], told: Vec::new() }).await?;
-        self.floor().drain(drain.clone());
+        {
+            let mut floor = self.floor();
+            self.drain_changes.fetch_add(1, Ordering::SeqCst);
+            floor.drain(drain.clone());
+        }
         tracing::info!(?what, by, seconds, "drained");
         self.tell_drained(&what, WorkerChange::Drained);
         Ok(drain)
@@ -34,6 +39,7 @@ impl Engine {
         self.write_down(Note { changes: vec![Change::Undrain(what.clone())], told: Vec::new() }).await?;
         let (was, matches) = {
             let mut floor = self.floor();
+            self.drain_changes.fetch_add(1, Ordering::SeqCst);
             (floor.undrain(&what), floor.matches(self.now()))
         };
         self.assign_all(matches);

@@ -142,6 +142,7 @@ impl Engine {
         step: Step,
     ) -> Result<Commit, StoreError> {
         let job = step.job.clone();
+        let step = if self.is_one_of_many() { step.telling(Self::news_of(&job)) } else { step };
         let committed = self.store.commit(step).await;
         if committed.as_ref().is_err_and(StoreError::may_pass) {
             self.spawn(self.clone().make_up_for(before.cloned(), job));
@@ -168,7 +169,7 @@ impl Engine {
     }
 
     /// Gives back the lock of a job that stays as it is. If that fails, the lock lapses by itself.
-    async fn let_go(&self, lock: Option<Lock>) {
+    pub(crate) async fn let_go(&self, lock: Option<Lock>) {
         if let Some(lock) = lock
             && let Err(error) = self.store.unlock(&lock).await
         {
@@ -210,7 +211,10 @@ impl Engine {
     /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
     pub(crate) async fn tell(&self, before: Option<&Job>, job: &Job) {
         self.metrics.observe(before.map(Job::state), job);
-        self.events.tell(job.updated_at, &job.request.tenant, What::of_job(job));
+        // Where servers share the store, the step itself has told.
+        if !self.is_one_of_many() {
+            self.events.tell(job.updated_at, &job.request.tenant, What::of_job(job));
+        }
         self.tell_others(job);
         self.tell_delegation(job).await;
     }

@@ -1,6 +1,7 @@
 //! The engine: its parts, and how it starts and stops.
 
 use crate::calls::Calls;
+use crate::chorus::Chorus;
 use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
@@ -33,13 +34,13 @@ use reveille_core::trace::Ratio;
 use reveille_courier::Courier;
 use reveille_flows::Flows;
 use reveille_kernel::Kernel;
-use reveille_roster::{Roster, RosterError};
+use reveille_roster::{Generations, Roster, RosterError};
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
 use rustc_hash::FxHashSet;
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -174,6 +175,11 @@ pub struct Inner {
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
+    pub(crate) chorus: Chorus,
+    /// The changes of the roster that the copies here have.
+    pub(crate) followed: tokio::sync::Mutex<Generations>,
+    /// How often something was drained here, or put back into service.
+    pub(crate) drain_changes: AtomicU64,
     pub(crate) scribe: Scribe,
     pub(crate) clerk: Clerk,
     pub(crate) workspaces: Workspaces,
@@ -211,7 +217,13 @@ impl Engine {
         let (scribe, inbox) = Scribe::new();
         let (clerk, errands) = Clerk::new();
         let (replica, unsent) = Replica::new(parts.store.name().to_owned());
-        let events = Arc::new(Events::new(parts.dice.roll()));
+        let (events, unsaid) = if parts.store.is_shared() {
+            let (events, unsaid) = Events::shared(parts.store.name());
+            (events, Some(unsaid))
+        } else {
+            (Events::new(parts.dice.roll()), None)
+        };
+        let windows = if parts.store.is_shared() { Windows::shared() } else { Windows::default() };
         let mut floor = Floor::new(parts.settings.ttls);
         // Until the recovery has found what is at workers.
         floor.begin_recount();
@@ -237,7 +249,10 @@ impl Engine {
             run_waiters: Waiters::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
-            events,
+            events: Arc::new(events),
+            chorus: Chorus::default(),
+            followed: tokio::sync::Mutex::new(generations),
+            drain_changes: AtomicU64::new(0),
             scribe,
             clerk,
             workspaces,
@@ -246,7 +261,7 @@ impl Engine {
             safety: Safety::new(parts.kernel),
             replica,
             snapshot_post: tokio::sync::Mutex::new(warm::post(killed.clone())),
-            windows: Mutex::default(),
+            windows: Mutex::new(windows),
             rules: RwLock::default(),
             floor,
             sent_early: Mutex::default(),
@@ -267,8 +282,11 @@ impl Engine {
         engine.appear().await?;
         engine.hear_others().await?;
         engine.spawn(engine.clone().send_words(unsent));
-        if engine.is_one_of_many() {
-            engine.spawn(engine.clone().follow_roster(generations));
+        if let Some(unsaid) = unsaid {
+            engine.spawn(engine.clone().follow_roster());
+            engine.spawn(engine.clone().read_news());
+            engine.spawn(engine.clone().say_news(unsaid));
+            engine.spawn(engine.clone().tell_the_untold());
         }
         engine.listen().await?;
         engine.spawn(engine.clone().watch_listeners());

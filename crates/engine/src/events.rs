@@ -7,13 +7,24 @@
 //! Each tenant has a short log. Readers hold a position in it, not a queue, so a slow reader costs no
 //! memory; one whose position has left the log is told that it missed something and starts from a
 //! fresh snapshot. Operators read a log of their own, over all tenants.
+//!
+//! A server that is alone numbers its events itself. Several share what the store keeps (`news.rs`): each reads all
+//! of it into its logs, and a position is good at every one of them.
+
+mod reader;
+mod shared;
+
+pub use reader::{News, Reader};
+pub(crate) use shared::{Item, Told, Unsaid};
 
 use reveille_core::floor::Member;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +51,7 @@ pub struct Event {
     weight: usize,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum What {
     Worker {
         member: Member,
@@ -56,7 +67,7 @@ pub enum What {
     /// Something in Molecule's words, such as `WORKSPACE_ONLINE`.
     Workspace {
         id: WorkspaceId,
-        name: &'static str,
+        name: Cow<'static, str>,
         payload: Arc<Value>,
     },
 }
@@ -74,7 +85,7 @@ impl What {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WorkerChange {
     Joined,
     Changed,
@@ -115,7 +126,7 @@ impl Audience {
     }
 }
 
-/// A position in the stream, good for this life of the server.
+/// A position in the stream, good for this life of the server, or at every server that shares the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventId {
     epoch: u64,
@@ -138,12 +149,18 @@ impl fmt::Display for EventId {
 pub struct Events {
     epoch: u64,
     logs: Mutex<Logs>,
+    /// Where several servers share what they tell: what this one says, until the store has it.
+    said: Option<shared::Voice>,
 }
 
 #[derive(Default)]
 struct Logs {
     last: u64,
+    /// Nothing is known of what came before.
+    begins: u64,
     kept: usize,
+    /// How far the reading of what is shared has got; for whoever waits for it.
+    reading: shared::Reading,
     everyone: Log,
     tenants: FxHashMap<TenantId, Log>,
 }
@@ -188,38 +205,17 @@ impl Log {
 
 impl Events {
     pub fn new(epoch: u64) -> Self {
-        Self { epoch, logs: Mutex::default() }
+        let reading = shared::Reading::unneeded();
+        Self { epoch, logs: Mutex::new(Logs { reading, ..Logs::default() }), said: None }
     }
 
     pub fn tell(&self, at: Millis, tenant: &TenantId, what: What) {
-        let weight = match &what {
-            What::Workspace { payload, .. } => weight(payload),
-            What::Worker { .. } | What::Job { .. } => 0,
-        };
+        if let Some(voice) = &self.said {
+            return self.say(voice, at, tenant, what);
+        }
         let mut logs = self.lock();
-        logs.last += 1;
-        let event = Arc::new(Event { seq: logs.last, at, tenant: tenant.clone(), what, weight });
-        logs.everyone.push(&event, OPERATOR_LOG_LEN_MAX);
-        let is_full = logs.kept >= KEPT_MAX;
-        let log = match logs.tenants.get_mut(tenant) {
-            Some(log) => log,
-            None => logs.tenants.entry(tenant.clone()).or_default(),
-        };
-        let len_max = if is_full { log.entries.len() } else { TENANT_LOG_LEN_MAX };
-        let grown = log.push(&event, len_max.min(TENANT_LOG_LEN_MAX));
-        logs.kept = logs.kept.saturating_add_signed(grown);
-    }
-
-    /// Reads on from `after`, or from now on.
-    pub fn subscribe(self: &Arc<Self>, audience: Audience, after: Option<EventId>) -> Reader {
-        let mut logs = self.lock();
-        let last = logs.last;
-        let log = logs.of(&audience);
-        log.readers += 1;
-        let known = after.filter(|id| id.epoch == self.epoch && id.seq <= last && id.seq >= log.dropped);
-        let (news, missed) = (log.news.clone(), known.is_none());
-        drop(logs);
-        Reader { events: self.clone(), audience, seq: known.map_or(last, |id| id.seq), missed, news }
+        let seq = logs.last + 1;
+        logs.push(seq, at, tenant, what);
     }
 
     fn id(&self, seq: u64) -> EventId {
@@ -232,6 +228,24 @@ impl Events {
 }
 
 impl Logs {
+    fn push(&mut self, seq: u64, at: Millis, tenant: &TenantId, what: What) {
+        let weight = match &what {
+            What::Workspace { payload, .. } => weight(payload),
+            What::Worker { .. } | What::Job { .. } => 0,
+        };
+        self.last = seq;
+        let event = Arc::new(Event { seq, at, tenant: tenant.clone(), what, weight });
+        self.everyone.push(&event, OPERATOR_LOG_LEN_MAX);
+        let is_full = self.kept >= KEPT_MAX;
+        let log = match self.tenants.get_mut(tenant) {
+            Some(log) => log,
+            None => self.tenants.entry(tenant.clone()).or_default(),
+        };
+        let len_max = if is_full { log.entries.len() } else { TENANT_LOG_LEN_MAX };
+        let grown = log.push(&event, len_max.min(TENANT_LOG_LEN_MAX));
+        self.kept = self.kept.saturating_add_signed(grown);
+    }
+
     fn of(&mut self, audience: &Audience) -> &mut Log {
         match audience {
             Audience::Everyone => &mut self.everyone,
@@ -248,68 +262,6 @@ fn weight(value: &Value) -> usize {
             32 + fields.iter().map(|(name, value)| name.len() + weight(value)).sum::<usize>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 16,
-    }
-}
-
-/// Somebody who reads the stream at their own pace.
-pub struct Reader {
-    events: Arc<Events>,
-    audience: Audience,
-    seq: u64,
-    missed: bool,
-    news: Arc<Notify>,
-}
-
-/// What a reader gets.
-#[derive(Debug, Clone, PartialEq)]
-pub enum News {
-    /// It is new here, or was too slow: what it knows is not enough. It needs a snapshot, and reads on
-    /// from here.
-    StartAfresh(EventId),
-    Events(Vec<(EventId, Arc<Event>)>),
-}
-
-impl Reader {
-    /// The next events, when there are any. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> News {
-        loop {
-            let news = self.news.clone();
-            let heard = news.notified();
-            tokio::pin!(heard);
-            // From here on an event is noticed, even one that comes before the first poll.
-            heard.as_mut().enable();
-            if let Some(news) = self.poll() {
-                return news;
-            }
-            heard.await;
-        }
-    }
-
-    /// What there is already, if anything.
-    pub fn poll(&mut self) -> Option<News> {
-        let events = self.events.clone();
-        let mut logs = events.lock();
-        let last = logs.last;
-        let log = logs.of(&self.audience);
-        if std::mem::take(&mut self.missed) || self.seq < log.dropped {
-            self.seq = last;
-            return Some(News::StartAfresh(events.id(last)));
-        }
-        let batch = log.after(self.seq);
-        self.seq = batch.last()?.seq;
-        Some(News::Events(batch.into_iter().map(|event| (events.id(event.seq), event)).collect()))
-    }
-
-    pub fn audience(&self) -> &Audience {
-        &self.audience
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let mut logs = self.events.lock();
-        let log = logs.of(&self.audience);
-        log.readers = log.readers.saturating_sub(1);
     }
 }
 
@@ -371,7 +323,7 @@ mod tests {
         let card = Arc::new(Value::String("x".repeat(64 * 1024)));
         for _ in 0..1_000 {
             let id = WorkspaceId::known("w");
-            let what = What::Workspace { id, name: "WORKSPACE_ONLINE", payload: card.clone() };
+            let what = What::Workspace { id, name: "WORKSPACE_ONLINE".into(), payload: card.clone() };
             events.tell(Millis(1), &tenant("a"), what);
         }
         let logs = events.lock();

@@ -169,7 +169,12 @@ impl Engine {
 
     fn ask(&self, policy: &Policy, question: &Question<'_>) -> Verdict {
         if policy.has_velocity() {
-            return policy.judge(question, &mut self.windows());
+            let mut windows = self.windows();
+            let verdict = policy.judge(question, &mut windows);
+            let counted = windows.take_counted();
+            drop(windows);
+            self.tell_counted(counted);
+            return verdict;
         }
         policy.judge(question, &mut Windows::default())
     }
@@ -269,7 +274,7 @@ impl Engine {
         self.rules().policy.explain(&question, &mut self.windows())
     }
 
-    fn windows(&self) -> MutexGuard<'_, Windows> {
+    pub(crate) fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,8 @@
 //! audit trail that is old enough.
 
 use crate::Engine;
-use crate::events::{What, WorkerChange};
+use crate::chorus::Sight;
+use crate::events::WorkerChange;
 use reveille_core::floor::Member;
 use reveille_core::presence::Contract;
 use std::time::Duration;
@@ -70,8 +71,7 @@ impl Engine {
         };
         for member in gone {
             self.floor().forget(member.who());
-            let tenant = member.tenant.clone();
-            self.events.tell(now, &tenant, What::Worker { member, change: WorkerChange::Left });
+            self.tell_member(member, WorkerChange::Left, Sight::Common);
         }
     }
 }

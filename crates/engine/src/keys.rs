@@ -12,7 +12,7 @@ use reveille_roster::{Change, KeyHash, KeyRecord, Roster, RosterError, Scope};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub const KEY_PREFIX: &str = "vk_";
@@ -68,6 +68,8 @@ pub struct Keys {
     by_hash: RwLock<FxHashMap<KeyHash, Known>>,
     /// What each key is called, also when it is revoked.
     names: RwLock<FxHashMap<KeyId, String>>,
+    /// How often a key was changed here.
+    changes: AtomicU64,
 }
 
 struct Known {
@@ -99,19 +101,32 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What was read anew takes the place of what was known.
-    pub fn replace(&self, read: Self) {
-        *self.by_hash.write().unwrap_or_else(PoisonError::into_inner) =
-            read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// How often a key was changed here, for whoever is about to read them anew.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// What was read anew takes the place of what was known, unless something was changed here after `changes`:
+    /// then what was read may be older, and this says no.
+    pub fn replace(&self, read: Self, changes: u64) -> bool {
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        if self.changes() != changes {
+            return false;
+        }
+        *by_hash = read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
+        drop(by_hash);
         *self.names.write().unwrap_or_else(PoisonError::into_inner) =
             read.names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        true
     }
 
     fn insert(&self, key: KeyRecord) {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.insert(key.id.clone(), key.name.clone());
         drop(names);
-        self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(key.hash, Known::new(key));
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        by_hash.insert(key.hash, Known::new(key));
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     fn find(&self, secret: &str, now: Millis) -> Option<Arc<Caller>> {
@@ -135,11 +150,14 @@ impl Keys {
     fn revoke(&self, id: &KeyId, at: Millis, by: String) -> Option<KeyRecord> {
         let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         let key = keys.values_mut().map(|known| &mut known.key).find(|key| key.id == *id)?;
-        if key.revoked_at.is_some() {
+        // What was written a moment ago may have been read back already.
+        if key.revoked_at.is_some() && (key.revoked_at, &key.revoked_by) != (Some(at), &by) {
             return None;
         }
         (key.revoked_at, key.revoked_by) = (Some(at), by);
-        Some(key.clone())
+        let revoked = key.clone();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        Some(revoked)
     }
 
     /// Keys that were used since it was last written down, and when.
@@ -296,6 +314,45 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(id: &str) -> KeyRecord {
+        KeyRecord {
+            id: KeyId::known(id),
+            hash: hash(id),
+            prefix: String::new(),
+            name: id.to_owned(),
+            tenant: TenantId::known("t"),
+            scopes: vec![Scope::Read],
+            created_by: String::new(),
+            issued_by: None,
+            project_ids: None,
+            created_at: Millis(1),
+            expires_at: None,
+            revoked_at: None,
+            revoked_by: String::new(),
+            last_used_at: None,
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_does_not_undo_it() {
+        let read = || {
+            let read = Keys::default();
+            read.insert(key("a"));
+            read
+        };
+        let keys = read();
+        let before = keys.changes();
+        keys.revoke(&KeyId::known("a"), Millis(2), "ann".to_owned()).unwrap();
+        assert!(!keys.replace(read(), before), "it was read before the key was revoked");
+        assert!(keys.find("a", Millis(3)).is_none());
+        let before = keys.changes();
+        keys.insert(key("b"));
+        assert!(!keys.replace(read(), before));
+        assert!(keys.find("b", Millis(3)).is_some());
+        assert!(keys.replace(read(), keys.changes()));
+        assert!(keys.find("a", Millis(3)).is_some() && keys.find("b", Millis(3)).is_none());
+    }
 
     #[test]
     fn base64_is_for_urls_and_has_no_padding() {

@@ -7,6 +7,7 @@
 mod agents;
 mod approvals;
 mod calls;
+mod chorus;
 mod clerk;
 mod clock;
 mod dead_letters;
@@ -29,6 +30,7 @@ mod lease;
 mod letters;
 mod metrics;
 mod net;
+mod news;
 mod notices;
 mod output;
 mod presence;

@@ -1,7 +1,8 @@
 //! Who is there: beats and handshakes from workers, and what the transport itself can see.
 
 use crate::Engine;
-use crate::events::{What, WorkerChange};
+use crate::chorus::Sight;
+use crate::events::WorkerChange;
 use reveille_bus::Listener;
 use reveille_core::fleet::{Beat, Who};
 use reveille_core::floor::{Member, Pulsed};
@@ -94,19 +95,20 @@ impl Engine {
         }
         if heard.changed {
             let change = if heard.joined { WorkerChange::Joined } else { WorkerChange::Changed };
-            self.tell_worker(Contract::Cap, worker.as_str(), tenant, change);
+            self.tell_worker(worker, tenant, change);
         }
     }
 
-    fn tell_worker(&self, contract: Contract, id: &str, tenant: &TenantId, change: WorkerChange) {
-        let member = Member { contract, tenant: tenant.clone(), id: WorkerId::known(id) };
-        self.events.tell(self.now(), tenant, What::Worker { member, change });
+    fn tell_worker(&self, id: &WorkerId, tenant: &TenantId, change: WorkerChange) {
+        let member = Member { contract: Contract::Cap, tenant: tenant.clone(), id: id.clone() };
+        self.tell_member(member, change, Sight::Common);
     }
 
-    pub(crate) fn tell_pulse(&self, workspace: &Workspace, pulsed: &Pulsed) {
+    pub(crate) fn tell_pulse(&self, workspace: &Workspace, pulsed: &Pulsed, sight: Sight) {
         if pulsed.noticed.changed {
             let change = if pulsed.noticed.joined { WorkerChange::Joined } else { WorkerChange::Changed };
-            self.tell_worker(Contract::Molecule, workspace.id.as_str(), &workspace.tenant, change);
+            let (tenant, id) = (workspace.tenant.clone(), WorkerId::known(workspace.id.as_str()));
+            self.tell_member(Member { contract: Contract::Molecule, tenant, id }, change, sight);
         }
     }
 
@@ -148,7 +150,7 @@ impl Engine {
         }
         if joined || was_away {
             let change = if joined { WorkerChange::Joined } else { WorkerChange::Changed };
-            self.tell_worker(Contract::Cap, worker.as_str(), tenant, change);
+            self.tell_worker(worker, tenant, change);
         }
     }
 

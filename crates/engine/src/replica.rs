@@ -9,9 +9,11 @@ mod others;
 mod word;
 
 use crate::Engine;
+use crate::chorus::Sight;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::Job;
+use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
@@ -26,7 +28,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use word::{Said, Word, Words};
 
 /// Where servers tell each other what they commit.
-const SUBJECT: &str = "reveille.event.job";
+const SUBJECT: &str = "reveille.word";
 const BEAT: Duration = Duration::from_millis(BEAT_MS as u64);
 const BEAT_TTL: Duration = Duration::from_millis(BEAT_TTL_MS as u64);
 /// Jobs taken over at once.
@@ -228,6 +230,8 @@ impl Engine {
                     }
                     Ok(Some(_)) => {
                         tracing::info!(replica = %silent, jobs, "a silent server's jobs were taken over");
+                        let engine = self.clone();
+                        self.spawn(async move { engine.tell_what_was_left_untold().await });
                         break;
                     }
                     Ok(None) => break,
@@ -267,7 +271,15 @@ impl Engine {
         }
     }
 
-    /// What does not fit is made up for: jobs are looked at, and beats come again.
+    /// What was counted here counts at the others, for rules that say how often is too often.
+    pub(crate) fn tell_counted(&self, counted: Vec<Counted>) {
+        for counted in counted {
+            self.say(Said::Counted(counted));
+        }
+    }
+
+    /// What does not fit is made up for: jobs are looked at, and beats come again. A request that was counted and
+    /// not told counts here only.
     fn say(&self, said: Said) {
         let _ = self.replica.words.try_send(said);
     }
@@ -316,9 +328,10 @@ impl Engine {
             Said::Agent { tenant, beat } => self.hear_agent(tenant, beat),
             Said::Pulse { workspace, pulse } => {
                 if let Some(workspace) = self.workspaces.find(workspace) {
-                    self.hear_pulse(&workspace, (**pulse).clone());
+                    self.hear_pulse(&workspace, (**pulse).clone(), Sight::Second);
                 }
             }
+            Said::Counted(counted) => self.windows().hear(counted.clone(), self.now()),
         }
     }
 
@@ -328,7 +341,6 @@ impl Engine {
             return;
         }
         let now = self.now();
-        self.events.tell(word.at, &word.tenant, word.what());
         let matches = {
             let mut floor = self.floor();
             if word.is_at_worker() {

@@ -1,8 +1,9 @@
 //! The engine's own heartbeat: who is dead by now, and which jobs time has caught up with.
 
 use crate::Engine;
+use crate::chorus::Sight;
 use crate::drive::NEVER;
-use crate::events::{What, WorkerChange};
+use crate::events::WorkerChange;
 use crate::hearing::Hearing;
 use reveille_core::floor::Gone;
 use reveille_core::id::{JobId, WorkerId, WorkspaceId};
@@ -83,8 +84,7 @@ impl Engine {
         if member.contract == Contract::Molecule {
             self.spawn(self.clone().workspace_is_silent(WorkspaceId::known(worker.as_str())));
         }
-        let tenant = member.tenant.clone();
-        self.events.tell(now, &tenant, What::Worker { member, change });
+        self.tell_member(member, change, Sight::Common);
     }
 
     /// A workspace that only forgot to beat while it thinks still answers its letter: it keeps the job, and

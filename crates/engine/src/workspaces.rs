@@ -79,6 +79,8 @@ pub struct Workspaces {
 struct Records {
     by_id: FxHashMap<WorkspaceId, Arc<Workspace>>,
     by_token: FxHashMap<[u8; 32], WorkspaceId>,
+    /// How often one was changed here.
+    changes: u64,
 }
 
 impl Workspaces {
@@ -119,14 +121,26 @@ impl Workspaces {
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was read anew takes the place of what was known.
-    pub fn replace(&self, read: Self) {
-        *self.records.write().unwrap_or_else(PoisonError::into_inner) =
-            read.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// How often a workspace was changed here, for whoever is about to read them anew.
+    pub fn changes(&self) -> u64 {
+        self.read().changes
+    }
+
+    /// What was read anew takes the place of what was known, unless something was changed here after `changes`:
+    /// then what was read may be older, and this says no.
+    pub fn replace(&self, read: Self, changes: u64) -> bool {
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        if records.changes != changes {
+            return false;
+        }
+        let read = read.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *records = Records { changes, ..read };
+        true
     }
 
     fn put(&self, workspace: Workspace) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        records.changes += 1;
         let before = records.by_id.insert(workspace.id.clone(), Arc::new(workspace.clone()));
         if let Some(hash) = before.and_then(|before| before.token_hash) {
             records.by_token.remove(&hash);
@@ -138,6 +152,7 @@ impl Workspaces {
 
     fn take(&self, id: &WorkspaceId) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        records.changes += 1;
         if let Some(hash) = records.by_id.remove(id).and_then(|gone| gone.token_hash) {
             records.by_token.remove(&hash);
         }
@@ -230,7 +245,8 @@ impl Engine {
             payload: payload.clone(),
             created_at: self.now(),
         };
-        let what = What::Workspace { id: workspace.id.clone(), name, payload: Arc::new(payload) };
+        let what =
+            What::Workspace { id: workspace.id.clone(), name: name.into(), payload: Arc::new(payload) };
         (Change::Event(event), (workspace.tenant.clone(), what))
     }
 

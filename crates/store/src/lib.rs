@@ -26,7 +26,7 @@ pub use packet::{
 };
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
 pub use redis::{RedisOptions, RedisStore};
-pub use replica::{BEAT_MS, BEAT_TTL_MS, Replicas, Roll};
+pub use replica::{BEAT_MS, BEAT_TTL_MS, NEWS_BYTES_MAX, NEWS_KEPT_MAX, NEWS_LEN_MAX, News, Replicas, Roll};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 pub use terms::{Full, Opened, Receipt, Room, Terms};
 
@@ -79,6 +79,8 @@ pub struct Step {
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
     /// What must be so elsewhere too.
     pub terms: Terms,
+    /// What those who watch are told of it, where replicas share the store.
+    pub news: Option<Bytes>,
     /// What the change adds to the audit trail. Nobody outside can put a step together without it.
     audit: Vec<Draft>,
 }
@@ -87,18 +89,24 @@ impl Step {
     pub fn insert(job: Job) -> Self {
         let audit = of_step(None, &job);
         let job = Arc::new(Job { revision: 1, ..job });
-        Self { job, expects: None, blobs: Vec::new(), terms: Terms::default(), audit }
+        Self { job, expects: None, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
     }
 
     pub fn change(before: &Job, after: Job) -> Self {
         let audit = of_step(Some(before), &after);
         let job = Arc::new(Job { revision: before.revision + 1, ..after });
-        Self { job, expects: Some(before.revision), blobs: Vec::new(), terms: Terms::default(), audit }
+        let expects = Some(before.revision);
+        Self { job, expects, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
     }
 
     /// The same step, if these hold.
     pub fn on(self, terms: Terms) -> Self {
         Self { terms, ..self }
+    }
+
+    /// The same step, and those who watch are told this when it counts.
+    pub fn telling(self, news: Bytes) -> Self {
+        Self { news: Some(news), ..self }
     }
 
     pub fn audit(&self) -> &[Draft] {

@@ -18,7 +18,7 @@ use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
+    DeadPacket, DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
     StoreError, Trail,
 };
 use bytes::Bytes;
@@ -30,6 +30,7 @@ use reveille_core::time::Millis;
 use state::State;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A handle; clones share one store.
 #[derive(Clone)]
@@ -213,6 +214,26 @@ impl Replicas for MemoryStore {
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {
         Ok(self.state().sharing.owner(job).cloned())
+    }
+
+    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+        let something_told = self.state().sharing.something_told.clone();
+        let heard = something_told.notified();
+        tokio::pin!(heard);
+        heard.as_mut().enable();
+        let news = self.state().sharing.news(after);
+        if !news.items.is_empty() {
+            return Ok(news);
+        }
+        // Whether something came or the time is up, it is looked at.
+        let _ = tokio::time::timeout(wait, heard).await;
+        Ok(self.state().sharing.news(after))
+    }
+
+    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        let now = self.now();
+        self.state().sharing.announce(&self.replica, batch, items, now);
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod keys;
 mod link;
 mod listing;
 mod locks;
+mod news;
 mod outbox;
 mod packets;
 mod replicas;

@@ -5,9 +5,11 @@
 //! commit tells them apart.
 
 use crate::{Page, StoreError};
+use bytes::Bytes;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a replica says that it is here.
 pub const BEAT_MS: i64 = 1_000;
@@ -16,6 +18,21 @@ pub const BEAT_TTL_MS: i64 = 3_000;
 
 /// How long a hint lasts: seed 003 has a workspace beat every 30 s and count as gone after two.
 pub(crate) const HINT_TTL_MS: i64 = 60_000;
+/// How much of what those who watch were told is kept; a little more stays.
+pub const NEWS_KEPT_MAX: usize = 65_536;
+/// And how large it may grow. What is large goes earlier.
+pub const NEWS_BYTES_MAX: usize = 64 << 20;
+/// How much of it is read at once.
+pub const NEWS_LEN_MAX: usize = 2_000;
+
+/// What those who watch were told, in the one order that it has for all replicas. Places grow, and are never
+/// used again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct News {
+    pub items: Vec<(u64, Bytes)>,
+    /// The oldest and the newest place that is kept; nothing if none is.
+    pub kept: Option<(u64, u64)>,
+}
 
 /// What a replica learns when it says that it is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +78,17 @@ pub trait Replicas: Send + Sync + 'static {
     /// Leaves a word for others to read of workspaces that were heard, and where each takes messages. It is only a
     /// hint: nobody here reads it.
     async fn hint(&self, _heard: &[(WorkspaceId, Option<String>)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// What was told after a place, as soon as there is something, and after `wait` in any case. What a step
+    /// tells ([`Step::telling`](crate::Step::telling)) is there when the step counts, and only then.
+    async fn news(&self, _after: u64, _wait: Duration) -> Result<News, StoreError> {
+        Ok(News::default())
+    }
+
+    /// Tells what belongs to no step. `batch` numbers what one replica tells: said again, it is told once.
+    async fn announce(&self, _batch: u64, _items: &[Bytes]) -> Result<(), StoreError> {
         Ok(())
     }
 

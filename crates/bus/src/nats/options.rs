@@ -13,7 +13,6 @@ use std::time::Duration;
 const BACKOFF: [Duration; 3] = [Duration::from_secs(30), Duration::from_mins(2), Duration::from_mins(10)];
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const STREAM_BYTES_MAX: i64 = 1 << 30;
-const EVENT_BYTES_MAX: i64 = 256 << 20;
 
 #[derive(Clone)]
 pub struct NatsOptions {
@@ -30,8 +29,6 @@ pub struct NatsOptions {
     pub stream_replicas: usize,
     /// How large the stream of jobs and results may grow before new ones are refused.
     pub stream_bytes_max: i64,
-    /// How much memory the stream of events may take before the oldest go.
-    pub event_bytes_max: i64,
     /// Stands before the names of our streams. For tests.
     pub stream_prefix: String,
     /// How long an unsettled message stays away after its first, second … delivery.
@@ -92,7 +89,6 @@ impl NatsOptions {
             origin: Origin::default(),
             stream_replicas: 1,
             stream_bytes_max: STREAM_BYTES_MAX,
-            event_bytes_max: EVENT_BYTES_MAX,
             stream_prefix: String::new(),
             backoff: BACKOFF.to_vec(),
             progress_every: PROGRESS_EVERY,

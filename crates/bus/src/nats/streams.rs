@@ -8,7 +8,7 @@ use super::link::Link;
 use super::options::NatsOptions;
 use crate::subject;
 use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{Context, ErrorCode};
 use futures_util::TryStreamExt;
 use std::collections::BTreeSet;
@@ -16,7 +16,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 const KEPT_MAX: Duration = Duration::from_hours(7 * 24);
-const EVENTS_KEPT_MAX: Duration = Duration::from_mins(10);
 const DUPLICATES_WITHIN: Duration = Duration::from_mins(2);
 const DEAD_LETTERS_MAX: i64 = 100_000;
 const PAUSE: Duration = Duration::from_secs(1);
@@ -52,13 +51,7 @@ impl Streams {
         };
         let dead_letters =
             Config { max_messages: DEAD_LETTERS_MAX, ..stream("CORDUM_DLQ", &["sys.job.dlq"]) };
-        let events = Config {
-            storage: StorageType::Memory,
-            max_age: EVENTS_KEPT_MAX,
-            max_bytes: options.event_bytes_max,
-            ..stream("REVEILLE_EVENTS", &["reveille.event.>"])
-        };
-        Self { configs: vec![jobs, dead_letters, events] }
+        Self { configs: vec![jobs, dead_letters] }
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -101,7 +94,7 @@ impl Streams {
         })
     }
 
-    /// A server that comes back may have lost what it kept in memory.
+    /// A server that comes back may have lost its disk.
     pub async fn keep_up(self, context: Context, mut link: watch::Receiver<Link>) {
         while link.changed().await.is_ok() {
             while *link.borrow_and_update() == Link::Connected {
@@ -188,8 +181,7 @@ mod tests {
             ("sys.job.submit", Some("CORDUM_SYS")),
             ("sys.job.result", Some("CORDUM_SYS")),
             ("sys.job.dlq", Some("CORDUM_DLQ")),
-            ("reveille.event.job", Some("REVEILLE_EVENTS")),
-            ("reveille.event.>", Some("REVEILLE_EVENTS")),
+            ("reveille.word", None),
             ("sys.job.>", None),
             ("sys.job.cancel", None),
             ("sys.heartbeat", None),
@@ -203,10 +195,10 @@ mod tests {
     #[test]
     fn streams_of_others_must_keep_away_from_jobs_and_workers() {
         let streams = streams();
-        for theirs in ["sys.>", "sys.job.result", "*.job.*", ">", "job.>", "worker.*.jobs", "reveille.>"] {
+        for theirs in ["sys.>", "sys.job.result", "*.job.*", ">", "job.>", "worker.*.jobs"] {
             assert!(streams.conflict(&["orders".to_owned(), theirs.to_owned()]).is_some(), "{theirs}");
         }
-        let harmless = ["orders.>", "sys.audit.export", "sys.heartbeat", "reveille.presence"];
+        let harmless = ["orders.>", "sys.audit.export", "sys.heartbeat", "reveille.>"];
         assert_eq!(streams.conflict(&harmless.map(str::to_owned)), None);
     }
 }

@@ -21,7 +21,6 @@ const RESULT: &str = "sys.job.result";
 fn options(nats: &Nats) -> NatsOptions {
     NatsOptions {
         stream_bytes_max: 64 << 20,
-        event_bytes_max: 16 << 20,
         backoff: vec![BACKOFF],
         progress_every: PROGRESS_EVERY,
         ..NatsOptions::new([nats.url()])

@@ -7,6 +7,7 @@ use crate::presence::agent::{Agent, AgentBeat};
 use crate::presence::workspace::{Pulse, stays_degraded};
 use crate::presence::{About, Contract};
 use crate::time::Millis;
+use serde::{Deserialize, Serialize};
 
 /// A worker that says "idle" this often in a row does not hold what we gave it before that.
 const IDLE_BEATS: u8 = 2;
@@ -14,7 +15,7 @@ const IDLE_BEATS: u8 = 2;
 const IDLE_GRACE_MS: i64 = 10_000;
 
 /// Names a member of the fleet, for those who keep it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
     pub contract: Contract,
     pub tenant: TenantId,

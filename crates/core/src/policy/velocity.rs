@@ -1,12 +1,13 @@
 //! How often is too often: sliding windows, exact to the request.
 //!
 //! A window remembers the moments of the last requests that counted, one more than is allowed and no more,
-//! so that a flood costs what a trickle does.
+//! so that a flood costs what a trickle does. Several servers tell each other what they count.
 
 use super::document;
 use crate::request::Request;
 use crate::time::Millis;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Requests that a rule may allow in its window.
@@ -98,9 +99,44 @@ pub enum Counting {
 
 /// The windows of every rule and key: moments, oldest first.
 #[derive(Debug, Default)]
-pub struct Windows(FxHashMap<(String, String), VecDeque<Millis>>);
+pub struct Windows {
+    moments: FxHashMap<(String, String), VecDeque<Millis>>,
+    /// What was counted since somebody last asked for it; nothing where nobody does.
+    counted: Option<Vec<Counted>>,
+}
+
+/// A request that was counted, for those who count the same elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    rule: String,
+    key: String,
+    max_requests: u32,
+}
 
 impl Windows {
+    /// Windows whose owner tells others what it counts.
+    pub fn shared() -> Self {
+        Self { counted: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// What was counted since this was last asked.
+    pub fn take_counted(&mut self) -> Vec<Counted> {
+        self.counted.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Somebody else has counted a request. It counts here from the moment that we hear of it.
+    pub fn hear(&mut self, counted: Counted, now: Millis) {
+        let Counted { rule, key, max_requests } = counted;
+        push(self.window((rule, key)), max_requests, now);
+    }
+
+    fn window(&mut self, key: (String, String)) -> &mut VecDeque<Millis> {
+        if self.moments.len() >= WINDOWS_MAX && !self.moments.contains_key(&key) {
+            self.forget_idle();
+        }
+        self.moments.entry(key).or_default()
+    }
+
     /// How many requests there were in the window, this one included, counted to one more than allowed.
     pub fn count(
         &mut self,
@@ -111,19 +147,17 @@ impl Windows {
         now: Millis,
     ) -> u32 {
         let key = (rule.to_owned(), velocity.key_of(request));
-        if self.0.len() >= WINDOWS_MAX && !self.0.contains_key(&key) {
-            self.forget_idle();
+        if let (Some(counted), Counting::Counts) = (&mut self.counted, counting) {
+            let ((rule, key), max_requests) = (key.clone(), velocity.max_requests);
+            counted.push(Counted { rule, key, max_requests });
         }
-        let window = self.0.entry(key).or_default();
+        let window = self.window(key);
         while window.front().is_some_and(|at| *at <= now - velocity.window_ms) {
             window.pop_front();
         }
         let unseen = match counting {
             Counting::Counts => {
-                window.push_back(now);
-                if window.len() > velocity.max_requests as usize + 1 {
-                    window.pop_front();
-                }
+                push(window, velocity.max_requests, now);
                 0
             }
             Counting::Again => 0,
@@ -134,11 +168,19 @@ impl Windows {
 
     /// Half of them go, the idlest.
     fn forget_idle(&mut self) {
-        let mut last: Vec<Option<Millis>> = self.0.values().map(|window| window.back().copied()).collect();
+        let mut last: Vec<Option<Millis>> =
+            self.moments.values().map(|window| window.back().copied()).collect();
         let half = last.len() / 2;
         let (_, middle, _) = last.select_nth_unstable(half);
         let middle = *middle;
-        self.0.retain(|_, window| window.back().copied() > middle);
+        self.moments.retain(|_, window| window.back().copied() > middle);
+    }
+}
+
+fn push(window: &mut VecDeque<Millis>, max_requests: u32, now: Millis) {
+    window.push_back(now);
+    if window.len() > max_requests as usize + 1 {
+        window.pop_front();
     }
 }
 
@@ -175,13 +217,31 @@ mod tests {
     }
 
     #[test]
+    fn what_one_counts_the_other_counts_too() {
+        let velocity = velocity(3, "actor_id");
+        let (mut here, mut there) = (Windows::shared(), Windows::shared());
+        for at in 0..6 {
+            let (one, other) = if at % 2 == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
+            let count = one.count("r", &velocity, &job("ann"), Counting::Counts, Millis(at));
+            assert_eq!(i64::from(count), (at + 1).min(4));
+            one.count("r", &velocity, &job("ann"), Counting::Looks, Millis(at));
+            let counted = one.take_counted();
+            assert_eq!(counted.len(), 1, "looking is told nobody");
+            counted.into_iter().for_each(|counted| other.hear(counted, Millis(at)));
+            assert_eq!(one.take_counted(), []);
+        }
+        assert_eq!(here.count("r", &velocity, &job("bob"), Counting::Counts, Millis(7)), 1);
+        assert_eq!(here.count("r", &velocity, &job("ann"), Counting::Again, Millis(20_000)), 0, "it slides");
+    }
+
+    #[test]
     fn a_flood_of_keys_does_not_use_up_the_memory() {
         let (velocity, mut windows) = (velocity(1, "actor_id"), Windows::default());
         for number in 0..WINDOWS_MAX + 10 {
             let request = job(&number.to_string());
             windows.count("r", &velocity, &request, Counting::Counts, Millis(number as i64));
         }
-        assert!(windows.0.len() <= WINDOWS_MAX);
+        assert!(windows.moments.len() <= WINDOWS_MAX);
         let last = job(&(WINDOWS_MAX + 9).to_string());
         assert_eq!(windows.count("r", &velocity, &last, Counting::Looks, Millis(WINDOWS_MAX as i64 + 10)), 2);
     }

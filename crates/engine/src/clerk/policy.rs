@@ -13,6 +13,8 @@ const SNAPSHOTS_MAX: usize = 10;
 const REFUSED: &str = "policy_refused";
 /// Refused files that are remembered; beyond that no more are recorded before the next start.
 const REFUSED_MAX: usize = 10_000;
+/// Servers that watch the same file refuse it within this time.
+const REFUSED_TOGETHER_MS: i64 = 60_000;
 /// Characters of what is wrong with a file.
 const REASON_CHARS_MAX: usize = 2_000;
 
@@ -93,6 +95,22 @@ impl Engine {
             severity: Severity::Medium,
             ..Draft::new(tenant, self.now(), EventType::PolicyChange, action)
         }
+    }
+}
+
+/// Whether another server has recorded the same: the policy that came into force last is this one, or the file was
+/// refused a moment ago. The newest entry comes first.
+pub(super) fn is_recorded<'a>(recorded: &mut impl Iterator<Item = &'a Draft>, draft: &Draft) -> bool {
+    let is_same_file = |entry: &&Draft| {
+        (&entry.action, &entry.reason, &entry.extra) == (&draft.action, &draft.reason, &draft.extra)
+    };
+    match draft.action.as_str() {
+        CHANGED => {
+            let last = recorded.find(|entry| entry.action == CHANGED);
+            last.is_some_and(|last| last.policy_version == draft.policy_version)
+        }
+        REFUSED => recorded.filter(is_same_file).any(|entry| draft.at.0 - entry.at.0 < REFUSED_TOGETHER_MS),
+        _ => false,
     }
 }
 

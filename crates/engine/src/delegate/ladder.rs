@@ -46,12 +46,7 @@ impl Ladder {
         if path.is_empty() {
             return None;
         }
-        row.status = to;
-        row.updated_at = job.updated_at;
-        if let Some(ending) = job.ending().filter(|_| to == Rung::Failed) {
-            row.error = Some(ending_words(ending));
-        }
-        row.response_preview = preview.or_else(|| row.response_preview.take());
+        move_to(row, job, to, preview);
         let row = if to.is_last() { rows.remove(job.id())? } else { row.clone() };
         Some((row, path))
     }
@@ -59,6 +54,16 @@ impl Ladder {
     fn lock(&self) -> MutexGuard<'_, FxHashMap<JobId, Delegation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The row as it is once a rung was told.
+pub(super) fn move_to(row: &mut Delegation, job: &Job, to: Rung, preview: Option<String>) {
+    row.status = to;
+    row.updated_at = job.updated_at;
+    if let Some(ending) = job.ending().filter(|_| to == Rung::Failed) {
+        row.error = Some(ending_words(ending));
+    }
+    row.response_preview = preview.or_else(|| row.response_preview.take());
 }
 
 fn ending_words(ending: &reveille_core::job::Ending) -> String {
@@ -72,6 +77,9 @@ impl Engine {
         if job.request.delegated.is_none() {
             return;
         }
+        if self.is_one_of_many() {
+            return self.tell_together_later(job, Rung::of(job));
+        }
         let has_ended = job.state().is_terminal();
         // A live job without a row is new, or a crash came before its row was written.
         if !self.ladder.has(job.id()) && (!has_ended || job.revision <= 1) {
@@ -83,6 +91,13 @@ impl Engine {
     pub(super) async fn open_ladder(&self, job: &Job) {
         let row = row_of(job);
         self.ladder.put(row.clone());
+        let mut note = self.opening_note(&row);
+        note.changes.push(Change::Delegation(row));
+        self.jot_down(note).await;
+    }
+
+    /// What is told of a delegation that is new.
+    pub(super) fn opening_note(&self, row: &Delegation) -> Note {
         let mut note = Note::default();
         if let Some(source) = self.workspaces.find(&row.source) {
             let payload = json!({
@@ -91,14 +106,16 @@ impl Engine {
             let sent = self.structure_event(&source, "DELEGATION_SENT", Some(row.target.clone()), payload);
             note.changes.push(sent.0);
             note.told.push(sent.1);
-            self.tell_rung(&mut note, &source, &row, Rung::Pending);
+            self.tell_rung(&mut note, &source, row, Rung::Pending);
         }
-        note.changes.push(Change::Delegation(row));
-        self.jot_down(note).await;
+        note
     }
 
     /// A delegation has got to a rung: told, in order, once it is kept. Called with the job's turn held.
     pub(crate) async fn climb(&self, job: &Job, to: Rung) {
+        if self.is_one_of_many() {
+            return self.tell_together_later(job, to);
+        }
         let preview = if to == Rung::Completed { self.answer_preview(job).await } else { None };
         let Some((row, path)) = self.ladder.step(job, to, preview) else { return };
         let note = self.rungs_note(row, &path);
@@ -120,7 +137,7 @@ impl Engine {
         self.write_down(note).await
     }
 
-    fn rungs_note(&self, mut row: Delegation, path: &[Rung]) -> Note {
+    pub(super) fn rungs_note(&self, mut row: Delegation, path: &[Rung]) -> Note {
         let mut note = Note::default();
         row.status = path.last().copied().unwrap_or(row.status);
         if let Some(source) = self.workspaces.find(&row.source) {

@@ -1,8 +1,9 @@
-//! What one server tells the others: jobs that it has committed, and beats that only it has heard.
+//! What one server tells the others: jobs that it has committed, beats that only it has heard, and requests that it
+//! has counted.
 
-use crate::events::What;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
+use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Delegated;
@@ -21,6 +22,7 @@ pub(crate) enum Said {
     Job(Box<Word>),
     Agent { tenant: TenantId, beat: Box<AgentBeat<'static>> },
     Pulse { workspace: WorkspaceId, pulse: Box<Pulse> },
+    Counted(Counted),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,16 +60,5 @@ impl Word {
 
     pub fn is_at_worker(&self) -> bool {
         matches!(self.state, State::Dispatched | State::Running)
-    }
-
-    /// What those who watch are told.
-    pub fn what(&self) -> What {
-        What::Job {
-            id: self.id.clone(),
-            topic: self.topic.clone(),
-            state: self.state,
-            before: self.before,
-            worker: self.worker.clone(),
-        }
     }
 }

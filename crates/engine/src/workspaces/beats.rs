@@ -2,6 +2,7 @@
 
 use super::WorkspaceError;
 use crate::Engine;
+use crate::chorus::Sight;
 use reveille_core::fleet::Who;
 use reveille_core::floor::Pulsed;
 use reveille_core::id::WorkspaceId;
@@ -133,13 +134,13 @@ impl Engine {
     pub(super) fn note_pulse(&self, workspace: &Workspace, pulse: Pulse) {
         self.tell_others_pulse(&workspace.id, &pulse);
         // Whoever hears a workspace that was away gives it what it should have.
-        if self.hear_pulse(workspace, pulse).is_some_and(|pulsed| pulsed.was_away) {
+        if self.hear_pulse(workspace, pulse, Sight::First).is_some_and(|pulsed| pulsed.was_away) {
             self.spawn(self.clone().deliver_again(workspace.id.clone()));
         }
     }
 
     /// The same, of a beat that this server or another has heard.
-    pub(crate) fn hear_pulse(&self, workspace: &Workspace, pulse: Pulse) -> Option<Pulsed> {
+    pub(crate) fn hear_pulse(&self, workspace: &Workspace, pulse: Pulse, sight: Sight) -> Option<Pulsed> {
         let now = self.now();
         let task = json!({ "current_task": pulse.current_task, "active_tasks": pulse.active_tasks });
         let current_task = pulse.current_task.clone();
@@ -153,8 +154,8 @@ impl Engine {
             tracing::warn!(workspace = %workspace.id, "the fleet is full; the heartbeat was ignored");
             return None;
         };
-        self.tell_pulse(workspace, &pulsed);
-        if pulsed.before.current_task != current_task {
+        self.tell_pulse(workspace, &pulsed, sight);
+        if sight == Sight::First && pulsed.before.current_task != current_task {
             self.tell_workspace(workspace, "TASK_UPDATED", task);
         }
         Some(pulsed)

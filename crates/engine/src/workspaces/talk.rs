@@ -39,7 +39,8 @@ impl Engine {
 
     /// Tells subscribers something that is not kept.
     pub(crate) fn tell_workspace(&self, workspace: &Workspace, name: &'static str, payload: Value) {
-        let what = What::Workspace { id: workspace.id.clone(), name, payload: Arc::new(payload) };
+        let what =
+            What::Workspace { id: workspace.id.clone(), name: name.into(), payload: Arc::new(payload) };
         self.events.tell(self.now(), &workspace.tenant, what);
     }
 }

@@ -30,7 +30,6 @@ fn store() -> Arc<dyn Store> {
 async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engine {
     let options = NatsOptions {
         stream_bytes_max: 64 << 20,
-        event_bytes_max: 16 << 20,
         backoff: vec![Duration::from_millis(400)],
         progress_every: Duration::from_millis(100),
         ..NatsOptions::new([nats.url()])

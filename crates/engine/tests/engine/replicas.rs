@@ -3,20 +3,23 @@
 
 use bytes::Bytes;
 use reveille_bus::{Bus, LocalBus, Message};
+use reveille_core::audit::EventType;
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::{Document, Policy};
 use reveille_core::presence::agent::AgentBeat;
+use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
+use reveille_courier::{Courier, CourierError, Letter, Received, Reply};
 use reveille_engine::{
-    Clock, Engine, Parts, Rules, SeededDice, Settings, Snapshot, Submission, SubmitError, Submitted,
-    Submitter,
+    Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededDice, Settings,
+    Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
 };
 use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, Blobs, JobQuery, MemoryStore, Store};
+use reveille_store::{AuditQuery, BlobKey, Blobs, JobQuery, MemoryStore, Store, Trail};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};
@@ -40,12 +43,28 @@ impl Clock for WorldClock {
     }
 }
 
+/// Every workspace takes what it is brought, and says later what became of it.
+struct Slow;
+
+#[async_trait::async_trait]
+impl Courier for Slow {
+    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+        Ok(())
+    }
+
+    async fn post(&self, _letter: Letter, received: Received) -> Result<Reply, CourierError> {
+        received();
+        Ok(Reply { status: 202, body: Bytes::from_static(br#"{"queued":true}"#), retry_after: None })
+    }
+}
+
 /// What the servers share.
 struct World {
     store: MemoryStore,
     bus: LocalBus,
     clock: Arc<WorldClock>,
     policy: Policy,
+    roster: MemoryRoster,
 }
 
 impl World {
@@ -53,7 +72,13 @@ impl World {
         let clock = Arc::new(WorldClock(Instant::now()));
         let now = clock.clone();
         let store = MemoryStore::new(Arc::new(move || now.now()));
-        Self { store, bus: LocalBus::default(), clock, policy: Policy::builtin() }
+        Self {
+            store,
+            bus: LocalBus::default(),
+            clock,
+            policy: Policy::builtin(),
+            roster: MemoryRoster::new(),
+        }
     }
 
     async fn server(&self, name: &str) -> Engine {
@@ -63,10 +88,10 @@ impl World {
     async fn server_on(&self, name: &str, bus: LocalBus) -> Engine {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
-            roster: Arc::new(MemoryRoster::new()),
+            roster: Arc::new(self.roster.clone()),
             flows: Arc::new(reveille_flows::MemoryFlows::default()),
             bus: Arc::new(bus),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(Slow),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
@@ -354,4 +379,257 @@ async fn what_another_server_has_ended_is_found_though_no_word_came() {
     assert_eq!(live(&servers[0]).as_deref(), Some("1"), "it has not heard of it");
     sleep(310_000).await;
     assert_eq!(live(&servers[0]).as_deref(), Some("0"));
+}
+
+/// What somebody is told, one after the other, at whichever server.
+struct Watcher {
+    at: Option<EventId>,
+    seen: Vec<(EventId, What)>,
+    afresh: usize,
+}
+
+impl Watcher {
+    /// Reads on at a server until it has been quiet for a while.
+    async fn read(&mut self, server: &Engine, tenant: &str) {
+        let audience = Audience::Tenant(TenantId::known(tenant));
+        let mut reader = server.events().subscribe(audience, self.at);
+        while let Ok(news) = tokio::time::timeout(Duration::from_secs(10), reader.next()).await {
+            match news {
+                News::StartAfresh(id) => {
+                    self.at = Some(id);
+                    self.afresh += 1;
+                }
+                News::Events(events) => {
+                    for (id, event) in events {
+                        assert_eq!(event.tenant, TenantId::known(tenant));
+                        self.at = Some(id);
+                        self.seen.push((id, event.what.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn new() -> Self {
+        Self { at: None, seen: Vec::new(), afresh: 0 }
+    }
+
+    fn states_of(&self, job: &str) -> Vec<State> {
+        let states = self.seen.iter().filter_map(|(_, what)| match what {
+            What::Job { id, state, .. } if id.as_str() == job => Some(*state),
+            _ => None,
+        });
+        states.collect()
+    }
+
+    fn changes_of(&self, worker: &str) -> Vec<WorkerChange> {
+        let changes = self.seen.iter().filter_map(|(_, what)| match what {
+            What::Worker { member, change } if member.id.as_str() == worker => Some(*change),
+            _ => None,
+        });
+        changes.collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_goes_on_at_another_server_and_misses_nothing() {
+    let world = World::new();
+    let servers = world.two().await;
+    let mut watcher = Watcher::new();
+    watcher.read(&servers[0], "default").await;
+    let mut elsewhere = Watcher::new();
+    elsewhere.read(&servers[1], "acme").await;
+    world.worker(&servers, "w", 100).await;
+    for round in 0..6 {
+        for number in 0..10 {
+            submit(&servers[number % 2], &format!("j{round}-{number}")).await.unwrap();
+        }
+        watcher.read(&servers[round % 2], "default").await;
+    }
+    assert_eq!(watcher.afresh, 1, "once, at the start");
+    for round in 0..6 {
+        for number in 0..10 {
+            let states = watcher.states_of(&format!("j{round}-{number}"));
+            let expected = [State::Dispatched, State::Running, State::Succeeded];
+            // A fast job was never seen to run; one that waited was scheduled first.
+            let told = states.iter().filter(|state| **state != State::Scheduled);
+            assert!(told.eq(expected.iter()), "{round}-{number}: {states:?}");
+        }
+    }
+    assert_eq!(watcher.changes_of("w")[0], WorkerChange::Joined);
+    let joined = watcher.changes_of("w").iter().filter(|change| **change == WorkerChange::Joined).count();
+    assert_eq!(joined, 1, "two servers heard it, one told");
+    elsewhere.read(&servers[1], "acme").await;
+    assert_eq!((elsewhere.seen.len(), elsewhere.afresh), (0, 1), "another tenant's events are none of its");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_server_committed_is_told_all_the_same() {
+    let world = World::new();
+    let servers = world.two().await;
+    let mut watcher = Watcher::new();
+    watcher.read(&servers[0], "default").await;
+    submit(&servers[0], "j").await.unwrap();
+    servers[0].kill();
+    watcher.read(&servers[1], "default").await;
+    assert_eq!((watcher.states_of("j"), watcher.afresh), (vec![State::Scheduled], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_that_no_server_gave_out_is_not_waited_for() {
+    let world = World::new();
+    let servers = world.two().await;
+    submit(&servers[0], "j").await.unwrap();
+    sleep(1_000).await;
+    let far = EventId::parse(&format!("0-{}", u64::MAX / 2));
+    for at in [far, EventId::parse("7-1")] {
+        let mut reader = servers[1].events().subscribe(Audience::Everyone, at);
+        let news = tokio::time::timeout(Duration::from_secs(5), reader.next()).await.unwrap();
+        assert!(matches!(news, News::StartAfresh(_)), "{news:?}");
+    }
+}
+
+/// A worker that all hear, and all hear no more: it joined once and left once.
+#[tokio::test(start_paused = true)]
+async fn what_all_servers_notice_is_told_once() {
+    let world = World::new();
+    let servers = world.two().await;
+    let mut watcher = Watcher::new();
+    watcher.read(&servers[0], "default").await;
+    for name in ["w1", "w2", "w3", "w4"] {
+        for server in &servers {
+            server.beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
+        }
+    }
+    sleep(60_000).await;
+    watcher.read(&servers[1], "default").await;
+    for name in ["w1", "w2", "w3", "w4"] {
+        let changes = watcher.changes_of(name);
+        let ends = changes.iter().filter(|change| **change != WorkerChange::Changed);
+        assert!(ends.eq(&[WorkerChange::Joined, WorkerChange::Left]), "{name}: {changes:?}");
+    }
+    // With one of them gone the other tells of everybody.
+    servers[0].kill();
+    for name in ["v1", "v2", "v3", "v4"] {
+        servers[1].beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
+    }
+    watcher.read(&servers[1], "default").await;
+    for name in ["v1", "v2", "v3", "v4"] {
+        assert_eq!(watcher.changes_of(name), [WorkerChange::Joined], "{name}");
+    }
+    assert_eq!(watcher.afresh, 1);
+}
+
+/// One after the other, so that each has heard of the last. What is more than the rule allows is turned away,
+/// whoever is asked.
+#[tokio::test(start_paused = true)]
+async fn together_they_count_how_often_is_too_often() {
+    let mut world = World::new();
+    let text = br#"{"default_decision": "allow", "rules": [{"id": "flood", "decision": "throttle",
+        "velocity": {"max_requests": 10, "window_seconds": 60, "key": "tenant"}}]}"#;
+    let document: Document = serde_json::from_slice(text).unwrap();
+    world.policy = Policy::new(document, text).unwrap();
+    let servers = world.two().await;
+    for round in 0..3 {
+        let mut taken = 0;
+        for number in 0..40 {
+            let outcome = submit(&servers[number % 2], &format!("j{round}-{number}")).await.unwrap();
+            taken += usize::from(matches!(outcome, Submitted::New(_)));
+            sleep(10).await;
+        }
+        assert_eq!(taken, 10, "in round {round}");
+        sleep(61_000).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_policy_is_recorded_once() {
+    let world = World::new();
+    let servers = [world.server("a").await, world.server("bb").await];
+    sleep(5_000).await;
+    let changes = async || {
+        let query =
+            AuditQuery { event_type: Some(EventType::PolicyChange), limit: 100, ..AuditQuery::default() };
+        let page = world.store.audit(&query).await.unwrap();
+        page.items.iter().map(|entry| entry.draft.policy_version.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(changes().await, [Policy::builtin().snapshot()], "both started with it");
+    let text = br#"{"default_decision": "deny"}"#;
+    let document: Document = serde_json::from_slice(text).unwrap();
+    let policy = Policy::new(document, text).unwrap();
+    for server in &servers {
+        server.use_rules(Rules { policy: policy.clone(), ..Rules::default() });
+    }
+    sleep(5_000).await;
+    assert_eq!(changes().await, [policy.snapshot(), Policy::builtin().snapshot()]);
+    for server in &servers {
+        server.use_rules(Rules { policy: Policy::builtin(), ..Rules::default() });
+        sleep(1_000).await;
+    }
+    let builtin = Policy::builtin();
+    assert_eq!(
+        changes().await,
+        [builtin.snapshot(), policy.snapshot(), builtin.snapshot()],
+        "and back again"
+    );
+}
+
+/// Begun at one server, ended at the other.
+#[tokio::test(start_paused = true)]
+async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
+    let world = World::new();
+    let servers = world.two().await;
+    let tenant = TenantId::known("default");
+    let mut workspaces = Vec::new();
+    for name in ["boss", "helper"] {
+        let new = NewWorkspace { name: name.to_owned(), ..NewWorkspace::default() };
+        let made = servers[0].create_workspace(&tenant, new).await.unwrap();
+        let url = format!("http://{name}.example/");
+        let registration = Registration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
+        servers[0].register_workspace(Some(&tenant), None, registration).await.unwrap();
+        workspaces.push(made.id.clone());
+    }
+    sleep(3_000).await;
+    let mut watcher = Watcher::new();
+    watcher.read(&servers[1], "default").await;
+    for round in 0..4 {
+        for (at, id) in servers.iter().flat_map(|at| workspaces.iter().map(move |id| (at, id))) {
+            at.workspace_beat(id, Pulse { uptime_seconds: 5, ..Pulse::default() }).await.unwrap();
+        }
+        let boss = servers[round % 2].workspace(&tenant, &workspaces[0]).unwrap();
+        let taken = servers[round % 2].delegate(&boss, &workspaces[1], "think", None, None).await.unwrap();
+        let id = taken.job.id().clone();
+        sleep(1_000).await;
+        assert_eq!(world.job(id.as_str()).await.state(), State::Running);
+        let other = &servers[(round + 1) % 2];
+        let helper = other.workspace(&tenant, &workspaces[1]).unwrap();
+        // Both may be told; one of them ends it.
+        for server in [other, &servers[round % 2]] {
+            server.report_delegation(&helper, &id, Ok("42".to_owned())).await.unwrap();
+        }
+        watcher.read(&servers[0], "default").await;
+        let rows = servers[0].delegations_of(&workspaces[0]).await.unwrap();
+        assert_eq!(rows.iter().find(|row| row.id == id).unwrap().status, Rung::Completed);
+        let told: Vec<&str> = watcher.seen.iter().filter_map(|(_, what)| delegated(what, &id)).collect();
+        let expected = [
+            "DELEGATION_SENT",
+            "pending",
+            "dispatched",
+            "received",
+            "in_progress",
+            "completed",
+            "DELEGATION_COMPLETE",
+        ];
+        assert_eq!(told, expected, "in round {round}");
+    }
+    assert_eq!(watcher.afresh, 1);
+}
+
+/// What is told of one delegation: the status, or the name of the event.
+fn delegated<'a>(what: &'a What, job: &JobId) -> Option<&'a str> {
+    let What::Workspace { name, payload, .. } = what else { return None };
+    if payload.get("delegation_id")?.as_str()? != job.as_str() {
+        return None;
+    }
+    if name == "DELEGATION_STATUS" { payload.get("status")?.as_str() } else { Some(name) }
 }

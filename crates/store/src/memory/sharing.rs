@@ -1,11 +1,14 @@
 //! What replicas that share a store in memory know of one another, and of what is at workers.
 
-use crate::replica::BEAT_TTL_MS;
-use crate::{Full, Receipt, Roll, Step};
+use crate::replica::{BEAT_TTL_MS, NEWS_KEPT_MAX, NEWS_LEN_MAX};
+use crate::{Full, News, Receipt, Roll, Step};
+use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 #[derive(Default)]
 pub(super) struct Sharing {
@@ -18,6 +21,11 @@ pub(super) struct Sharing {
     of_topic: BTreeMap<Topic, u32>,
     /// Jobs that have not ended.
     queued: BTreeMap<TenantId, u64>,
+    /// What those who watch were told.
+    news: BTreeMap<u64, Bytes>,
+    /// The last batch of each replica.
+    announced: BTreeMap<String, u64>,
+    pub something_told: Arc<Notify>,
 }
 
 impl Sharing {
@@ -84,6 +92,32 @@ impl Sharing {
             was_here: last.is_some_and(|last| is_here(last, now)),
             silent: names(silent),
             here: names(here),
+        }
+    }
+
+    pub fn tell(&mut self, news: Bytes, now: Millis) {
+        let after_last = self.news.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.news.insert(after_last.max(now.0.unsigned_abs() * 1000), news);
+        if self.news.len() > NEWS_KEPT_MAX {
+            self.news.pop_first();
+        }
+        self.something_told.notify_waiters();
+    }
+
+    pub fn announce(&mut self, me: &str, batch: u64, items: &[Bytes], now: Millis) {
+        if self.announced.insert(me.to_owned(), batch) != Some(batch) {
+            for item in items {
+                self.tell(item.clone(), now);
+            }
+        }
+    }
+
+    pub fn news(&self, after: u64) -> News {
+        let kept = self.news.first_key_value().zip(self.news.last_key_value());
+        let items = self.news.range(after + 1..).take(NEWS_LEN_MAX);
+        News {
+            items: items.map(|(place, item)| (*place, item.clone())).collect(),
+            kept: kept.map(|((first, _), (last, _))| (*first, *last)),
         }
     }
 

@@ -77,6 +77,9 @@ impl State {
             self.locks.give_back(lock, now);
         }
         self.sharing.processed.extend(answers.clone());
+        if let Some(news) = &step.news {
+            self.sharing.tell(news.clone(), now);
+        }
         self.sharing.count(before.as_deref(), &job, replica);
         let ends_here = before.is_none_or(|before| before.state() != job.state());
         if let Some(letter) = job.dead_letter().filter(|_| ends_here) {

@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use super::keys::part;
-use crate::{BlobKey, Commit, Full, Origin, Step, StoreError};
+use crate::{BlobKey, Commit, Full, NEWS_KEPT_MAX, Origin, Step, StoreError};
 use redis::ScriptInvocation;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
@@ -67,6 +67,7 @@ impl RedisStore {
         script.arg(message.map_or(String::new(), |message| self.keys.in_flight(message)));
         let kept = job.state().is_terminal().then(|| BlobKey::result_of(id));
         script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(self.options.keep_results_ms);
+        script.arg(step.news.as_deref().unwrap_or_default()).arg(NEWS_KEPT_MAX);
 
         let fields = described(job);
         script.arg(fields.len());

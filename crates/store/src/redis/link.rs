@@ -1,5 +1,5 @@
 //! The connections: commands travel together over one, and large values over another, so that a snapshot of a
-//! million workers does not stand before a commit.
+//! million workers does not stand before a commit. A third is for whoever waits until there is something to read.
 
 use super::RedisOptions;
 use super::errors::is_unknown_outcome;
@@ -14,6 +14,8 @@ use std::time::Duration;
 /// How long Redis may take to answer, and to take a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LARGE_ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long Redis may be asked to wait for something to come.
+pub(super) const WAITS_MAX: Duration = Duration::from_secs(5);
 /// Between tries to connect; whoever asks meanwhile is told that Redis is away.
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_LAST: Duration = Duration::from_millis(500);
@@ -25,6 +27,7 @@ const QUEUE: usize = 1024;
 pub(super) struct Link {
     small: ConnectionManager,
     large: ConnectionManager,
+    waiting: ConnectionManager,
 }
 
 impl Link {
@@ -43,7 +46,11 @@ impl Link {
                 .set_pipeline_buffer_size(QUEUE);
             ConnectionManager::new_lazy_with_config(client.clone(), config)
         };
-        Ok(Self { small: manager(ANSWERS_WITHIN)?, large: manager(LARGE_ANSWERS_WITHIN)? })
+        Ok(Self {
+            small: manager(ANSWERS_WITHIN)?,
+            large: manager(LARGE_ANSWERS_WITHIN)?,
+            waiting: manager(ANSWERS_WITHIN + WAITS_MAX)?,
+        })
     }
 
     /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
@@ -58,6 +65,11 @@ impl Link {
     /// For what carries values of any size.
     pub async fn large_pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
         twice(|| async { pipeline.query_async(&mut self.large.clone()).await }).await
+    }
+
+    /// For one who waits for something to come. Nothing else travels with it, and it is asked once.
+    pub async fn wait<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
+        pipeline.query_async(&mut self.waiting.clone()).await
     }
 
     /// A script that does not know itself again, such as one that takes a lock, is run once.

@@ -3,11 +3,13 @@
 use super::RedisStore;
 use super::listing::read_job;
 use crate::replica::{BEAT_TTL_MS, HINT_TTL_MS};
-use crate::{Page, Replicas, Roll, StoreError};
+use crate::{News, Page, Replicas, Roll, StoreError};
+use bytes::Bytes;
 use redis::Pipeline;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[async_trait::async_trait]
 impl Replicas for RedisStore {
@@ -55,6 +57,14 @@ impl Replicas for RedisStore {
             };
         }
         Ok(self.link.pipeline(&pipeline).await?)
+    }
+
+    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+        self.read_news(after, wait).await
+    }
+
+    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        self.announce_news(batch, items).await
     }
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {

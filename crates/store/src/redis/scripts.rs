@@ -17,6 +17,7 @@ pub(super) struct Scripts {
     pub beat: Script,
     pub adopt: Script,
     pub bury: Script,
+    pub announce: Script,
 }
 
 impl Scripts {
@@ -36,10 +37,11 @@ impl Scripts {
             beat: Script::new(include_str!("lua/beat.lua")),
             adopt: Script::new(include_str!("lua/adopt.lua")),
             bury: Script::new(include_str!("lua/bury.lua")),
+            announce: Script::new(include_str!("lua/announce.lua")),
         }
     }
 
-    pub fn all(&self) -> [&Script; 14] {
+    pub fn all(&self) -> [&Script; 15] {
         [
             &self.commit,
             &self.take,
@@ -55,6 +57,7 @@ impl Scripts {
             &self.beat,
             &self.adopt,
             &self.bury,
+            &self.announce,
         ]
     }
 }

@@ -126,7 +126,7 @@ async fn whoever_was_heard_is_hinted_at_for_a_minute() {
     }
 }
 
-/// Nothing stays for ever but the two counters and what the trail has not sealed.
+/// Nothing stays for ever but the two counters, what the trail has not sealed, and the last events.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_goes_in_the_end() {
     let redis = Redis::start();
@@ -159,7 +159,10 @@ async fn everything_goes_in_the_end() {
         }
     }
     endless.sort();
-    assert_eq!(endless, ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq"]);
+    assert_eq!(
+        endless,
+        ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq", "reveille:events"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

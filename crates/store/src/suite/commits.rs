@@ -133,6 +133,7 @@ pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Sto
         expects,
         blobs: Vec::new(),
         terms: Terms::default(),
+        news: None,
         audit: Vec::new(),
     };
     assert_eq!(store.commit(step(None)).await.unwrap(), Commit::Done);

@@ -5,8 +5,10 @@
 
 use super::{ManualClock, ended, insert, load, new_job, running};
 use crate::{BEAT_TTL_MS, Commit, Full, Lock, Opened, Receipt, Room, Step, Store, Terms};
+use bytes::Bytes;
 use reveille_core::job::{Job, State};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 const RIVALS: usize = 32;
@@ -28,6 +30,7 @@ pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &Manual
     a_message_makes_one_job(&**first, &**second, clock).await;
     the_jobs_of_a_silent_replica_go_to_another(&**first, &**second, clock).await;
     a_late_commit_of_one_that_was_taken_over_is_found_again(&**first, &**second, clock).await;
+    what_is_told_has_one_order_for_all(&**first, &**second, clock).await;
 }
 
 pub async fn a_worker_never_has_more_than_fit(
@@ -270,4 +273,38 @@ async fn open(store: &dyn Store, job: &Job, sequence: u64) -> Lock {
         Opened::Job { lock: Some(lock), .. } => lock,
         other => panic!("{other:?}"),
     }
+}
+
+pub async fn what_is_told_has_one_order_for_all(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
+    let told = |words: &str| Bytes::copy_from_slice(words.as_bytes());
+    let step = Step::insert(new_job("news", "a", clock.now())).telling(told("a job"));
+    let job = step.job.clone();
+    assert_eq!(first.commit(step).await.unwrap(), Commit::Done);
+    let again = Step::insert(new_job("news", "a", clock.now())).telling(told("the job again"));
+    assert!(matches!(second.commit(again).await.unwrap(), Commit::Duplicate(_)));
+    for batch in [1, 1, 2] {
+        second.announce(batch, &[told("a worker"), told("another")]).await.unwrap();
+    }
+    first.announce(1, &[told("a workspace")]).await.unwrap();
+    let step = Step::change(&job, running(&job, clock.now())).telling(told("the job runs"));
+    assert_eq!(second.commit(step).await.unwrap(), Commit::Done);
+
+    let wait = Duration::from_millis(1);
+    let news = first.news(0, wait).await.unwrap();
+    assert_eq!(news, second.news(0, wait).await.unwrap());
+    let places: Vec<u64> = news.items.iter().map(|(place, _)| *place).collect();
+    assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+    let words: Vec<&[u8]> = news.items.iter().map(|(_, item)| &item[..]).collect();
+    let expected = ["a job", "a worker", "another", "a worker", "another", "a workspace", "the job runs"];
+    assert_eq!(words, expected.map(str::as_bytes));
+    assert_eq!(news.kept, Some((places[0], places[6])));
+    let rest = first.news(places[4], wait).await.unwrap();
+    assert_eq!(rest.items, news.items[5..]);
+    assert_eq!(first.news(places[6], wait).await.unwrap().items, []);
+
+    // Whoever waits is woken.
+    let (waited, ()) = tokio::join!(first.news(places[6], Duration::from_secs(5)), async {
+        second.announce(3, &[told("at last")]).await.unwrap();
+    });
+    assert_eq!(waited.unwrap().items[0].1, told("at last"));
 }

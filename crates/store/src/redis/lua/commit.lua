@@ -10,7 +10,8 @@ local tenant, topic, trace, idempotency, worker, owner = unpack(ARGV, 13, 18)
 local letter, reason = unpack(ARGV, 19, 20)
 local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 21, 24)
 local lock, fence, processed, inflight, kept, kept_ms = unpack(ARGV, 25, 30)
-local lists = 31
+local news, news_max = unpack(ARGV, 31, 32)
+local lists = 33
 
 local call = redis.call
 local function key(...) return prefix .. table.concat({...}) end
@@ -55,6 +56,18 @@ if placed == '1' and was.placed ~= '1' then
 end
 
 -- From here on nothing refuses.
+
+-- What those who watch are told. Its place is the time, or the one after the last.
+if news ~= '' then
+  local events = key('reveille:events')
+  local function tell(place)
+    return redis.pcall('XADD', events, 'MAXLEN', '~', news_max, string.format('%.0f-0', place), 'e', news)
+  end
+  if type(tell(us)) == 'table' then
+    local last = call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1][1]
+    tell(last:match('^%d+') + 1)
+  end
+end
 
 local function number()
   local next = string.format('%.0f', math.max((tonumber(call('GET', KEYS[3])) or 0) + 1, us))

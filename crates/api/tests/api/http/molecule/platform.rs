@@ -235,7 +235,7 @@ impl Watcher {
         let News::Events(events) = news else { panic!("it missed something") };
         for (_, event) in events {
             if let What::Workspace { id, name, payload } = &event.what {
-                self.heard.push((id.to_string(), (*name).to_owned(), (**payload).clone()));
+                self.heard.push((id.to_string(), name.to_string(), (**payload).clone()));
             }
         }
     }

@@ -1,0 +1,57 @@
+//! What those who watch are told: a stream in Redis, written by the steps of jobs and by `announce.lua`. A place in
+//! it is the time in microseconds, so that one that was lost is never given to something else.
+
+use super::RedisStore;
+use super::errors::unreadable;
+use super::link::WAITS_MAX;
+use crate::{NEWS_BYTES_MAX, NEWS_KEPT_MAX, NEWS_LEN_MAX, News, StoreError};
+use bytes::Bytes;
+use redis::Pipeline;
+use std::time::Duration;
+
+/// One entry: its place, and its fields by name.
+type Entry = (String, Vec<(String, Bytes)>);
+/// What was read of each stream that was asked for; nothing if nothing came.
+type Read = Option<Vec<(String, Vec<Entry>)>>;
+
+impl RedisStore {
+    pub(super) async fn read_news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+        let events = self.keys.of("reveille:events");
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("XREAD").arg("COUNT").arg(NEWS_LEN_MAX);
+        // To wait for no time at all is to wait for ever.
+        pipeline.arg("BLOCK").arg(wait.min(WAITS_MAX).as_millis().max(1) as u64);
+        pipeline.arg("STREAMS").arg(&events).arg(format!("{after}-0"));
+        pipeline.cmd("XRANGE").arg(&events).arg("-").arg("+").arg("COUNT").arg(1);
+        pipeline.cmd("XREVRANGE").arg(&events).arg("+").arg("-").arg("COUNT").arg(1);
+        let (read, first, last): (Read, Vec<Entry>, Vec<Entry>) = self.link.wait(&pipeline).await?;
+        let kept = match (first.first(), last.first()) {
+            (Some(first), Some(last)) => Some((place(first)?, place(last)?)),
+            _ => None,
+        };
+        let entries = read.into_iter().flatten().flat_map(|(_, entries)| entries);
+        let items = entries.map(|entry| {
+            let place = place(&entry)?;
+            let item = entry.1.into_iter().find(|(name, _)| name == "e").map(|(_, item)| item);
+            Ok((place, item.unwrap_or_default()))
+        });
+        Ok(News { items: items.collect::<Result<_, StoreError>>()?, kept })
+    }
+
+    pub(super) async fn announce_news(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        let mut script = self.scripts.announce.prepare_invoke();
+        script.key(self.keys.of("reveille:events"));
+        script.key(self.keys.of(&format!("reveille:told:{}", self.options.replica)));
+        script.arg(self.script_now()).arg(batch).arg(NEWS_KEPT_MAX).arg(NEWS_BYTES_MAX);
+        for item in items {
+            script.arg(&item[..]);
+        }
+        let _: u8 = self.link.run_surely(&script).await?;
+        Ok(())
+    }
+}
+
+fn place((id, _): &Entry) -> Result<u64, StoreError> {
+    let number = id.split_once('-').map_or(id.as_str(), |(number, _)| number);
+    number.parse().map_err(|error| unreadable(&format!("place {id:?} among the events"), &error))
+}
