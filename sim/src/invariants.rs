@@ -64,6 +64,8 @@ pub struct Entry {
     given: BTreeSet<(u64, Option<WorkerId>)>,
     /// Attempts whose packet has left.
     sent: BTreeSet<u64>,
+    /// Since when its deadline is what it is: whoever sets a job back to its own time moves it.
+    deadline_since: Millis,
 }
 
 impl Ledger {
@@ -135,7 +137,11 @@ impl Ledger {
             ended_at: None,
             given: BTreeSet::new(),
             sent: BTreeSet::new(),
+            deadline_since: now,
         });
+        if entry.job.deadline() != job.deadline() {
+            entry.deadline_since = now;
+        }
         if let Phase::Dispatched(attempt) = &job.phase {
             let number = u64::from(attempt.number);
             let had = before.as_ref().and_then(|before| before.attempt()).map(|attempt| attempt.number);
@@ -189,6 +195,10 @@ impl Ledger {
             return Err(format!("{id} was dispatched and nobody approved it"));
         }
         self.judged(&job)
+    }
+
+    pub fn deadline_since(&self, id: &JobId) -> Millis {
+        self.entries.get(id).map(|entry| entry.deadline_since).unwrap_or_default()
     }
 
     /// Whether the packet of a job's attempt has left at least once.

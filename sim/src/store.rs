@@ -240,11 +240,11 @@ impl Store for SimStore {
 #[async_trait::async_trait]
 impl DeadPackets for SimStore {
     async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
-        self.port.write("bury", self.world.store.bury(packet)).await
+        self.port.write("bury", self.store.bury(packet)).await
     }
 
     async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
-        self.port.read("buried", self.world.store.buried(cursor, limit)).await
+        self.port.read("buried", self.store.buried(cursor, limit)).await
     }
 }
 

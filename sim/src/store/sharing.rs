@@ -86,6 +86,14 @@ impl Replicas for SimStore {
         self.port.read("owned", self.store.owned(cursor, 7)).await
     }
 
+    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+        self.port.read("news", self.store.news(after, wait)).await
+    }
+
+    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        self.port.write("announce", self.store.announce(batch, items)).await
+    }
+
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {
         self.port.read("owner", self.store.owner(job)).await
     }

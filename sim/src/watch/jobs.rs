@@ -44,7 +44,8 @@ pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Ver
 
 pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
     let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
-    let late_ms = now.since(world.when(deadline).max(calm_since));
+    let since = world.when(deadline).max(world.deadline_since(job.id()));
+    let late_ms = now.since(since.max(calm_since));
     if late_ms > DEADLINE_MS {
         return Err(format!("{} is {} {late_ms} ms after its deadline", job.id(), job.state()));
     }

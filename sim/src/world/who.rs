@@ -13,6 +13,7 @@ use reveille_bus::Message;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::Job;
 use reveille_core::request::Request;
+use reveille_core::time::Millis;
 use reveille_engine::Engine;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::packet;
@@ -82,6 +83,10 @@ impl World {
     pub fn live_jobs(&self) -> Vec<Arc<Job>> {
         let ledger = self.ledger();
         ledger.live.iter().filter_map(|id| ledger.job(id).cloned()).collect()
+    }
+
+    pub fn deadline_since(&self, id: &JobId) -> Millis {
+        self.ledger().deadline_since(id)
     }
 
     pub fn is_sent(&self, id: &JobId, attempt: u32) -> bool {

@@ -4,7 +4,7 @@
 
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, JobQuery, Lock, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
+    DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::sync::Arc;
+use std::time::Duration;
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -145,6 +146,14 @@ impl<H: Hook> Replicas for Hooked<H> {
 
     async fn owner(&self, job: &JobId) -> Answer<Option<String>> {
         self.inner.owner(job).await
+    }
+
+    async fn news(&self, after: u64, wait: Duration) -> Answer<News> {
+        self.inner.news(after, wait).await
+    }
+
+    async fn announce(&self, batch: u64, items: &[Bytes]) -> Answer<()> {
+        self.inner.announce(batch, items).await
     }
 
     async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Answer<()> {
