@@ -177,6 +177,10 @@ impl Store for SimStore {
         self.port.write_or_wonder("open", self.try_open(id, message)).await
     }
 
+    async fn open_new(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.port.write_or_wonder("open_new", self.store.open_new(id, message)).await
+    }
+
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
         self.port.read("job of key", self.store.job_of_key(tenant, key)).await
     }

@@ -5,10 +5,12 @@ use super::SimStore;
 use crate::breakage::Breakage;
 use crate::faults::Fault;
 use crate::sights::Sight;
+use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
-use reveille_store::{Lock, Opened, Page, Receipt, Replicas, Roll, Store, StoreError};
+use reveille_store::{Lock, News, Opened, Page, Receipt, Replicas, Roll, Store, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl SimStore {
     /// Opens a job to act on a message.
