@@ -4,10 +4,11 @@ use crate::Engine;
 use crate::chorus::Sight;
 use crate::events::WorkerChange;
 use reveille_bus::Listener;
-use reveille_core::fleet::{Beat, Who};
+use reveille_core::fleet::{Beat, Who, Worker};
 use reveille_core::floor::{Member, Pulsed};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
-use reveille_core::job::State;
+use reveille_core::job::{Job, State};
+use reveille_core::place::routing::Routing;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
 use reveille_wire::convert::Introduction;
@@ -151,6 +152,24 @@ impl Engine {
         if joined || was_away {
             let change = if joined { WorkerChange::Joined } else { WorkerChange::Changed };
             self.tell_worker(worker, tenant, change);
+        }
+    }
+
+    /// A worker that has not said what it serves was heard on the topic of this job.
+    pub(crate) fn learn_topic(&self, job: &Job, worker: &WorkerId) {
+        if self.bus.shows_listeners() {
+            return;
+        }
+        let stranger = {
+            let floor = self.floor();
+            let known = floor.fleet().lookup(Who::Worker(worker.as_str()));
+            let topics = |known: &Worker| floor.fleet().profile(known.profile).topics.is_empty();
+            known.filter(|known| topics(known)).map(|known| known.tenant.clone())
+        };
+        // Where a file maps topics to pools, workers serve what their pool does.
+        if let Some(tenant) = stranger.filter(|_| matches!(*self.rules().routing, Routing::Discovered)) {
+            tracing::info!(%worker, topic = %job.request.topic, "serves a topic, as its result shows");
+            self.serves(worker, &tenant, vec![job.request.topic.clone()]);
         }
     }
 

@@ -95,6 +95,12 @@ impl Floor {
         if moved {
             self.note_drain(slot);
         }
+        let is_stranger =
+            self.fleet.get(slot).is_some_and(|worker| self.fleet.profile(worker.profile).topics.is_empty());
+        // The first beat may come just before the introduction.
+        if is_stranger && !joined && self.strangers.meet(worker) {
+            self.index.touch_all();
+        }
         let changed =
             joined || moved || was_away || was_restored || (busy_before == 0) != (beat.load.active_jobs == 0);
         let forgotten =
@@ -157,6 +163,7 @@ impl Floor {
         now: Millis,
     ) -> Option<Slot> {
         let slot = self.admit(Who::Worker(worker.as_str()), tenant, now)?;
+        self.strangers.forget(worker);
         self.index.update(slot, &mut self.fleet, |fleet| {
             let worker = fleet.get_mut(slot)?;
             worker.counts_jobs = true;
@@ -200,6 +207,9 @@ impl Floor {
     pub fn expire(&mut self, now: Millis) -> Vec<Gone> {
         let dead = self.fleet.expire(now);
         let mut gone: Vec<Gone> = dead.into_iter().filter_map(|slot| self.bury(slot)).collect();
+        for member in gone.iter().filter_map(|gone| gone.member.as_ref()) {
+            self.strangers.forget(&member.id);
+        }
         let orphans = self.crowds.orphans_by(now);
         if !orphans.is_empty() {
             gone.push(Gone { member: None, restored: false, jobs: orphans });
