@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::chorus::Sight;
 use crate::events::WorkerChange;
 use reveille_bus::Listener;
-use reveille_core::fleet::{Beat, Who, Worker};
+use reveille_core::fleet::{Beat, Who};
 use reveille_core::floor::{Member, Pulsed};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
@@ -155,22 +155,22 @@ impl Engine {
         }
     }
 
-    /// A worker that has not said what it serves was heard on the topic of this job.
+    /// A worker that has not said what it serves was heard on the topic of this job. Where a file maps topics to
+    /// pools, workers serve what their pool does.
     pub(crate) fn learn_topic(&self, job: &Job, worker: &WorkerId) {
-        if self.bus.shows_listeners() {
+        if self.bus.shows_listeners() || !matches!(*self.rules().routing, Routing::Discovered) {
             return;
         }
-        let stranger = {
-            let floor = self.floor();
-            let known = floor.fleet().lookup(Who::Worker(worker.as_str()));
-            let topics = |known: &Worker| floor.fleet().profile(known.profile).topics.is_empty();
-            known.filter(|known| topics(known)).map(|known| known.tenant.clone())
+        let (topic, now) = (&job.request.topic, self.now());
+        let matches = {
+            let mut floor = self.floor();
+            if !floor.learn_topic(worker, topic, now) {
+                return;
+            }
+            floor.matches(now)
         };
-        // Where a file maps topics to pools, workers serve what their pool does.
-        if let Some(tenant) = stranger.filter(|_| matches!(*self.rules().routing, Routing::Discovered)) {
-            tracing::info!(%worker, topic = %job.request.topic, "serves a topic, as its result shows");
-            self.serves(worker, &tenant, vec![job.request.topic.clone()]);
-        }
+        tracing::info!(%worker, %topic, "serves a topic, as its result shows");
+        self.assign_all(matches);
     }
 
     /// Follows what connections listen on.

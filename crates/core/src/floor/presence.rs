@@ -176,6 +176,19 @@ impl Floor {
         })
     }
 
+    /// A worker that has not said what it serves took a job of this topic. Says whether that is news.
+    pub fn learn_topic(&mut self, worker: &WorkerId, topic: &Topic, now: Millis) -> bool {
+        let known = self.fleet.lookup(Who::Worker(worker.as_str()));
+        let news = known.filter(|known| !self.fleet.profile(known.profile).topics.contains(topic));
+        let Some(tenant) = news.map(|known| known.tenant.clone()).filter(|_| self.strangers.has(worker))
+        else {
+            return false;
+        };
+        self.serves(worker, &tenant, [topic.clone()], now);
+        self.strangers.keep(worker);
+        true
+    }
+
     /// Nobody listens for this worker: it gets no new jobs until it is heard again.
     pub fn deaf(&mut self, who: Who<'_>) {
         if let Some(slot) = self.fleet.find(who) {

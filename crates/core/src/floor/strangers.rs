@@ -39,6 +39,15 @@ impl Strangers {
         true
     }
 
+    pub fn has(&self, worker: &WorkerId) -> bool {
+        self.met.contains(worker)
+    }
+
+    /// One topic of it is known now, and there may be more.
+    pub fn keep(&mut self, worker: &WorkerId) {
+        self.met.insert(worker.clone());
+    }
+
     /// It is gone, or has said what it serves.
     pub fn forget(&mut self, worker: &WorkerId) {
         self.met.remove(worker);
