@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import time
+import types
 
 import nats
 import pytest
@@ -244,3 +245,25 @@ def test_whoever_watches_is_told_when_redis_has_lost_what_was_told(replicas, age
         stream.wait_for("that it missed something", lambda frame: frame.event == "snapshot")
         job_id = first.submit("job.echo", {})
         stream.wait_for("a new job", lambda frame: frame.data.get("job_id") == job_id)
+
+
+def test_a_worker_that_introduced_itself_to_nobody_gets_jobs(binary, tmp_path, engines):
+    engines.redis.cli("FLUSHALL")
+    engines_alone = types.SimpleNamespace(nats_url=engines.nats.url, redis_url=engines.redis.url)
+    with running_worker("echo_agent.py", engines_alone, tmp_path, "--worker-id", "early"):
+        # It beats after it has introduced itself.
+        assert asyncio.run(heard_on(engines.nats.url, "sys.heartbeat"))
+        with running_replicas(binary, tmp_path, engines, 1) as (replica,):
+            replica.wait_for_workers("early")
+            assert replica.ended_job(replica.submit("job.echo", {}))["state"] == "SUCCEEDED"
+            # From here on it is known what it serves.
+            assert replica.ended_job(replica.submit("job.echo", {}))["worker_id"] == "early"
+
+
+async def heard_on(url, subject):
+    client = await nats.connect(url)
+    try:
+        listener = await client.subscribe(subject)
+        return await listener.next_msg(timeout=30)
+    finally:
+        await client.close()

@@ -11,6 +11,7 @@ mod index;
 mod pools;
 mod presence;
 mod shares;
+mod strangers;
 
 pub use fitting::Fitting;
 pub use pools::PoolLoad;
@@ -34,6 +35,7 @@ use rustc_hash::FxHashMap;
 use shares::{Kind, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use strangers::Strangers;
 
 #[derive(Default)]
 pub struct Floor {
@@ -41,6 +43,7 @@ pub struct Floor {
     fleet: Fleet,
     index: Index,
     crowds: Crowds,
+    strangers: Strangers,
     seats: FxHashMap<JobId, Seat>,
     held_by: FxHashMap<Slot, BTreeSet<JobId>>,
     shares: Shares,
@@ -85,6 +88,11 @@ pub struct Wait {
 impl Floor {
     pub fn new(ttls: Ttls) -> Self {
         Self { fleet: Fleet::new(ttls), ..Self::default() }
+    }
+
+    /// The transport does not show who listens on a topic: it has to be tried.
+    pub fn try_topics(&mut self) {
+        self.strangers.turn_on();
     }
 
     pub fn fleet(&self) -> &Fleet {
@@ -337,7 +345,10 @@ impl Floor {
         let lane = self.index.lane(lane);
         !lane.ready.is_empty()
             || (lane.members == 0
-                && lane.selector.open_to_anyone().is_some_and(|topic| self.crowds.has_room(topic)))
+                && lane
+                    .selector
+                    .open_to_anyone()
+                    .is_some_and(|topic| self.crowds.has_room(topic) || self.strangers.may_listen(topic)))
     }
 
     fn tenant_may_go(&self, lane: LaneIx, tenant: &TenantId) -> bool {
@@ -360,6 +371,9 @@ impl Floor {
         let slot = preferred
             .filter(|slot| self.index.is_ready(*slot, lane, &self.fleet))
             .or_else(|| self.index.least_loaded(lane));
+        if slot.is_none() && !self.crowds.has_room(&request.topic) {
+            self.strangers.try_topic(&request.topic);
+        }
         let by = match slot {
             Some(slot) => Holder::Worker(slot),
             None => Holder::Crowd(request.topic.clone()),

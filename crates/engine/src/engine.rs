@@ -225,6 +225,9 @@ impl Engine {
         };
         let windows = if parts.store.is_shared() { Windows::shared() } else { Windows::default() };
         let mut floor = Floor::new(parts.settings.ttls);
+        if !parts.bus.shows_listeners() {
+            floor.try_topics();
+        }
         // Until the recovery has found what is at workers.
         floor.begin_recount();
         let floor = Mutex::new(floor);

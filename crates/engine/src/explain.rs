@@ -147,7 +147,7 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
             "Wait for one of them to end, or raise the topic's max_concurrent_jobs in pools.yaml.".to_owned(),
         ),
         Reason::PoolOverloaded => match fitting {
-            Fitting { ready: 0, busy: 0, drained: 0, away }
+            Fitting { ready: 0, busy: 0, drained: 0, away, .. }
                 if job.request.delegated.is_some() && *away > 0 =>
             {
                 told(
@@ -156,12 +156,12 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                     "It goes when the workspace beats again.".to_owned(),
                 )
             }
-            Fitting { ready: 0, busy: 0, drained, away } if *drained >= *away && *drained > 0 => told(
+            Fitting { ready: 0, busy: 0, drained, away, .. } if *drained >= *away && *drained > 0 => told(
                 "workers_drained",
                 format!("All workers that fit are drained ({drained}) or away ({away}).{ahead}"),
                 "Undrain a worker or its pool, or start another worker.".to_owned(),
             ),
-            Fitting { ready: 0, busy: 0, drained, away } if *away > 0 => told(
+            Fitting { ready: 0, busy: 0, drained, away, .. } if *away > 0 => told(
                 "workers_away",
                 format!("{away} workers fit and none is heard now ({drained} are drained).{ahead}"),
                 "It goes when one of them is heard again.".to_owned(),
@@ -175,6 +175,17 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 "It goes when one of them has room; more workers make that sooner.".to_owned(),
             ),
         },
+        Reason::NoWorkers if fitting.strangers > 0 => told(
+            code,
+            format!(
+                "No live worker is known to fit topic {topic}, its labels and what it requires (try {tries}). {} have \
+                 not said what they serve.{ahead}",
+                fitting.strangers
+            ),
+            format!(
+                "Start a worker that serves {topic}, or start one of those again so that it introduces itself."
+            ),
+        ),
         _ => told(
             code,
             format!(

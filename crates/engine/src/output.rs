@@ -62,7 +62,7 @@ impl Engine {
             _ => Glance::None,
         };
         let dice = self.dice.roll();
-        self.keep_driving(id, || async {
+        let done = self.keep_driving(id, || async {
             let taken = self.take_to_answer(id, message).await?;
             // A result that nobody has measured must not pass: a store that fails here is asked again too.
             let made = self.measured(&taken.job, report).await?;
@@ -72,8 +72,10 @@ impl Engine {
                 self.first_look(done, &glance, began, now)
             })
             .await
-        })
-        .await
+        });
+        let done = done.await?;
+        self.learn_topic(&done, &report.worker);
+        Ok(done)
     }
 
     fn first_look(&self, done: Job, glance: &Glance, began: Instant, now: Millis) -> Result<Job, Refusal> {

@@ -7,7 +7,8 @@ use reveille_bus::Listener;
 use reveille_core::fleet::{Beat, Who};
 use reveille_core::floor::{Member, Pulsed};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
-use reveille_core::job::State;
+use reveille_core::job::{Job, State};
+use reveille_core::place::routing::Routing;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
 use reveille_wire::convert::Introduction;
@@ -152,6 +153,24 @@ impl Engine {
             let change = if joined { WorkerChange::Joined } else { WorkerChange::Changed };
             self.tell_worker(worker, tenant, change);
         }
+    }
+
+    /// A worker that has not said what it serves was heard on the topic of this job. Where a file maps topics to
+    /// pools, workers serve what their pool does.
+    pub(crate) fn learn_topic(&self, job: &Job, worker: &WorkerId) {
+        if self.bus.shows_listeners() || !matches!(*self.rules().routing, Routing::Discovered) {
+            return;
+        }
+        let (topic, now) = (&job.request.topic, self.now());
+        let matches = {
+            let mut floor = self.floor();
+            if !floor.learn_topic(worker, topic, now) {
+                return;
+            }
+            floor.matches(now)
+        };
+        tracing::info!(%worker, %topic, "serves a topic, as its result shows");
+        self.assign_all(matches);
     }
 
     /// Follows what connections listen on.

@@ -3,6 +3,7 @@
 
 use super::{Floor, Seat};
 use crate::id::JobId;
+use crate::presence::Contract;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fitting {
@@ -11,6 +12,8 @@ pub struct Fitting {
     pub drained: u32,
     /// Offline, restored and not heard since, or not listening.
     pub away: u32,
+    /// Heard, and nobody knows which topics they serve.
+    pub strangers: u32,
 }
 
 impl Floor {
@@ -19,7 +22,10 @@ impl Floor {
         let selector = &self.index.lane(*lane).selector;
         let mut found = Fitting::default();
         for (_, worker) in self.fleet.iter() {
-            if !selector.fits(self.fleet.profile(worker.profile)) {
+            let profile = self.fleet.profile(worker.profile);
+            if !selector.fits(profile) {
+                let is_stranger = worker.contract() == Contract::Cap && profile.topics.is_empty();
+                found.strangers += u32::from(is_stranger && worker.is_online());
                 continue;
             }
             let count = if worker.drained {

@@ -95,6 +95,12 @@ impl Floor {
         if moved {
             self.note_drain(slot);
         }
+        let is_stranger =
+            self.fleet.get(slot).is_some_and(|worker| self.fleet.profile(worker.profile).topics.is_empty());
+        // The first beat may come just before the introduction.
+        if is_stranger && !joined && self.strangers.meet(worker) {
+            self.index.touch_all();
+        }
         let changed =
             joined || moved || was_away || was_restored || (busy_before == 0) != (beat.load.active_jobs == 0);
         let forgotten =
@@ -157,6 +163,7 @@ impl Floor {
         now: Millis,
     ) -> Option<Slot> {
         let slot = self.admit(Who::Worker(worker.as_str()), tenant, now)?;
+        self.strangers.forget(worker);
         self.index.update(slot, &mut self.fleet, |fleet| {
             let worker = fleet.get_mut(slot)?;
             worker.counts_jobs = true;
@@ -167,6 +174,19 @@ impl Floor {
             fleet.set_profile(slot, changed);
             Some(slot)
         })
+    }
+
+    /// A worker that has not said what it serves took a job of this topic. Says whether that is news.
+    pub fn learn_topic(&mut self, worker: &WorkerId, topic: &Topic, now: Millis) -> bool {
+        let known = self.fleet.lookup(Who::Worker(worker.as_str()));
+        let news = known.filter(|known| !self.fleet.profile(known.profile).topics.contains(topic));
+        let Some(tenant) = news.map(|known| known.tenant.clone()).filter(|_| self.strangers.has(worker))
+        else {
+            return false;
+        };
+        self.serves(worker, &tenant, [topic.clone()], now);
+        self.strangers.keep(worker);
+        true
     }
 
     /// Nobody listens for this worker: it gets no new jobs until it is heard again.
@@ -200,6 +220,9 @@ impl Floor {
     pub fn expire(&mut self, now: Millis) -> Vec<Gone> {
         let dead = self.fleet.expire(now);
         let mut gone: Vec<Gone> = dead.into_iter().filter_map(|slot| self.bury(slot)).collect();
+        for member in gone.iter().filter_map(|gone| gone.member.as_ref()) {
+            self.strangers.forget(&member.id);
+        }
         let orphans = self.crowds.orphans_by(now);
         if !orphans.is_empty() {
             gone.push(Gone { member: None, restored: false, jobs: orphans });

@@ -309,3 +309,35 @@ fn the_index_agrees_with_a_search_over_all_workers() {
     }
     assert!(live.len() > 10, "the test placed jobs");
 }
+
+#[test]
+fn a_topic_is_tried_once_for_each_worker_that_has_not_said_what_it_serves() {
+    let mut floor = Floor::default();
+    wait(&mut floor, "j", "t", Priority::Batch);
+    let heard = |floor: &mut Floor, id: &str| {
+        floor.beat(&WorkerId::known(id), &tenant(), &beat("p", 1, 0.0), NOW).unwrap();
+        placed(floor)
+    };
+    assert_eq!(heard(&mut floor, "w"), [""; 0]);
+    assert_eq!(heard(&mut floor, "w"), [""; 0], "the transport shows who listens");
+    floor.try_topics();
+    assert_eq!(heard(&mut floor, "w"), ["j@-"]);
+    // Nobody listened: it is not tried again and again.
+    floor.unplace(&JobId::known("j"));
+    wait(&mut floor, "j", "t", Priority::Batch);
+    assert_eq!(placed(&mut floor), [""; 0]);
+    assert_eq!(heard(&mut floor, "w"), [""; 0]);
+    assert_eq!(floor.fitting(&JobId::known("j")).unwrap().strangers, 1);
+    assert_eq!(heard(&mut floor, "v"), [""; 0], "its introduction may follow its first beat");
+    assert_eq!(heard(&mut floor, "v"), ["j@-"]);
+    // Somebody did: whoever sends the result gets the next by name.
+    wait(&mut floor, "k", "t", Priority::Batch);
+    assert_eq!(placed(&mut floor), [""; 0], "nothing is known yet");
+    let learn = |floor: &mut Floor| floor.learn_topic(&WorkerId::known("v"), &Topic::known("job.echo"), NOW);
+    assert!(learn(&mut floor) && !learn(&mut floor), "once is enough");
+    assert_eq!(placed(&mut floor), ["k@v"]);
+    // It may serve more than that.
+    let other = Arc::new(Request { tenant: tenant(), ..Request::plain("l", "job.other") });
+    floor.settle(&scheduled(&other), NOW);
+    assert_eq!(placed(&mut floor), ["l@-"]);
+}

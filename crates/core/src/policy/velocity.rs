@@ -227,7 +227,9 @@ mod tests {
             one.count("r", &velocity, &job("ann"), Counting::Looks, Millis(at));
             let counted = one.take_counted();
             assert_eq!(counted.len(), 1, "looking is told nobody");
-            counted.into_iter().for_each(|counted| other.hear(counted, Millis(at)));
+            for counted in counted {
+                other.hear(counted, Millis(at));
+            }
             assert_eq!(one.take_counted(), []);
         }
         assert_eq!(here.count("r", &velocity, &job("bob"), Counting::Counts, Millis(7)), 1);
