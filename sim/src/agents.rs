@@ -72,12 +72,13 @@ impl Agent {
         let (agent, world) = (self.clone(), world.clone());
         tokio::spawn(async move {
             sleep_ms(delay_ms).await;
-            agent.arrive(&world, sessions);
+            agent.arrive(&world, sessions).await;
         });
     }
 
-    fn arrive(&self, world: &World, active_sessions: u32) {
-        let Some((engine, _)) = world.server.engine() else { return };
+    async fn arrive(&self, world: &World, active_sessions: u32) {
+        let Some((engine, life)) = world.engine() else { return };
+        life.here().await;
         let (tenant, id) = &self.key;
         let beat = AgentBeat {
             agent_id: id.as_str().into(),

@@ -49,11 +49,27 @@ pub enum Breakage {
     IgnoreLimits,
     /// The store does not list the jobs that are at workers when it is asked after a restart.
     HideActive,
+    /// The store does not ask whether there is room.
+    DropRoom,
+    /// The store says that the living are silent, and lets others have their jobs.
+    RobTheLiving,
+    /// The store never says that anybody has fallen silent.
+    NoTakeOver,
+    /// A call whose answer was lost is said to have failed for good.
+    UnknownIsFailure,
+    /// The bus forgets what it keeps as soon as it has handed it out.
+    LoseKept,
+    /// The store does not look at locks. What is compared and swapped makes that good.
+    SkipFence,
+    /// The store knows no message again, and lets everybody open a job. The same makes that good.
+    ForgetReceipts,
+    /// Servers do not hear each other. They look.
+    MuteServers,
 }
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 22] = [
+    pub const ALL: [(&str, Self); 27] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -76,10 +92,20 @@ impl Breakage {
         ("no-net", Self::NoNet),
         ("ignore-limits", Self::IgnoreLimits),
         ("hide-active", Self::HideActive),
+        ("drop-room", Self::DropRoom),
+        ("rob-the-living", Self::RobTheLiving),
+        ("no-take-over", Self::NoTakeOver),
+        ("unknown-is-failure", Self::UnknownIsFailure),
+        ("lose-kept", Self::LoseKept),
     ];
 
     /// Those that must be made good.
-    pub const SURVIVED: [(&str, Self); 1] = [("lose-timers", Self::LoseTimers)];
+    pub const SURVIVED: [(&str, Self); 4] = [
+        ("lose-timers", Self::LoseTimers),
+        ("skip-fence", Self::SkipFence),
+        ("forget-receipts", Self::ForgetReceipts),
+        ("mute-servers", Self::MuteServers),
+    ];
 
     pub fn parse(word: &str) -> Option<Self> {
         let mut known = Self::ALL.iter().chain(&Self::SURVIVED);
@@ -90,5 +116,10 @@ impl Breakage {
     /// does not hold then; that they end does.
     pub fn loses_timers(self) -> bool {
         matches!(self, Self::LoseTimers | Self::NoNet)
+    }
+
+    /// Whether it shows only where one server counts by itself; several ask in the commit.
+    pub fn is_of_one_alone(self) -> bool {
+        self == Self::HideActive
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
+use crate::links::Way;
 use crate::server::Life;
 use crate::world::World;
 use reveille_bus::{Bus, BusError, Heard, Listener, Message, Subscription};
@@ -24,7 +25,7 @@ impl SimBus {
         let world = &self.world;
         let worker = subject::worker_of(&message.subject);
         if worker.is_some() || subject::is_topic(&message.subject) {
-            return world.dispatch_leaves(&message.payload, worker.as_ref());
+            return world.dispatch_leaves(&self.life, &message.payload, worker.as_ref());
         }
         match packet::decode(&message.payload).ok().and_then(|packet| packet.payload) {
             Some(Payload::JobResult(result)) if message.subject == subject::JOB_DLQ => {
@@ -46,12 +47,12 @@ impl SimBus {
 impl Bus for SimBus {
     async fn publish(&self, message: Message) -> Result<Heard, BusError> {
         let world = &self.world;
-        self.life.or_never().await;
+        self.life.here().await;
         let words = message.subject.clone();
         if world.strikes(Fault::CrashBefore) {
             world.crash(&self.life, format!("before publish {words}")).await;
         }
-        if world.outages.on_publish(world.now()) {
+        if world.outages.on_publish(world.now()) || !world.server(self.life.server).links.leads(Way::Bus) {
             world.trace.say(format_args!("bus: publish {words} failed"));
             return Err(BusError::Unavailable("the simulation says so".to_owned()));
         }
@@ -60,29 +61,41 @@ impl Bus for SimBus {
         }
         self.inspect(&message);
         let heard = world.network.publish(world, message);
-        world.trace.say(format_args!("publish {words}: {heard:?}"));
+        world.trace.say(format_args!("{} publishes {words}: {heard:?}", self.life.name()));
+        if world.plan.is_shared() && world.strikes(Fault::PublishUnsure) {
+            return Err(BusError::Unavailable("nobody says whether it went".to_owned()));
+        }
         if world.strikes(Fault::CrashAfter) {
             world.crash(&self.life, format!("after publish {words}")).await;
         }
         Ok(heard)
     }
 
-    async fn subscribe(&self, subject: &str, _queue: Option<&str>) -> Result<Subscription, BusError> {
-        self.life.or_never().await;
-        Ok(Subscription::new(self.world.network.subscribe(subject)))
+    async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {
+        self.life.here().await;
+        let shares = queue.is_some();
+        Ok(Subscription::new(self.world.network.subscribe(self.life.server, subject, shares)))
     }
 
+    fn is_up(&self) -> bool {
+        self.world.server(self.life.server).hears()
+    }
+
+    /// One server alone is the bus and sees its connections.
     fn shows_listeners(&self) -> bool {
-        true
+        !self.world.plan.is_shared()
     }
 
     async fn listeners_changed(&self) -> Vec<Listener> {
-        self.life.or_never().await;
+        self.life.here().await;
+        if !self.shows_listeners() {
+            std::future::pending::<()>().await;
+        }
         let listeners = self.world.network.listeners_changed().await;
-        self.life.or_never().await;
+        self.life.here().await;
         for worker in listeners.iter().flat_map(|listener| &listener.subjects) {
             if let Some(worker) = subject::worker_of(worker) {
-                self.world.watched.connected(&worker, self.world.now());
+                self.world.server(self.life.server).watched.connected(&worker, self.world.now());
             }
         }
         listeners

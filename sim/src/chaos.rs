@@ -2,10 +2,16 @@
 //! that befalls workers.
 
 use crate::faults::Fault;
+use crate::links::Way;
 use crate::outages::Kept;
+use crate::server::Server;
 use crate::world::{World, sleep_ms};
+use reveille_core::time::Millis;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a server that is cut from what is kept does not reach.
+const CUTS: [&[Way]; 3] = [&[Way::Store], &[Way::Roster], &[Way::Store, Way::Roster]];
 
 /// Stirs until it is told to stop.
 pub async fn stir(world: Arc<World>) {
@@ -20,15 +26,19 @@ pub async fn stir(world: Arc<World>) {
 }
 
 async fn upset_the_server(world: &Arc<World>) {
-    if let Some((_, life)) = world.server.engine()
+    let server = world.dice.pick(world.servers()).clone();
+    if let Some((_, life)) = server.engine()
         && world.strikes(Fault::CrashBetween)
     {
         world.kill(&life, "between two steps");
     }
+    if world.plan.is_shared() {
+        part_from_the_others(world, &server);
+    }
     if world.strikes(Fault::ServerPaused) {
         let ms = world.dice.between(2_100, 60_000);
         world.trace.say(format_args!("everything stands still for {ms} ms"));
-        world.watched.paused(ms);
+        world.servers().iter().filter(|server| server.hears()).for_each(|server| server.watched.paused(ms));
         world.agents_watched.paused(ms);
         world.workspaces_watched.paused(ms);
         world.calm.disturbed(world.now() + ms);
@@ -37,7 +47,47 @@ async fn upset_the_server(world: &Arc<World>) {
     }
 }
 
-fn upset_the_ports(world: &World) {
+/// One of several stands still, or does not reach what the others reach. One trouble at a time.
+fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
+    if server.is_stopped() || !server.links.are_whole() {
+        return;
+    }
+    // Longer than every lock lasts, or a moment.
+    let ms = world.dice.pick(&[2_100, 4_000, 10_000, 40_000, 70_000]) + world.dice.between(0, 5_000);
+    let until = world.now() + ms;
+    let ways: &[Way] = if world.strikes(Fault::ServerStopped) {
+        &[]
+    } else if world.strikes(Fault::CutFromStore) {
+        CUTS[world.dice.below(3) as usize]
+    } else if world.strikes(Fault::CutFromBus) {
+        &[Way::Bus]
+    } else if world.strikes(Fault::CutOff) {
+        &[Way::Store, Way::Roster, Way::Bus]
+    } else {
+        return;
+    };
+    world.calm.disturbed(until);
+    world.roster_calm.disturbed(until);
+    let (world, server) = (world.clone(), server.clone());
+    if ways.is_empty() {
+        world.trace.say(format_args!("server {} is stopped for {ms} ms", server.number));
+        server.stop(world.now());
+        tokio::spawn(async move {
+            sleep_ms(ms).await;
+            world.trace.say(format_args!("server {} goes on", server.number));
+            server.go_on(&world);
+        });
+    } else {
+        world.trace.say(format_args!("server {} is cut from {ways:?} for {ms} ms", server.number));
+        server.cut(ways, world.now());
+        tokio::spawn(async move {
+            sleep_ms(ms).await;
+            server.heal(world.now());
+        });
+    }
+}
+
+fn upset_the_ports(world: &Arc<World>) {
     let until = || world.now() + world.dice.skewed(500, 40_000);
     if world.strikes(Fault::StoreUnavailable) {
         world.outages.is_away(Kept::Store, until());
@@ -52,8 +102,27 @@ fn upset_the_ports(world: &World) {
         world.outages.is_full(Kept::Roster, until());
     }
     if world.strikes(Fault::BusUnavailable) {
-        world.outages.bus_is_away(until());
+        let until = until();
+        if world.plan.is_shared() {
+            bus_is_away_from_all(world, until);
+        } else {
+            world.outages.bus_is_away(until);
+        }
     }
+}
+
+fn bus_is_away_from_all(world: &Arc<World>, until: Millis) {
+    let ms = until.since(world.now()).max(2_100);
+    let whole = |server: &&Arc<Server>| !server.is_stopped() && server.links.are_whole();
+    for server in world.servers().iter().filter(whole) {
+        server.cut(&[Way::Bus], world.now());
+        let (world, server) = (world.clone(), server.clone());
+        tokio::spawn(async move {
+            sleep_ms(ms).await;
+            server.heal(world.now());
+        });
+    }
+    world.calm.disturbed(world.now() + ms);
 }
 
 fn upset_a_worker(world: &World) {

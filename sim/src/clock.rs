@@ -26,29 +26,47 @@ impl SimClock {
     }
 }
 
-/// What the server takes for the time: somebody may set it while the server is down.
+/// What a server takes for the time: somebody may set it while the server is down, and while the server is
+/// stopped it sees no time pass.
 #[derive(Clone)]
 pub struct ServerClock {
     truth: SimClock,
     ahead_ms: Arc<AtomicI64>,
+    /// What it showed when the server was stopped; zero while it runs.
+    stopped: Arc<AtomicI64>,
 }
 
 impl ServerClock {
     pub fn new(truth: SimClock) -> Self {
-        Self { truth, ahead_ms: Arc::default() }
+        Self { truth, ahead_ms: Arc::default(), stopped: Arc::default() }
     }
 
     pub fn set(&self, ahead_ms: i64) {
         self.ahead_ms.store(ahead_ms, Ordering::Relaxed);
     }
 
+    pub fn ahead_ms(&self) -> i64 {
+        self.ahead_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(self.now().0, Ordering::Relaxed);
+    }
+
+    pub fn go_on(&self) {
+        self.stopped.store(0, Ordering::Relaxed);
+    }
+
     pub fn now(&self) -> Millis {
-        self.truth.now() + self.ahead_ms.load(Ordering::Relaxed)
+        match self.stopped.load(Ordering::Relaxed) {
+            0 => self.truth.now() + self.ahead_ms(),
+            stopped => Millis(stopped),
+        }
     }
 
     /// When, in truth, the server's clock as it is set now shows this moment.
     pub fn shows(&self, moment: Millis) -> Millis {
-        moment - self.ahead_ms.load(Ordering::Relaxed)
+        moment - self.ahead_ms()
     }
 }
 

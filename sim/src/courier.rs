@@ -24,7 +24,7 @@ impl SimCourier {
     async fn bring(&self, letter: &Letter, received: Received) -> Result<Reply, CourierError> {
         let world = &self.world;
         sleep_ms(world.dice.skewed(0, 300)).await;
-        self.life.or_never().await;
+        self.life.here().await;
         if world.strikes(Fault::LetterLost) {
             return Err(CourierError::Unreachable("the simulation says so".to_owned()));
         }
@@ -73,14 +73,14 @@ impl SimCourier {
 #[async_trait::async_trait]
 impl Courier for SimCourier {
     async fn check(&self, _url: &str) -> Result<(), CourierError> {
-        self.life.or_never().await;
+        self.life.here().await;
         Ok(())
     }
 
     async fn post(&self, letter: Letter, received: Received) -> Result<Reply, CourierError> {
-        self.life.or_never().await;
+        self.life.here().await;
         let answer = tokio::time::timeout(letter.patience, self.bring(&letter, received)).await;
-        self.life.or_never().await;
+        self.life.here().await;
         answer.unwrap_or(Err(CourierError::TimedOut))
     }
 }

@@ -87,7 +87,7 @@ async fn ask(world: Arc<World>, plan: DelegationPlan) {
 }
 
 async fn is_taken(world: &Arc<World>, plan: &DelegationPlan) -> bool {
-    let Some((engine, life)) = world.server.engine() else { return false };
+    let Some((engine, life)) = world.engine() else { return false };
     let Some(source) = engine.workspace(&plan.tenant, &plan.source) else { return false };
     let asked = engine.delegate(&source, &plan.target, &plan.task, Some(&plan.task), None);
     match life.answer(asked).await {

@@ -38,8 +38,22 @@ faults! {
     CrashAfter = "crash after a step", 12;
     /// The server dies between two steps.
     CrashBetween = "crash between steps", 300;
-    /// The server stands still for a while and misses its own ticks.
+    /// Everything stands still for a while, and the server misses its own ticks.
     ServerPaused = "server paused", 300;
+    /// One of several servers is stopped, the others are not.
+    ServerStopped = "server stopped", 500;
+    /// One of several is cut from the store, from the bus, or from everything.
+    CutFromStore = "cut from the store", 300;
+    CutFromBus = "cut from the bus", 300;
+    CutOff = "cut off", 300;
+    /// A call does not get there, or its answer comes late, or never: then nobody knows whether it had its effect.
+    RequestLost = "request lost", 20;
+    AnswerLate = "answer late", 40;
+    AnswerLost = "answer lost", 40;
+    /// A message goes, and the bus does not say so.
+    PublishUnsure = "publish unsure", 60;
+    /// A lock lapses while it is held.
+    LockLapsed = "lock lapsed", 300;
     /// The server starts with a clock that was set since it died.
     ClockSet = "clock set", 2000;
     /// The server dies while it starts.

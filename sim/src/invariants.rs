@@ -10,6 +10,7 @@ use reveille_core::audit::Draft;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Mark, Phase, State, next};
 use reveille_core::policy::{Decision, Policy};
+use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_wire::cap::JobRequest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,19 @@ use std::sync::Arc;
 /// A dispatch that was decided before the job ended may still be on its way out for this long.
 const OUTRUN_MS: i64 = 1_000;
 
+/// The same where servers share a store: between the look at it and the packet its answer may have been late.
+const OUTRUN_SHARED_MS: i64 = 5_000;
+
 pub type Verdict = Result<(), String>;
+
+/// When a server does something.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub now: Millis,
+    /// When the server last went on after it was stopped.
+    pub went_on_at: Millis,
+    pub is_shared: bool,
+}
 
 #[derive(Default)]
 pub struct Ledger {
@@ -32,6 +45,7 @@ pub struct Ledger {
     dead_letters_told: BTreeSet<JobId>,
     cancels_told: BTreeSet<JobId>,
     stories_told: BTreeSet<JobId>,
+    packets_kept: Vec<Request>,
     /// Jobs whose stored result says too much.
     pub leaks: BTreeSet<JobId>,
     pub states: BTreeMap<State, u64>,
@@ -48,6 +62,10 @@ pub struct Entry {
     pub job: Arc<Job>,
     ended_at: Option<Millis>,
     given: BTreeSet<(u64, Option<WorkerId>)>,
+    /// Attempts whose packet has left.
+    sent: BTreeSet<u64>,
+    /// Since when its deadline is what it is: whoever sets a job back to its own time moves it.
+    deadline_since: Millis,
 }
 
 impl Ledger {
@@ -118,8 +136,19 @@ impl Ledger {
             job: job.clone(),
             ended_at: None,
             given: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            deadline_since: now,
         });
+        if entry.job.deadline() != job.deadline() {
+            entry.deadline_since = now;
+        }
         if let Phase::Dispatched(attempt) = &job.phase {
+            let number = u64::from(attempt.number);
+            let had = before.as_ref().and_then(|before| before.attempt()).map(|attempt| attempt.number);
+            let is_new = had != Some(attempt.number);
+            if is_new && entry.given.iter().any(|(given, _)| *given == number) {
+                return Err(format!("attempt {number} of {} was given out twice", job.id()));
+            }
             entry.given.insert((u64::from(attempt.number), attempt.worker.clone()));
         }
         if job.state().is_terminal() && entry.ended_at.is_none() {
@@ -140,28 +169,41 @@ impl Ledger {
     }
 
     /// A dispatch leaves: it must be committed, and judged.
-    pub fn dispatched(&self, packet: &JobRequest, to: Option<&WorkerId>, now: Millis) -> Verdict {
+    pub fn dispatched(&mut self, packet: &JobRequest, to: Option<&WorkerId>, moment: Moment) -> Verdict {
         let id = &packet.job_id;
         let attempt = packet.dispatch.as_ref().map_or(0, |dispatch| dispatch.attempt);
         let entry =
-            self.entries.get(id.as_str()).ok_or_else(|| format!("{id} left before it was committed"))?;
+            self.entries.get_mut(id.as_str()).ok_or_else(|| format!("{id} left before it was committed"))?;
+        entry.sent.insert(attempt);
         if !entry.given.contains(&(attempt, to.cloned())) {
             return Err(format!("attempt {attempt} of {id} left for {to:?} before it was committed"));
         }
-        if let Some(ended_at) = entry.ended_at
-            && now.since(ended_at) > OUTRUN_MS
+        let outrun_ms = if moment.is_shared { OUTRUN_SHARED_MS } else { OUTRUN_MS };
+        // One that was stopped between its look and its packet cannot know what happened meanwhile.
+        if let Some(ended_at) = entry.ended_at.filter(|ended_at| moment.went_on_at < *ended_at)
+            && moment.now.since(ended_at) > outrun_ms
         {
-            let state = entry.job.state();
-            return Err(format!("{id} was dispatched {} ms after it was {state}", now.since(ended_at)));
+            let (state, late_ms) = (entry.job.state(), moment.now.since(ended_at));
+            return Err(format!("{id} was dispatched {late_ms} ms after it was {state}"));
         }
-        let topic = entry.job.request.topic.as_str();
+        let job = entry.job.clone();
+        let topic = job.request.topic.as_str();
         if topic == plan::DENIED {
             return Err(format!("{id} was dispatched although policy denies {topic}"));
         }
         if topic == plan::ASKED && !self.approvals_asked.contains(id.as_str()) {
             return Err(format!("{id} was dispatched and nobody approved it"));
         }
-        self.judged(&entry.job)
+        self.judged(&job)
+    }
+
+    pub fn deadline_since(&self, id: &JobId) -> Millis {
+        self.entries.get(id).map(|entry| entry.deadline_since).unwrap_or_default()
+    }
+
+    /// Whether the packet of a job's attempt has left at least once.
+    pub fn is_sent(&self, id: &JobId, attempt: u32) -> bool {
+        self.entries.get(id).is_some_and(|entry| entry.sent.contains(&u64::from(attempt)))
     }
 
     /// A delegated job is at a workspace's door: it was given to it, and judged.
@@ -221,6 +263,25 @@ impl Ledger {
         }
     }
 
+    /// The bus has a packet that asks for this: it becomes a job, or the id is another's.
+    pub fn kept(&mut self, request: &Request) {
+        // One that names another job's input is refused.
+        if request.context_ptr.is_empty() || request.context_ptr == format!("redis://ctx:{}", request.id) {
+            self.packets_kept.push(request.clone());
+        }
+    }
+
+    fn packets_are_jobs(&self) -> Verdict {
+        let has_job = |request: &Request| {
+            let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
+            self.entries.contains_key(&request.id) || key.is_some_and(|key| self.keys.contains_key(&key))
+        };
+        match self.packets_kept.iter().find(|request| !has_job(request)) {
+            Some(request) => Err(format!("the packet for {} was kept and came to nothing", request.id)),
+            None => Ok(()),
+        }
+    }
+
     /// A submit was answered with an error: the job must not be there, unless a later try is acknowledged.
     pub fn refused(&mut self, id: &JobId) {
         if !self.entries.contains_key(id) {
@@ -262,7 +323,8 @@ impl Ledger {
     /// The spans of a job left.
     pub fn story_told(&mut self, job: &Job) -> Verdict {
         let id = job.id();
-        if self.job(id).is_none_or(|committed| committed.revision != job.revision) {
+        // Where there are several servers, another may have gone on before this one got to tell.
+        if self.job(id).is_none_or(|committed| committed.revision < job.revision) {
             return Err(format!("{id} is told of as it was never committed"));
         }
         if !self.stories_told.insert(id.clone()) {
@@ -313,6 +375,7 @@ impl Ledger {
                 Some(_) => {}
             }
         }
+        self.packets_are_jobs()?;
         match self.refused.iter().find(|id| self.entries.contains_key(*id)) {
             Some(id) => Err(format!("{id} was refused and exists")),
             None => Ok(()),

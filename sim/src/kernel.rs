@@ -29,7 +29,7 @@ impl SimKernel {
     async fn policy(&self) -> Result<Policy, NoAnswer> {
         let world = &self.world;
         sleep_ms(world.dice.skewed(0, 200)).await;
-        self.life.or_never().await;
+        self.life.here().await;
         if world.strikes(Fault::KernelHung) {
             std::future::pending::<()>().await;
         }

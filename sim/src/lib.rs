@@ -1,4 +1,5 @@
-//! The deterministic simulation: the real engine, on a store and a bus that misbehave on purpose.
+//! The deterministic simulation: the real engine, one or several of it, on a store and a bus that misbehave on
+//! purpose.
 //!
 //! One seed makes one world: workers, jobs, people, rules and faults. Time is virtual, there is one
 //! thread, and every draw comes from the seed, so a run can be repeated to the byte. A run stirs for a
@@ -10,6 +11,7 @@
 
 pub mod agents;
 pub mod archive;
+pub mod beats;
 pub mod breakage;
 pub mod bus;
 pub mod chaos;
@@ -21,6 +23,7 @@ pub mod dice;
 pub mod faults;
 pub mod invariants;
 pub mod kernel;
+pub mod links;
 mod network;
 pub mod operators;
 pub mod outages;
@@ -35,6 +38,7 @@ pub mod server;
 pub mod sights;
 pub mod store;
 pub mod stories;
+mod stream;
 pub mod submitters;
 pub mod trace;
 pub mod watch;

@@ -1,7 +1,13 @@
-//! Everything between the server and the rest: connections, and messages that get lost, come twice,
+//! Everything between the servers and the rest: connections, and messages that get lost, come twice,
 //! come late, or overtake one another.
+//!
+//! One server alone is the bus: its death breaks every connection. Several have a bus beside them that outlives
+//! them, keeps what asks for a job or reports one (`stream.rs`), and does not say who listens on what.
 
+use crate::breakage::Breakage;
 use crate::faults::Fault;
+use crate::links::Way;
+use crate::stream::Stream;
 use crate::world::{World, sleep_ms};
 use reveille_bus::{Delivery, Heard, HeardBy, Listener, Message, Origin, Sender};
 use reveille_core::id::TenantId;
@@ -10,18 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Messages that wait in one subscription of the server.
+/// Messages that wait in one subscription of a server.
 const INBOX_LEN_MAX: usize = 8_192;
 
 #[derive(Default)]
 pub struct Network {
+    pub stream: Stream,
     state: Mutex<State>,
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    subscriptions: Vec<(String, mpsc::Sender<Delivery>)>,
+    subscriptions: Vec<Ear>,
+    /// What came for a stopped server; it reads it when it goes on.
+    held: BTreeMap<usize, Vec<(mpsc::Sender<Delivery>, Delivery)>>,
     connections: BTreeMap<u64, Connection>,
     changed: BTreeMap<u64, Listener>,
     replies: BTreeMap<String, oneshot::Sender<Message>>,
@@ -31,6 +40,16 @@ struct State {
     sent_last: u64,
     /// The latest message that arrived, by the order in which they were sent.
     arrived_last: u64,
+}
+
+/// One subscription of a server.
+#[derive(Clone)]
+pub struct Ear {
+    pub server: usize,
+    pub subject: String,
+    /// Only one of its group gets a message.
+    shares: bool,
+    inbox: mpsc::Sender<Delivery>,
 }
 
 struct Connection {
@@ -44,21 +63,32 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // The server's side.
+    // The servers' side.
 
-    pub fn subscribe(&self, subject: &str) -> mpsc::Receiver<Delivery> {
+    pub fn subscribe(&self, server: usize, subject: &str, shares: bool) -> mpsc::Receiver<Delivery> {
         let (inbox, messages) = mpsc::channel(INBOX_LEN_MAX);
-        self.state().subscriptions.push((subject.to_owned(), inbox));
+        self.state().subscriptions.push(Ear { server, subject: subject.to_owned(), shares, inbox });
         messages
     }
 
-    /// The server died: every connection breaks and nobody listens.
-    pub fn server_is_gone(&self) {
+    /// A server died and nobody listens there. If it was the bus, every connection breaks.
+    pub fn server_is_gone(&self, world: &World, server: usize) {
         let mut state = self.state();
-        state.subscriptions.clear();
-        state.connections.clear();
-        state.changed.clear();
-        state.replies.clear();
+        state.subscriptions.retain(|ear| ear.server != server);
+        state.held.remove(&server);
+        if !world.plan.is_shared() {
+            state.connections.clear();
+            state.changed.clear();
+            state.replies.clear();
+        }
+    }
+
+    /// A server that was stopped reads what has come for it.
+    pub fn go_on(&self, world: &Arc<World>, server: usize) {
+        let held = self.state().held.remove(&server).unwrap_or_default();
+        for (inbox, delivery) in held {
+            put(world, server, &inbox, delivery);
+        }
     }
 
     pub async fn listeners_changed(&self) -> Vec<Listener> {
@@ -71,25 +101,34 @@ impl Network {
         }
     }
 
-    /// Sends on its way what the server publishes, and says who will get it if nothing goes wrong.
+    /// Sends on its way what a server publishes, and says who will get it if nothing goes wrong.
     pub fn publish(&self, world: &Arc<World>, message: Message) -> Heard {
         let mut state = self.state();
         if let Some(reply) = state.replies.remove(&message.subject) {
             let _ = reply.send(message);
             return Heard::Somebody { by: None };
         }
-        let own: Vec<_> = state.inboxes(&message.subject);
+        let own = state.ears(&message.subject);
         let recipients = state.recipients(&message.subject);
+        let is_shared = world.plan.is_shared();
         let by = match recipients.as_slice() {
-            [one] => {
+            [one] if !is_shared => {
                 state.connections.get(one).map(|known| HeardBy { connection: *one, name: known.name.clone() })
             }
             _ => None,
         };
         drop(state);
         let heard = !own.is_empty() || !recipients.is_empty();
-        for inbox in own {
-            let _ = inbox.try_send(message.clone().into());
+        let is_muted =
+            world.breakage == Some(Breakage::MuteServers) && message.subject.starts_with("reveille.event.");
+        if is_muted {
+            world.trace.say(format_args!("muted: {}", message.subject));
+        } else if is_shared && !own.is_empty() {
+            self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
+        } else {
+            for ear in own {
+                let _ = ear.inbox.try_send(message.clone().into());
+            }
         }
         for connection in recipients {
             self.carry(world, &message, move |world, message| {
@@ -130,7 +169,7 @@ impl Network {
     pub fn send(&self, world: &Arc<World>, tenant: &str, subject: &str, payload: bytes::Bytes) {
         let origin = Origin::Client(Sender { tenant: TenantId::known(tenant), key: None });
         let message = Message { origin, ..Message::new(subject, payload) };
-        self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
+        self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
     }
 
     /// The same, with an answer wanted. The answer itself comes safely, if it comes.
@@ -151,7 +190,7 @@ impl Network {
         };
         let origin = Origin::Client(Sender { tenant: tenant.clone(), key: None });
         let message = Message { origin, reply: Some(inbox), ..Message::new(subject, payload) };
-        self.carry(world, &message, |world, message| world.network.arrive_at_server(world, message));
+        self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
         answer
     }
 
@@ -198,20 +237,58 @@ impl Network {
         }
     }
 
-    fn arrive_at_server(&self, world: &Arc<World>, message: &Message) {
-        let inboxes = self.state().inboxes(&message.subject);
-        for inbox in inboxes {
-            if inbox.try_send(message.clone().into()).is_ok() {
-                world.note_presence(message);
-            }
+    fn arrive_at_servers(&self, world: &Arc<World>, message: &Message) {
+        if world.plan.is_shared()
+            && [subject::JOB_SUBMIT, subject::JOB_RESULT].contains(&message.subject.as_str())
+        {
+            self.answer_for_the_bus(message);
+            return self.stream.keep(world, message.clone());
+        }
+        let mut ears = self.state().ears(&message.subject);
+        ears.retain(|ear| world.server(ear.server).links.leads(Way::Bus));
+        if ears.len() > 1 && ears[0].shares {
+            ears = vec![world.dice.pick(&ears).clone()];
+        }
+        for ear in ears {
+            self.hand_over(world, &ear, message.clone().into());
+        }
+    }
+
+    /// Whoever wants an answer to what the bus keeps is told that it is kept.
+    fn answer_for_the_bus(&self, message: &Message) {
+        let reply = message.reply.as_ref().and_then(|reply| self.state().replies.remove(reply));
+        if let Some(reply) = reply {
+            let _ = reply.send(Message::new("", "{\"ok\":true}"));
+        }
+    }
+
+    /// Those to whom a kept message can be given now.
+    pub fn ears_on(&self, world: &World, subject: &str) -> Vec<Ear> {
+        let mut ears = self.state().ears(subject);
+        ears.retain(|ear| world.server(ear.server).asks_for_kept(world.now()));
+        ears
+    }
+
+    /// A stopped server finds it in its socket when it goes on.
+    pub fn hand_over(&self, world: &Arc<World>, ear: &Ear, delivery: Delivery) {
+        if world.server(ear.server).is_stopped() {
+            self.state().held.entry(ear.server).or_default().push((ear.inbox.clone(), delivery));
+        } else {
+            put(world, ear.server, &ear.inbox, delivery);
         }
     }
 }
 
+fn put(world: &World, server: usize, inbox: &mpsc::Sender<Delivery>, delivery: Delivery) {
+    let message = delivery.message.clone();
+    if inbox.try_send(delivery).is_ok() {
+        world.note_presence(server, &message);
+    }
+}
+
 impl State {
-    fn inboxes(&self, subject: &str) -> Vec<mpsc::Sender<Delivery>> {
-        let on_it = self.subscriptions.iter().filter(|(own, _)| own == subject);
-        on_it.map(|(_, inbox)| inbox.clone()).collect()
+    fn ears(&self, subject: &str) -> Vec<Ear> {
+        self.subscriptions.iter().filter(|ear| ear.subject == subject).cloned().collect()
     }
 
     /// Every listener of an ordinary subject; the next of the queue group on a topic.

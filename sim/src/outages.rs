@@ -1,5 +1,6 @@
 //! Whole stretches of time in which the store, the roster or the bus does not work.
 
+use crate::links::Way;
 use reveille_core::time::Millis;
 use reveille_store::StoreError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,13 @@ impl Kept {
         match self {
             Self::Store => "store",
             Self::Roster => "roster",
+        }
+    }
+
+    pub fn way(self) -> Way {
+        match self {
+            Self::Store => Way::Store,
+            Self::Roster => Way::Roster,
         }
     }
 }

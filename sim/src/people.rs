@@ -35,7 +35,7 @@ pub async fn decide(world: Arc<World>) {
 }
 
 async fn about_approval(world: &Arc<World>, id: &JobId) {
-    let Some((engine, life)) = world.server.engine() else { return };
+    let Some((engine, life)) = world.engine() else { return };
     if world.dice.percent(75) {
         world.check(|ledger| {
             ledger.approval_asked(id);
@@ -50,13 +50,13 @@ async fn about_approval(world: &Arc<World>, id: &JobId) {
 }
 
 async fn quarantine(world: &Arc<World>, id: &JobId) {
-    let Some((engine, life)) = world.server.engine() else { return };
+    let Some((engine, life)) = world.engine() else { return };
     let done = patiently(world, life.answer(engine.quarantine(id, "it says too much"))).await;
     world.trace.say(format_args!("eve quarantines {id}: {}", answered(done.as_ref())));
 }
 
 async fn about_output(world: &Arc<World>, id: &JobId) {
-    let Some((engine, life)) = world.server.engine() else { return };
+    let Some((engine, life)) = world.engine() else { return };
     if world.dice.percent(50) {
         let done = patiently(world, life.answer(engine.release(id, "ann", ""))).await;
         world.trace.say(format_args!("ann releases {id}: {}", answered(done.as_ref())));
@@ -75,7 +75,7 @@ async fn cancel(world: &Arc<World>, job: &Job) {
         world.network.send(world, job.request.tenant.as_str(), subject::JOB_CANCEL, packet);
         return;
     }
-    let Some((engine, life)) = world.server.engine() else { return };
+    let Some((engine, life)) = world.engine() else { return };
     let done = patiently(world, life.answer(engine.cancel(id, "dan", ""))).await;
     world.trace.say(format_args!("dan cancels {id}: {}", answered(done.as_ref())));
     if let Some(Ok(_)) = done {

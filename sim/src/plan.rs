@@ -33,8 +33,14 @@ const TENANT_MAX: u32 = 2;
 pub const TENANTS: [&str; 3] = ["default", "acme", "zeta"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 
+/// How many servers there are, and whether they share a store; one alone may have a store that it could share.
+const SERVERS: [(usize, bool); 8] =
+    [(1, false), (1, false), (1, false), (1, false), (1, true), (2, true), (2, true), (3, true)];
+
 #[derive(Clone)]
 pub struct Plan {
+    pub servers: usize,
+    shared: bool,
     pub workers: Vec<WorkerPlan>,
     pub agents: Vec<AgentKey>,
     pub workspaces: Vec<(WorkspaceId, TenantId)>,
@@ -73,6 +79,13 @@ pub struct WorkerPlan {
     pub named: bool,
 }
 
+impl WorkerPlan {
+    /// How many jobs it may have at once: 90 % of what it can do.
+    pub fn jobs_max(&self) -> u32 {
+        (self.capacity * 9).div_ceil(10)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct JobPlan {
     pub request: Request,
@@ -98,6 +111,7 @@ pub enum Door {
 
 impl Plan {
     pub fn draw(dice: &Dice) -> Self {
+        let (servers, shared) = *dice.pick(&SERVERS);
         let mapped = dice.percent(40);
         let workers = workers(dice);
         let workspaces = workspaces(dice);
@@ -105,9 +119,11 @@ impl Plan {
         let ghosts = dice.percent(25);
         let jobs = (0..count).map(|number| job(dice, number, &workers, ghosts)).collect();
         Self {
+            servers,
+            shared,
             workers,
             agents: agents(dice),
-            delegations: delegations(dice, &workspaces),
+            delegations: if shared { Vec::new() } else { delegations(dice, &workspaces) },
             workspaces,
             jobs,
             span_ms: dice.between(60, 900) * 1000,
@@ -117,6 +133,16 @@ impl Plan {
             running_timeout_s: dice.between(45, 200),
             retries_max: dice.between(2, 6),
         }
+    }
+
+    /// Whether servers share a store and a bus that are beside them.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// The same world with one server that shares nothing.
+    pub fn alone(self) -> Self {
+        Self { servers: 1, shared: false, ..self }
     }
 
     /// How many jobs of this job's tenant may be at workers at once, if there is a limit.
@@ -194,7 +220,7 @@ impl Plan {
     pub fn patience_ms(&self) -> i64 {
         const GIVE_UP_MS: i64 = 31_000 + 45 * 30_000;
         let attempts = (self.retries_max + 4) * (self.running_timeout_s + 60) * 1000;
-        GIVE_UP_MS + attempts
+        GIVE_UP_MS + attempts + if self.shared { 1_200_000 } else { 0 }
     }
 }
 

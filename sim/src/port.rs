@@ -1,6 +1,7 @@
 //! What can happen around any call of the server to something that keeps things: it is slow, it fails,
 //! it is full, and sometimes it is the last thing the server does.
 
+use crate::breakage::Breakage;
 use crate::faults::Fault;
 use crate::outages::Kept;
 use crate::server::Life;
@@ -8,6 +9,9 @@ use crate::watch::Calm;
 use crate::world::{World, sleep_ms};
 use reveille_store::StoreError;
 use std::sync::Arc;
+
+/// How long the server waits for an answer that does not come.
+const PATIENCE_MS: i64 = 4_000;
 
 /// The way of one life of the server to the store or to the roster.
 pub struct Port {
@@ -38,6 +42,7 @@ impl Port {
         found
     }
 
+    /// What has no effect, or has it and is answered.
     pub async fn write<T, E: From<StoreError>>(
         &self,
         what: &str,
@@ -49,10 +54,33 @@ impl Port {
         done
     }
 
+    /// What may have its effect, and the answer is lost.
+    pub async fn write_or_wonder<T, E: From<StoreError>>(
+        &self,
+        what: &str,
+        write: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.enter(what, Access::Write).await?;
+        let done = write.await;
+        self.leave(what).await;
+        let breaks = self.world.breakage == Some(Breakage::UnknownIsFailure) && what == "commit";
+        let is_broken = breaks && self.world.dice.percent(20);
+        let is_lost = is_broken || !self.leads() || self.world.strikes(Fault::AnswerLost);
+        if self.world.plan.is_shared() && is_lost {
+            self.world.trace.say(format_args!("{}: {what}: the answer is lost", self.life.name()));
+            self.unanswered().await;
+            if is_broken {
+                return Err(StoreError::Refused("the simulation says so".to_owned()).into());
+            }
+            return Err(nobody_answers().into());
+        }
+        done
+    }
+
     /// Everything that can happen before the call has its effect.
     async fn enter(&self, what: &str, access: Access) -> Result<(), StoreError> {
         let world = &self.world;
-        self.life.or_never().await;
+        self.life.here().await;
         if world.strikes(Fault::CrashBefore) {
             world.crash(&self.life, format!("before {what}")).await;
         }
@@ -63,7 +91,11 @@ impl Port {
         } else {
             sleep_ms(world.dice.skewed(0, 3)).await;
         }
-        self.life.or_never().await;
+        self.life.here().await;
+        if world.plan.is_shared() && (!self.leads() || world.strikes(Fault::RequestLost)) {
+            self.unanswered().await;
+            return Err(nobody_answers());
+        }
         let refusal = match access {
             Access::Read => world.outages.on_read(self.kept, world.now()),
             Access::Write => world.outages.on_write(self.kept, world.now()),
@@ -80,13 +112,30 @@ impl Port {
 
     /// And after it had, before the server hears so.
     async fn leave(&self, what: &str) {
-        if self.world.strikes(Fault::CrashAfter) {
-            self.world.crash(&self.life, format!("after {what}")).await;
+        let world = &self.world;
+        if world.strikes(Fault::CrashAfter) {
+            world.crash(&self.life, format!("after {what}")).await;
         }
-        if self.world.dice.percent(20) {
-            sleep_ms(self.world.dice.between(1, 3)).await;
+        if world.plan.is_shared() && world.strikes(Fault::AnswerLate) {
+            let late_ms = world.dice.between(500, PATIENCE_MS);
+            self.calm().disturbed(world.now() + late_ms);
+            sleep_ms(late_ms).await;
+        } else if world.dice.percent(20) {
+            sleep_ms(world.dice.between(1, 3)).await;
         }
-        self.life.or_never().await;
+        self.life.here().await;
+    }
+
+    fn leads(&self) -> bool {
+        self.world.server(self.life.server).links.leads(self.kept.way())
+    }
+
+    /// Refused at once, or after waiting in vain.
+    async fn unanswered(&self) {
+        let waits_ms = if self.world.dice.percent(50) { 0 } else { PATIENCE_MS };
+        self.calm().disturbed(self.world.now() + waits_ms);
+        sleep_ms(waits_ms).await;
+        self.life.here().await;
     }
 
     fn slowness(&self) -> Fault {
@@ -102,4 +151,8 @@ impl Port {
             Kept::Roster => &self.world.roster_calm,
         }
     }
+}
+
+fn nobody_answers() -> StoreError {
+    StoreError::Unavailable("nobody answers".to_owned())
 }

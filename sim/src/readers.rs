@@ -19,7 +19,7 @@ const UNKEPT: [&str; 2] = ["TASK_UPDATED", "AGENT_MESSAGE"];
 pub async fn read(world: Arc<World>, tenant: TenantId) {
     let mut reading = Reading { tenant, last: None, seq: 0, offline: BTreeMap::new(), told: BTreeMap::new() };
     loop {
-        let Some((engine, life)) = world.server.engine() else {
+        let Some((engine, life)) = world.engine() else {
             sleep_ms(world.dice.between(50, 3_000)).await;
             continue;
         };

@@ -1,28 +1,51 @@
-//! The server: an engine that dies and is started again on the same store.
+//! The servers: engines that die, are stopped, and are started again on the same store.
 
 use crate::breakage::Breakage;
 use crate::bus::SimBus;
+use crate::clock::{ServerClock, SimClock};
 use crate::courier::SimCourier;
 use crate::faults::Fault;
 use crate::kernel::SimKernel;
+use crate::links::{Gate, Links, Way};
 use crate::roster::SimRoster;
 use crate::sights::Sight;
 use crate::store::SimStore;
 use crate::stories::SimTraces;
+use crate::watch::Watched;
 use crate::world::{World, sleep_ms};
+use reveille_core::time::Millis;
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// One life of the server, from a start to a death.
+/// How far clocks are set while a server is down: alone, and beside others. Those who run several are told to keep
+/// them within a second.
+const SET_ALONE_MS: [i64; 3] = [2_000, 60_000, 3_600_000];
+const SET_MS: [i64; 4] = [500, 1_000, 5_000, 30_000];
+
+/// For how long what it has asked the bus for stands.
+const ASKS_MS: i64 = 5_000;
+
+/// One life of a server, from a start to a death.
 #[derive(Clone)]
 pub struct Life {
+    pub server: usize,
     pub number: u64,
     ended: CancellationToken,
+    gate: Arc<Gate>,
 }
 
 impl Life {
+    fn new(server: &Server, number: u64) -> Self {
+        Self { server: server.number, number, ended: CancellationToken::new(), gate: server.gate.clone() }
+    }
+
+    /// What the other servers know it by.
+    pub fn name(&self) -> String {
+        format!("s{}.{}", self.server, self.number)
+    }
+
     pub fn is_over(&self) -> bool {
         self.ended.is_cancelled()
     }
@@ -31,29 +54,65 @@ impl Life {
         self.ended.cancel();
     }
 
-    /// A call into a dead server never returns.
-    pub async fn or_never(&self) {
+    /// A call into a dead server never returns, and one into a stopped server when it goes on.
+    pub async fn here(&self) {
+        self.gate.pass().await;
         if self.is_over() {
             std::future::pending::<()>().await;
         }
     }
 
     /// The answer, unless the server dies first.
-    pub async fn answer<T>(&self, call: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.ended.cancelled() => None,
-            answer = call => Some(answer),
+    pub fn answer<'a, T: Send + 'a>(
+        &'a self,
+        call: impl Future<Output = T> + Send + 'a,
+    ) -> impl Future<Output = Option<T>> + Send + 'a {
+        let answered = Box::pin(async move {
+            self.gate.pass().await;
+            let answer = call.await;
+            self.gate.pass().await;
+            answer
+        });
+        async move {
+            tokio::select! {
+                biased;
+                () = self.ended.cancelled() => None,
+                answer = answered => Some(answer),
+            }
         }
     }
 }
 
-#[derive(Default)]
 pub struct Server {
+    pub number: usize,
+    pub clock: ServerClock,
+    pub links: Links,
+    pub watched: Watched,
+    gate: Arc<Gate>,
+    stopped: Mutex<Stopped>,
     up: Mutex<Option<(Engine, Life)>>,
 }
 
+#[derive(Default)]
+struct Stopped {
+    since: Option<Millis>,
+    /// When it last went on.
+    until: Millis,
+}
+
 impl Server {
+    pub fn new(number: usize, truth: SimClock) -> Self {
+        Self {
+            number,
+            clock: ServerClock::new(truth),
+            links: Links::default(),
+            watched: Watched::default(),
+            gate: Arc::default(),
+            stopped: Mutex::default(),
+            up: Mutex::default(),
+        }
+    }
+
     /// The running engine, if there is one.
     pub fn engine(&self) -> Option<(Engine, Life)> {
         let up = self.up.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,44 +127,121 @@ impl Server {
     fn set(&self, up: Option<(Engine, Life)>) {
         *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
     }
+
+    pub fn is_stopped(&self) -> bool {
+        self.gate.is_shut()
+    }
+
+    /// Whether messages reach it.
+    pub fn hears(&self) -> bool {
+        !self.is_stopped() && self.links.leads(Way::Bus)
+    }
+
+    /// Whether the bus gives it kept messages: one that was stopped a moment ago has asked for some.
+    pub fn asks_for_kept(&self, now: Millis) -> bool {
+        self.links.leads(Way::Bus) && self.stopped_ms(now).is_none_or(|ms| ms < ASKS_MS)
+    }
+
+    /// It stands still, as after SIGSTOP: it sees no time pass, hears nothing, and whatever it has begun waits.
+    pub fn stop(&self, now: Millis) {
+        self.gate.shut();
+        self.clock.stop();
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).since = Some(now);
+        self.note_hearing(now);
+    }
+
+    pub fn go_on(&self, world: &Arc<World>) {
+        let now = world.now();
+        {
+            let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            if stopped.since.take().is_none() {
+                return;
+            }
+            stopped.until = now;
+        }
+        self.clock.go_on();
+        self.gate.open();
+        self.note_hearing(now);
+        world.network.go_on(world, self.number);
+    }
+
+    /// How long it has been stopped for by now, if it is.
+    pub fn stopped_ms(&self, now: Millis) -> Option<i64> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).since.map(|since| now.since(since))
+    }
+
+    pub fn went_on_at(&self) -> Millis {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).until
+    }
+
+    /// Its ways to the others lead nowhere from here on.
+    pub fn cut(&self, ways: &[Way], now: Millis) {
+        self.links.cut(ways);
+        self.note_hearing(now);
+    }
+
+    pub fn heal(&self, now: Millis) {
+        self.links.heal();
+        self.note_hearing(now);
+    }
+
+    /// While it hears nothing nobody's silence counts.
+    fn note_hearing(&self, now: Millis) {
+        if let Some(deaf_ms) = self.links.note_hearing(self.hears(), now) {
+            self.watched.hears_again(deaf_ms, now);
+        }
+    }
 }
 
-/// Starts the server whenever it is down, for as long as the run lasts.
-pub async fn supervise(world: Arc<World>) {
+/// Starts a server whenever it is down, for as long as the run lasts.
+pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
+    if world.plan.is_shared() {
+        server.clock.set(world.dice.between(-SET_MS[1], SET_MS[1]));
+        world.note_skew();
+        sleep_ms(world.dice.skewed(0, 5_000)).await;
+    }
     for number in 0.. {
-        let life = Life { number, ended: CancellationToken::new() };
-        world.trace.say(format_args!("server {number} starts"));
-        if world.strikes(Fault::ClockSet) {
-            let reach_ms = *world.dice.pick(&[2_000, 60_000, 3_600_000]);
-            let ahead_ms = world.dice.between(-reach_ms, reach_ms);
-            world.trace.say(format_args!("the clock is {ahead_ms} ms ahead"));
-            world.server_clock.set(ahead_ms);
-        }
-        world.watched.new_life(number);
+        let life = Life::new(&server, number);
+        world.trace.say(format_args!("server {} starts", life.name()));
+        set_clock(&world, &server);
+        server.watched.new_life(number, world.now());
         world.agents_watched.new_life();
         world.workspaces_watched.new_life();
-        if let Some(engine) = start(&world, &life).await {
+        if let Some(engine) = start(&world, &server, &life).await {
             // The rules may have changed while it started.
             if let Ok(rules) = world.rules() {
                 engine.use_rules(rules);
             }
-            let knew_anybody = world.watched.up(world.now());
+            let knew_anybody = server.watched.up(world.now());
             world.agents_watched.up(world.now());
             world.workspaces_watched.up(world.now());
             world.sights.saw(if knew_anybody { Sight::WarmStart } else { Sight::ColdStart });
             if world.drains.are_there() {
                 world.sights.saw(Sight::DrainOutlived);
             }
-            world.server.set(Some((engine.clone(), life.clone())));
+            server.set(Some((engine.clone(), life.clone())));
             life.ended.cancelled().await;
-            world.server.set(None);
+            server.set(None);
             engine.kill();
         }
-        world.network.server_is_gone();
+        world.network.server_is_gone(&world, server.number);
         let down_ms = if world.faults.are_on() { world.dice.skewed(50, 60_000) } else { 100 };
-        world.trace.say(format_args!("server {number} is down for {down_ms} ms"));
+        world.trace.say(format_args!("server {} is down for {down_ms} ms", life.name()));
         sleep_ms(down_ms).await;
+        server.go_on(&world);
     }
+}
+
+fn set_clock(world: &World, server: &Server) {
+    if !world.strikes(Fault::ClockSet) {
+        return;
+    }
+    let reach_ms =
+        *if world.plan.is_shared() { world.dice.pick(&SET_MS) } else { world.dice.pick(&SET_ALONE_MS) };
+    let ahead_ms = world.dice.between(-reach_ms, reach_ms);
+    world.trace.say(format_args!("the clock of server {} is {ahead_ms} ms ahead", server.number));
+    server.clock.set(ahead_ms);
+    world.note_skew();
 }
 
 fn settings(world: &World) -> Settings {
@@ -118,7 +254,7 @@ fn settings(world: &World) -> Settings {
     settings
 }
 
-async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
+async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
@@ -126,8 +262,8 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         traces: Arc::new(SimTraces(world.clone())),
-        clock: Arc::new(world.server_clock.clone()),
-        dice: Arc::new(SeededDice::new(world.seed.wrapping_mul(1_000_003).wrapping_add(life.number))),
+        clock: Arc::new(server.clock.clone()),
+        dice: Arc::new(SeededDice::new(dice_of(world.seed, life))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,
         settings: settings(world),
     };
@@ -136,7 +272,7 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
         Some(Err(error)) => {
             life.end();
             world.faults.count(Fault::StartFailed);
-            world.trace.say(format_args!("server {} could not start: {error}", life.number));
+            world.trace.say(format_args!("server {} could not start: {error}", life.name()));
             None
         }
         None => {
@@ -144,4 +280,9 @@ async fn start(world: &Arc<World>, life: &Life) -> Option<Engine> {
             None
         }
     }
+}
+
+/// No two lives draw the same.
+fn dice_of(seed: u64, life: &Life) -> u64 {
+    seed.wrapping_mul(1_000_003).wrapping_add(life.number).wrapping_add(life.server as u64 * 100_003)
 }

@@ -34,6 +34,22 @@ sights! {
     /// A tenant, or a topic, had as many jobs at workers as it may.
     TenantFull = "tenant at its limit";
     TopicFull = "topic at its limit";
+    WorkerFull = "worker at its limit";
+    /// A server picked up jobs of one that had fallen silent.
+    TakenOver = "jobs taken over";
+    /// A server found that it had been taken for dead.
+    TakenForDead = "taken for dead";
+    /// A kept packet went to another server than before.
+    HandedToAnother = "packet to another server";
+    /// A server's word on a kept packet did not reach the bus.
+    AckLost = "ack lost";
+    /// A packet came again and was known.
+    PacketKnown = "packet known";
+    /// Two servers were about to act on messages about one job.
+    JobBusy = "job busy";
+    /// A step came without its lock, or found no room any more.
+    Fenced = "step fenced";
+    NoRoom = "no room any more";
     DrainOutlived = "drain outlived a start";
     AgentOffline = "agent offline";
     AgentBack = "agent back";

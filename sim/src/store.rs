@@ -1,11 +1,14 @@
-//! The store as one life of the server sees it: slow, failing, and sometimes the last thing it sees.
+//! The store as one life of a server sees it: slow, failing, and sometimes the last thing it sees.
 //! What it holds outlives the server.
+
+mod sharing;
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
 use crate::outages::Kept;
 use crate::port::Port;
 use crate::server::Life;
+use crate::sights::Sight;
 use crate::watch::{drains, limits};
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
@@ -18,7 +21,7 @@ use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery,
-    Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store, StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -28,13 +31,18 @@ const RIVAL_OFF_MS: i64 = 5_000;
 
 pub struct SimStore {
     world: Arc<World>,
+    life: Life,
     port: Port,
+    /// What there is, as this server has it.
+    store: MemoryStore,
 }
 
 impl SimStore {
     pub fn new(world: Arc<World>, life: Life) -> Self {
-        let port = Port::new(world.clone(), life, Kept::Store);
-        Self { world, port }
+        let port = Port::new(world.clone(), life.clone(), Kept::Store);
+        let is_shared = world.plan.is_shared();
+        let store = if is_shared { world.store.as_replica(&life.name()) } else { world.store.clone() };
+        Self { world, life, port, store }
     }
 
     async fn try_commit(&self, mut step: Step) -> Result<Commit, StoreError> {
@@ -49,11 +57,11 @@ impl SimStore {
             step.job = forged(&step.job);
         }
         let ends = step.job.state().is_terminal();
-        let before = world.store.job(step.job.id()).await?;
+        let before = self.store.job(step.job.id()).await?;
         let done = self.apply(step).await?;
         if let (Some(Breakage::DoubleEnd), Some(before), true) = (world.breakage, before, ends)
             && world.dice.percent(20)
-            && let Some(ended) = world.store.job(before.id()).await?
+            && let Some(ended) = self.store.job(before.id()).await?
         {
             self.apply(Step::change(&ended, (*before).clone())).await?;
         }
@@ -69,7 +77,7 @@ impl SimStore {
         if world.strikes(Fault::SnapshotLate) {
             sleep_ms(world.dice.between(5_100, 20_000)).await;
         }
-        let found = world.store.blob(&BlobKey::workers_snapshot()).await?;
+        let found = self.store.blob(&BlobKey::workers_snapshot()).await?;
         let Some(bytes) = &found else { return Ok(None) };
         if world.strikes(Fault::SnapshotCorrupt) {
             return Ok(Some(bytes.slice(..world.dice.below(bytes.len() as u64) as usize)));
@@ -81,15 +89,20 @@ impl SimStore {
     async fn apply(&self, step: Step) -> Result<Commit, StoreError> {
         let world = &self.world;
         let (job, audit) = (step.job.clone(), step.audit().to_vec());
-        let mut done = world.store.commit(self.tampered(step).await).await?;
+        let mut done = self.store.commit(self.tampered(step).await).await?;
         if world.breakage == Some(Breakage::ForgetKeys) && matches!(done, Commit::Duplicate(_)) {
-            done = world.store.commit(Step::insert(without_key(&job))).await?;
+            done = self.store.commit(Step::insert(without_key(&job))).await?;
         }
         let words = format!("{} r{} {} {}", job.id(), job.revision, job.state(), last_event(&job));
-        world.trace.say(format_args!("commit {words}: {done:?}"));
+        world.trace.say(format_args!("{} commits {words}: {done:?}", self.life.name()));
+        match done {
+            Commit::Fenced => world.sights.saw(Sight::Fenced),
+            Commit::NoRoom(_) => world.sights.saw(Sight::NoRoom),
+            _ => {}
+        }
         if done == Commit::Done {
             if world.breakage == Some(Breakage::RecordTwice) && world.dice.percent(5) {
-                world.store.record(audit).await?;
+                self.store.record(audit).await?;
             }
             world.check(|ledger| {
                 drains::committed(world, ledger.job(job.id()), &job)?;
@@ -102,8 +115,9 @@ impl SimStore {
 
     /// Another replica gets in between, with a change that changes nothing and a clock of its own.
     async fn rival(&self, id: &JobId) -> Result<(), StoreError> {
-        let Some(job) = self.world.store.job(id).await? else { return Ok(()) };
-        let now = self.world.server_clock.now() + self.world.dice.between(-RIVAL_OFF_MS, RIVAL_OFF_MS);
+        let Some(job) = self.store.job(id).await? else { return Ok(()) };
+        let now = self.world.server(self.life.server).clock.now()
+            + self.world.dice.between(-RIVAL_OFF_MS, RIVAL_OFF_MS);
         let same = life::set_back(&job, now).unwrap_or_else(|| Job { updated_at: now, ..(*job).clone() });
         self.apply(Step::change(&job, same)).await.map(drop)
     }
@@ -112,15 +126,17 @@ impl SimStore {
     async fn tampered(&self, mut step: Step) -> Step {
         match self.world.breakage {
             Some(Breakage::SkipCas) if step.expects.is_some() => {
-                if let Ok(Some(current)) = self.world.store.job(step.job.id()).await {
+                if let Ok(Some(current)) = self.store.job(step.job.id()).await {
                     step.expects = Some(current.revision);
                 }
             }
+            Some(Breakage::DropRoom) => step.terms.room = Room::default(),
+            Some(Breakage::SkipFence) => step.terms.under = None,
             Some(Breakage::Unjudged) => {
                 if let (Phase::Dispatched(attempt), Some(packet)) =
                     (&step.job.phase, convert::dispatch_packet(&step.job, self.world.now()))
                 {
-                    self.world.dispatch_leaves(&packet, attempt.worker.as_ref());
+                    self.world.dispatch_leaves(&self.life, &packet, attempt.worker.as_ref());
                 }
             }
             _ => {}
@@ -150,19 +166,23 @@ fn last_event(job: &Job) -> String {
 #[async_trait::async_trait]
 impl Store for SimStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
-        self.port.write("commit", self.try_commit(step)).await
+        self.port.write_or_wonder("commit", self.try_commit(step)).await
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
-        self.port.read("job", self.world.store.job(id)).await
+        self.port.read("job", self.store.job(id)).await
+    }
+
+    async fn open(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.port.write_or_wonder("open", self.try_open(id, message)).await
     }
 
     async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Result<Option<JobId>, StoreError> {
-        self.port.read("job of key", self.world.store.job_of_key(tenant, key)).await
+        self.port.read("job of key", self.store.job_of_key(tenant, key)).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
-        let mut page = self.port.read("jobs", self.world.store.jobs(query)).await?;
+        let mut page = self.port.read("jobs", self.store.jobs(query)).await?;
         if self.world.breakage == Some(Breakage::HideActive) {
             page.items.retain(|job| job.attempt().is_none());
         }
@@ -171,8 +191,10 @@ impl Store for SimStore {
 
     async fn live(&self, cursor: Option<u64>, _limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
         // Small pages, so that there is a second one.
-        let mut page = self.port.read("live", self.world.store.live(cursor, 7)).await?;
-        if self.world.breakage.is_some_and(Breakage::loses_timers) && !self.world.server.is_recovered() {
+        let mut page = self.port.read("live", self.store.live(cursor, 7)).await?;
+        if self.world.breakage.is_some_and(Breakage::loses_timers)
+            && !self.world.server(self.life.server).is_recovered()
+        {
             return Ok(Page { items: Vec::new(), next: None });
         }
         if self.world.breakage == Some(Breakage::ForgetLive) {
@@ -182,47 +204,47 @@ impl Store for SimStore {
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
-        self.port.read("dead letters", self.world.store.dead_letters(query)).await
+        self.port.read("dead letters", self.store.dead_letters(query)).await
     }
 
     async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
-        self.port.read("count dead letters", self.world.store.count_dead_letters(tenant)).await
+        self.port.read("count dead letters", self.store.count_dead_letters(tenant)).await
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        self.port.write("remove dead letter", self.world.store.remove_dead_letter(job)).await
+        self.port.write("remove dead letter", self.store.remove_dead_letter(job)).await
     }
 
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.port.write("prune", self.world.store.prune(ended_before, now, limit)).await
+        self.port.write("prune", self.store.prune(ended_before, now, limit)).await
     }
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         if self.world.breakage == Some(Breakage::NoNet) && [RECONCILER_LOCK, REPLAYER_LOCK].contains(&name) {
             return Ok(None);
         }
-        self.port.write("lock", self.world.store.lock(name, ttl_ms)).await
+        let lock = self.port.write_or_wonder("lock", self.store.lock(name, ttl_ms)).await?;
+        self.may_lapse(lock.as_ref()).await?;
+        Ok(lock)
     }
 
     async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
-        self.port.write("renew", self.world.store.renew(lock, ttl_ms)).await
+        self.port.write_or_wonder("renew", self.store.renew(lock, ttl_ms)).await
     }
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
-        self.port.write("unlock", self.world.store.unlock(lock)).await
+        self.port.write_or_wonder("unlock", self.store.unlock(lock)).await
     }
 }
-
-impl Replicas for SimStore {}
 
 #[async_trait::async_trait]
 impl Breakers for SimStore {
     async fn breaker(&self, name: &str) -> Result<Breaker, StoreError> {
-        self.port.read("breaker", self.world.store.breaker(name)).await
+        self.port.read("breaker", self.store.breaker(name)).await
     }
 
     async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
-        self.port.write("swap breaker", self.world.store.swap_breaker(name, before, after)).await
+        self.port.write("swap breaker", self.store.swap_breaker(name, before, after)).await
     }
 }
 
@@ -230,7 +252,7 @@ impl Breakers for SimStore {
 impl Trail for SimStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         let recorded = async {
-            self.world.store.record(drafts.clone()).await?;
+            self.store.record(drafts.clone()).await?;
             self.world.check(|ledger| ledger.recorded(drafts));
             Ok(())
         };
@@ -238,15 +260,15 @@ impl Trail for SimStore {
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
-        self.port.read("audit", self.world.store.audit(query)).await
+        self.port.read("audit", self.store.audit(query)).await
     }
 
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
-        self.port.read("chain", self.world.store.chain(tenant, after, limit)).await
+        self.port.read("chain", self.store.chain(tenant, after, limit)).await
     }
 
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.port.write("prune audit", self.world.store.prune_audit(before, limit)).await
+        self.port.write("prune audit", self.store.prune_audit(before, limit)).await
     }
 }
 
@@ -254,11 +276,11 @@ impl Trail for SimStore {
 impl Blobs for SimStore {
     async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
         if *key != BlobKey::workers_snapshot() {
-            return self.port.read("blob", self.world.store.blob(key)).await;
+            return self.port.read("blob", self.store.blob(key)).await;
         }
         let found = self.port.read("snapshot", self.snapshot()).await?;
         // Whoever gave up waiting never gets here.
-        self.world.watched.snapshot_read(found.as_deref(), self.world.now());
+        self.world.server(self.life.server).watched.snapshot_read(found.as_deref(), self.world.now());
         Ok(found.filter(|_| self.world.breakage != Some(Breakage::IgnoreSnapshot)))
     }
 
@@ -269,14 +291,14 @@ impl Blobs for SimStore {
         expires_at: Millis,
         mode: PutMode,
     ) -> Result<bool, StoreError> {
-        self.port.write("put blob", self.world.store.put_blob(key, value, expires_at, mode)).await
+        self.port.write_or_wonder("put blob", self.store.put_blob(key, value, expires_at, mode)).await
     }
 
     async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
-        self.port.write("delete blobs", self.world.store.delete_blobs(keys)).await
+        self.port.write("delete blobs", self.store.delete_blobs(keys)).await
     }
 
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
-        self.port.read("blob expiry", self.world.store.blob_expiry(key)).await
+        self.port.read("blob expiry", self.store.blob_expiry(key)).await
     }
 }

@@ -63,7 +63,7 @@ async fn ask(world: Arc<World>, mut job: JobPlan) {
 
 /// As HTTP does it.
 async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
-    let Some((engine, life)) = world.server.engine() else { return Answer::AskAgain };
+    let Some((engine, life)) = world.engine() else { return Answer::AskAgain };
     let (id, tenant) = (&job.request.id, &job.request.tenant);
     let submitter = if world.dice.percent(50) { Submitter::IsGone } else { Submitter::Listens };
     let submission =
@@ -84,10 +84,13 @@ async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
         Some(Ok(Submitted::Throttled(_))) => Answer::Final,
         Some(Err(SubmitError::Store(error))) => {
             world.trace.say(format_args!("{tenant} is told that {id} could not be stored: {error}"));
-            world.check(|ledger| {
-                ledger.refused(id);
-                Ok(())
-            });
+            // Where the store is not in the server itself, nobody knows whether it was stored.
+            if !world.plan.is_shared() {
+                world.check(|ledger| {
+                    ledger.refused(id);
+                    Ok(())
+                });
+            }
             Answer::AskAgain
         }
         Some(Err(error)) => {
@@ -103,6 +106,13 @@ async fn post(world: &Arc<World>, job: &JobPlan) -> Answer {
     let packet = client_packet(world, Payload::JobRequest(on_the_wire(&job.request)));
     let answer = world.network.request(world, &job.request.tenant, subject::JOB_SUBMIT, packet);
     let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, answer).await else { return Answer::AskAgain };
+    if world.plan.is_shared() {
+        world.check(|ledger| {
+            ledger.kept(&job.request);
+            Ok(())
+        });
+        return Answer::Final;
+    }
     let taken = serde_json::from_slice::<serde_json::Value>(&answer.payload)
         .is_ok_and(|answer| answer["ok"] == serde_json::Value::Bool(true));
     if taken {

@@ -6,6 +6,8 @@ pub mod drains;
 mod jobs;
 pub mod limits;
 mod net;
+mod shared;
+pub mod views;
 mod workers;
 mod workspaces;
 
@@ -16,9 +18,7 @@ pub use workspaces::WorkspacesWatched;
 use crate::invariants::Verdict;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
-use reveille_engine::Engine;
 use std::sync::{Arc, Mutex, PoisonError};
-use workers::Seen;
 
 /// How late a death may be noticed.
 const NOTICED_MS: i64 = 100;
@@ -74,24 +74,25 @@ impl Calm {
 pub async fn watch(world: Arc<World>) {
     loop {
         sleep_ms(LOOK_MS).await;
-        let Some((engine, life)) = world.server.engine() else { continue };
-        let mut seen = world.watched.seen();
-        if seen.life != life.number {
-            continue;
-        }
-        let now = world.now();
-        let verdict = look(&world, &engine, &mut seen, now);
-        drop(seen);
+        let verdict = if world.plan.is_shared() { shared::look(&world) } else { look_at_the_one(&world) };
         if let Err(words) = verdict {
             world.fail(&words);
         }
     }
 }
 
-fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Verdict {
-    seen.look(world, engine, now)?;
-    jobs::look(world, engine, seen, now)?;
-    net::look(world, engine, seen, now)?;
-    agents::look(world, engine, now)?;
-    workspaces::look(world, engine, now)
+/// One server alone, and all that it says.
+fn look_at_the_one(world: &World) -> Verdict {
+    let server = world.server(0);
+    let Some((engine, life)) = server.engine() else { return Ok(()) };
+    let mut seen = server.watched.seen();
+    if seen.life != life.number {
+        return Ok(());
+    }
+    let (now, seen) = (world.now(), &mut *seen);
+    seen.look(world, &engine, now)?;
+    jobs::look(world, &engine, seen, now)?;
+    net::look(world, &engine, seen, now)?;
+    agents::look(world, &engine, now)?;
+    workspaces::look(world, &engine, now)
 }

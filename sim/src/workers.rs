@@ -64,7 +64,7 @@ impl Worker {
     pub async fn live(self: Arc<Self>, world: Arc<World>) {
         sleep_ms(world.dice.between(0, BEAT_MS)).await;
         loop {
-            if world.server.engine().is_some() {
+            if world.bus_is_there() {
                 self.attend(&world);
             }
             sleep_ms(BEAT_MS).await;
@@ -87,9 +87,19 @@ impl Worker {
                 return;
             }
         }
+        // Beside several servers no connection breaks when one of them starts anew.
+        if world.plan.is_shared() && (world.dice.percent(30) || !world.faults.are_on()) {
+            self.introduce(world);
+        }
         if self.plan.kind != Kind::Runner {
             self.send(world, subject::HEARTBEAT, Payload::Heartbeat(self.beat()));
         }
+    }
+
+    /// Whether it should have been heard lately.
+    pub fn beats(&self, now: Millis) -> bool {
+        let is_well = now.since(self.state().stalled_until) > 2 * BEAT_MS;
+        is_well && self.is_alive() && self.plan.kind != Kind::Runner
     }
 
     pub fn is_alive(&self) -> bool {
@@ -111,16 +121,23 @@ impl Worker {
             !std::mem::replace(&mut state.introduced, true)
         };
         world.trace.say(format_args!("{} connects as {connection}", self.plan.name));
-        if self.plan.kind == Kind::Agent && (is_new || world.dice.percent(50)) {
-            let handshake = Handshake {
-                component_id: self.plan.name.to_string(),
-                role: ComponentRole::Worker as i32,
-                ready_topics: self.plan.topics.iter().map(ToString::to_string).collect(),
-                ..Handshake::default()
-            };
-            self.send(world, subject::HANDSHAKE, Payload::Handshake(handshake));
+        if is_new || world.dice.percent(50) {
+            self.introduce(world);
         }
         is_new
+    }
+
+    fn introduce(&self, world: &Arc<World>) {
+        if self.plan.kind != Kind::Agent {
+            return;
+        }
+        let handshake = Handshake {
+            component_id: self.plan.name.to_string(),
+            role: ComponentRole::Worker as i32,
+            ready_topics: self.plan.topics.iter().map(ToString::to_string).collect(),
+            ..Handshake::default()
+        };
+        self.send(world, subject::HANDSHAKE, Payload::Handshake(handshake));
     }
 
     fn beat(&self) -> Heartbeat {
@@ -265,7 +282,7 @@ impl Worker {
             });
         }
         world.trace.say(format_args!("{} reports {} {}", self.plan.name, job.job_id, status.as_str_name()));
-        while world.server.engine().is_none() && world.dice.percent(95) {
+        while !world.bus_is_there() && world.dice.percent(95) {
             sleep_ms(1_000).await;
         }
         if status == JobStatus::Succeeded {

@@ -79,7 +79,7 @@ impl Workspace {
     }
 
     async fn attend(&self, world: &Arc<World>) {
-        let Some((engine, life)) = world.server.engine() else { return };
+        let Some((engine, life)) = world.engine() else { return };
         let (process, registered) = {
             let state = self.state();
             (state.process, state.registered)
@@ -93,6 +93,10 @@ impl Workspace {
             };
             let answer = life.answer(engine.workspace_beat(&self.id, pulse)).await;
             if let Some(Err(WorkspaceError::NotFound)) = answer {
+                // Another server may not have heard of it yet; then it registers there.
+                if world.plan.is_shared() {
+                    return self.state().registered = false;
+                }
                 world.fail(&format!("{} was registered and is not found", self.id));
             }
             return;
@@ -173,7 +177,7 @@ impl Workspace {
 async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
     loop {
         sleep_ms(world.dice.between(100, 20_000)).await;
-        let Some((engine, life)) = world.server.engine() else { continue };
+        let Some((engine, life)) = world.engine() else { continue };
         let Some(speaker) = world.workspace(&id).and_then(|own| engine.workspace(&own.tenant, &id)) else {
             continue;
         };

@@ -6,8 +6,9 @@ mod who;
 
 use crate::agents::Agent;
 use crate::archive::Archive;
+use crate::beats::Beats;
 use crate::breakage::Breakage;
-use crate::clock::{ServerClock, SimClock};
+use crate::clock::SimClock;
 use crate::coverage::Coverage;
 use crate::delegators::Post;
 use crate::dice::Dice;
@@ -20,7 +21,7 @@ use crate::plan::Plan;
 use crate::server::{Life, Server};
 use crate::sights::Sights;
 use crate::trace::Trace;
-use crate::watch::{AgentsWatched, Calm, Watched, WorkspacesWatched};
+use crate::watch::{AgentsWatched, Calm, WorkspacesWatched};
 use crate::workers::Worker;
 use crate::workspaces::Workspace;
 use crate::{chaos, delegators, operators, panics, people, plan, readers, server, submitters, watch};
@@ -30,7 +31,7 @@ use reveille_engine::Rules;
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -41,21 +42,22 @@ pub struct World {
     pub plan: Plan,
     pub dice: Dice,
     pub clock: SimClock,
-    pub server_clock: ServerClock,
     pub trace: Trace,
     pub faults: Faults,
     pub outages: Outages,
     pub sights: Sights,
     pub calm: Calm,
     pub roster_calm: Calm,
-    pub watched: Watched,
     pub agents_watched: AgentsWatched,
     pub workspaces_watched: WorkspacesWatched,
     pub drains: Drains,
     /// Jobs that the safety net had to see to.
     pub caught: AtomicU64,
     pub network: Network,
-    pub server: Server,
+    servers: Vec<Arc<Server>>,
+    pub beats: Beats,
+    /// The furthest that two servers' clocks were apart.
+    skew_ms: AtomicI64,
     /// What is durable.
     pub store: MemoryStore,
     pub roster: MemoryRoster,
@@ -117,8 +119,12 @@ impl World {
     fn make(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Self {
         let dice = Dice::new(seed);
         let clock = SimClock::start();
-        let server_clock = ServerClock::new(clock);
         let plan = Plan::draw(&dice);
+        let plan = if breakage.is_some_and(Breakage::is_of_one_alone) { plan.alone() } else { plan };
+        let servers: Vec<_> = (0..plan.servers).map(|number| Arc::new(Server::new(number, clock))).collect();
+        // One alone has its store in itself; one that is shared has a clock of its own.
+        let (alone, is_shared) = (servers[0].clock.clone(), plan.is_shared());
+        let store_clock = move || if is_shared { clock.now() } else { alone.now() };
         let workers = plan.workers.iter().cloned().enumerate();
         let workers = workers.map(|(number, plan)| Arc::new(Worker::new(number, plan))).collect();
         let agents = plan.agents.iter().cloned().map(|key| Arc::new(Agent::new(key))).collect();
@@ -134,20 +140,20 @@ impl World {
             plan,
             dice,
             clock,
-            server_clock: server_clock.clone(),
             trace: if voice == Voice::Aloud { Trace::aloud(clock) } else { Trace::silent(clock) },
             outages: Outages::default(),
             sights: Sights::default(),
             calm: Calm::default(),
             roster_calm: Calm::default(),
-            watched: Watched::default(),
             agents_watched: AgentsWatched::default(),
             workspaces_watched: WorkspacesWatched::default(),
             drains: Drains::default(),
             caught: AtomicU64::new(0),
             network: Network::default(),
-            server: Server::default(),
-            store: MemoryStore::new(Arc::new(move || server_clock.now())),
+            servers,
+            beats: Beats::default(),
+            skew_ms: AtomicI64::new(0),
+            store: MemoryStore::new(Arc::new(store_clock)),
             roster: MemoryRoster::new(),
             workers,
             agents,
@@ -174,7 +180,9 @@ impl World {
 
     /// The run from beginning to end.
     async fn story(self: &Arc<Self>) {
-        tokio::spawn(server::supervise(self.clone()));
+        for server in &self.servers {
+            tokio::spawn(server::supervise(self.clone(), server.clone()));
+        }
         for worker in &self.workers {
             tokio::spawn(worker.clone().live(self.clone()));
         }
@@ -202,7 +210,7 @@ impl World {
     }
 
     /// Nothing goes wrong from here on, and everybody is there.
-    fn quiet_down(&self) {
+    fn quiet_down(self: &Arc<Self>) {
         self.trace.say("quiet");
         self.faults.stop();
         self.outages.end();
@@ -214,8 +222,12 @@ impl World {
             worker.restart(self);
         }
         self.quiet_since.get_or_init(|| self.now());
-        if let (Some((engine, _)), Ok(rules)) = (self.server.engine(), self.rules()) {
-            engine.use_rules(rules);
+        for server in &self.servers {
+            server.heal(self.now());
+            server.go_on(self);
+            if let (Some((engine, _)), Ok(rules)) = (server.engine(), self.rules()) {
+                engine.use_rules(rules);
+            }
         }
     }
 
@@ -247,9 +259,19 @@ impl World {
         self.clock.now()
     }
 
-    /// When, in truth, the server takes it to be this moment.
+    /// When, in truth, the server takes it to be this moment. Of several, each has its own idea of it, and it may
+    /// be as much later as their clocks are apart.
     pub fn when(&self, moment: Millis) -> Millis {
-        self.server_clock.shows(moment)
+        if self.plan.is_shared() {
+            return moment + self.skew_ms.load(Ordering::Relaxed);
+        }
+        self.servers[0].clock.shows(moment)
+    }
+
+    /// A clock was set.
+    pub fn note_skew(&self) {
+        let ahead = self.servers.iter().map(|server| server.clock.ahead_ms().abs()).max();
+        self.skew_ms.fetch_max(2 * ahead.unwrap_or_default(), Ordering::Relaxed);
     }
 
     pub fn strikes(&self, fault: Fault) -> bool {
@@ -310,9 +332,9 @@ impl World {
     }
 
     pub fn kill(&self, life: &Life, at: impl Display) {
-        self.trace.say(format_args!("server {} dies {at}", life.number));
+        self.trace.say(format_args!("server {} dies {at}", life.name()));
         life.end();
-        self.network.server_is_gone();
+        self.network.server_is_gone(self, life.server);
         self.calm.disturbed(self.now());
     }
 

@@ -32,9 +32,10 @@ fn every_broken_rule_is_noticed() {
     }
 }
 
-/// Without the net these runs would break a promise: `no-net` is one of the rules that are noticed.
+/// Without the net, and without comparing and swapping, these runs would break a promise: `no-net` and `skip-cas` are
+/// among the rules that are noticed.
 #[test]
-fn lost_timers_are_made_good_by_the_net() {
+fn some_broken_rules_are_made_good() {
     for (name, breakage) in Breakage::SURVIVED {
         let mut met = Coverage::default();
         for seed in 0..10 {
@@ -44,6 +45,6 @@ fn lost_timers_are_made_good_by_the_net() {
             }
             met.merge(&outcome.coverage);
         }
-        assert!(met.caught > 0, "{name} was never met");
+        assert!(!breakage.loses_timers() || met.caught > 0, "{name} was never met");
     }
 }

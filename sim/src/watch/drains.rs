@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// What was decided before the drain may still be committed for this long.
 const DECIDED_MS: i64 = 1_000;
 
+/// How long it takes until the other servers know of a drain.
+const FOLLOWED_MS: i64 = 2_000;
+
 /// A commit became durable: it must not give a drained worker something new.
 pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Verdict {
     let Phase::Dispatched(attempt) = &job.phase else { return Ok(()) };
@@ -21,8 +24,13 @@ pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Verdict
     let Some(worker) = attempt.worker.as_ref().filter(|_| is_assigned) else { return Ok(()) };
     let of_pool = || world.drains.of_pool(attempt.pool.as_ref()?);
     let Some(drain) = world.drains.of_worker(worker).or_else(of_pool) else { return Ok(()) };
-    let late_ms = world.when(attempt.dispatched_at).since(drain.since.max(world.calm.since()));
-    if late_ms > DECIDED_MS {
+    let since = drain.since.max(world.calm.since());
+    let (late_ms, decided_ms) = if world.plan.is_shared() {
+        (world.now().since(since.max(world.roster_calm.since())), DECIDED_MS + FOLLOWED_MS)
+    } else {
+        (world.when(attempt.dispatched_at).since(since), DECIDED_MS)
+    };
+    if late_ms > decided_ms {
         return Err(format!("{} was given to {worker}, which is drained", job.id()));
     }
     Ok(())

@@ -14,7 +14,7 @@ const DEADLINE_MS: i64 = 1_000;
 /// How long the jobs of a dead worker may need to be taken from it once it is known to be dead.
 pub const TAKEN_BACK_MS: i64 = 2_000;
 /// How long a job may wait beside a worker that fits it and has nothing to do.
-const PLACED_MS: i64 = 5_000;
+pub const PLACED_MS: i64 = 5_000;
 /// The same, when the worker was in the snapshot and its connection is seen.
 const WARM_MS: i64 = 1_000;
 /// When everybody has had time to say who they are.
@@ -42,9 +42,10 @@ pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Ver
     Ok(())
 }
 
-fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
+pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
     let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
-    let late_ms = now.since(world.when(deadline).max(calm_since));
+    let since = world.when(deadline).max(world.deadline_since(job.id()));
+    let late_ms = now.since(since.max(calm_since));
     if late_ms > DEADLINE_MS {
         return Err(format!("{} is {} {late_ms} ms after its deadline", job.id(), job.state()));
     }
@@ -101,7 +102,7 @@ fn placed_at_once(world: &World, job: &Job, seen: &Seen, now: Millis) -> Verdict
 }
 
 /// Since when a job waits for nothing but a worker, if that is so and any worker of its pools will do.
-fn waits_for_anybody(world: &World, job: &Job) -> Option<Millis> {
+pub fn waits_for_anybody(world: &World, job: &Job) -> Option<Millis> {
     let Phase::Scheduled { not_before, .. } = job.phase else { return None };
     let request = &job.request;
     let is_free = !world.plan.is_limited(request) && request.labels.is_empty();

@@ -27,6 +27,7 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
             Sight::TopicFull,
         ),
     ];
+    worker_has_room(world, ledger, job)?;
     for (max, active, full) in limits {
         match max {
             Some(max) if active > max => {
@@ -38,6 +39,26 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
             Some(max) if active == max => world.sights.saw(full),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Several servers together give a worker no more than it may have. One alone may find more at a worker when it starts.
+fn worker_has_room(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
+    let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
+    let Some(plan) = world.worker_plan(worker).filter(|_| world.plan.is_shared()) else { return Ok(()) };
+    if job.request.delegated.is_some() {
+        return Ok(());
+    }
+    let is_there =
+        |other: &Job| other.attempt().is_some_and(|attempt| attempt.worker.as_ref() == Some(worker));
+    let there = ledger.jobs().filter(|other| is_there(other)).count() as u32 + 1;
+    if there > plan.jobs_max() {
+        let (id, max) = (job.id(), plan.jobs_max());
+        return Err(format!("{id} is number {there} at {worker}, which may have {max}"));
+    }
+    if there == plan.jobs_max() {
+        world.sights.saw(Sight::WorkerFull);
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ use std::sync::atomic::Ordering;
 /// How long timers may need to catch up with what they could not do for a while.
 const CAUGHT_UP_MS: i64 = 5_000;
 
+/// The same where the jobs of a server that died have to be taken over first.
+const CAUGHT_UP_SHARED_MS: i64 = 15_000;
+
 pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Verdict {
     let caught = engine.metrics().net_acted();
     let just_now = caught - std::mem::replace(&mut seen.caught, caught);
@@ -24,7 +27,8 @@ pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Ver
         return Ok(());
     }
     let calm_ms = now.since(recovered_at.max(world.calm.since())) - LOOK_MS;
-    if calm_ms > CAUGHT_UP_MS {
+    let caught_up_ms = if world.plan.is_shared() { CAUGHT_UP_SHARED_MS } else { CAUGHT_UP_MS };
+    if calm_ms > caught_up_ms {
         return Err(format!("the safety net had to act after {calm_ms} ms of calm"));
     }
     Ok(())

@@ -16,6 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A CAP worker that has been silent for so long is dead.
 pub const CAP_TTL_MS: i64 = 30_000;
 
+/// An absence that is shorter than this may not be noticed.
+const MISSED_MS: i64 = 2_050;
+
 /// When the server last heard of whom, and since when it could have acted on it.
 #[derive(Default)]
 pub struct Watched(Mutex<Seen>);
@@ -24,6 +27,7 @@ pub struct Watched(Mutex<Seen>);
 #[derive(Default)]
 pub struct Seen {
     pub life: u64,
+    began_at: Millis,
     /// Since when it answers.
     pub up_at: Option<Millis>,
     pub recovered_at: Option<Millis>,
@@ -63,6 +67,11 @@ impl Watched {
         seen.ever.insert(worker.clone());
     }
 
+    /// Somebody has heard of it.
+    pub fn is_known_of(&self, worker: &WorkerId) {
+        self.seen().ever.insert(worker.clone());
+    }
+
     /// And it was a beat.
     pub fn beaten(&self, worker: &WorkerId, at: Millis) {
         self.heard(worker, at);
@@ -92,10 +101,24 @@ impl Watched {
         }
     }
 
-    pub fn new_life(&self, life: u64) {
+    /// The server hears again, after this long. Where it started in the middle of that, or hardly missed a tick, it
+    /// may forgive it or not.
+    pub fn hears_again(&self, deaf_ms: i64, now: Millis) {
+        if deaf_ms > MISSED_MS && now - deaf_ms >= self.seen().began_at {
+            return self.paused(deaf_ms);
+        }
+        let mut seen = self.seen();
+        let Seen { heard, restored, .. } = &mut *seen;
+        let restored = restored.values_mut().map(|restored| &mut restored.hearing);
+        for hearing in heard.values_mut().chain(restored) {
+            hearing.doubt_ms = hearing.doubt_ms.max(now.since(hearing.at));
+        }
+    }
+
+    pub fn new_life(&self, life: u64, now: Millis) {
         let mut seen = self.seen();
         let ever = std::mem::take(&mut seen.ever);
-        *seen = Seen { life, ever, ..Seen::default() };
+        *seen = Seen { life, ever, began_at: now, ..Seen::default() };
     }
 
     /// The server was given this as the snapshot of the workers.

@@ -2,6 +2,7 @@
 
 use super::{World, sleep_ms};
 use crate::invariants::Verdict;
+use crate::watch::views;
 use reveille_core::audit::Status;
 use reveille_core::job::Job;
 use reveille_engine::Engine;
@@ -11,14 +12,21 @@ use std::sync::Arc;
 /// How long the last messages may still be on their way when everything seems over.
 const AFTERMATH_MS: i64 = 60_000;
 
+/// The same where several servers share the work: each looks at its own jobs at least once in five minutes, and finds
+/// what nobody has told it.
+const AFTERMATH_SHARED_MS: i64 = 330_000;
+
+const AGREES_TRIES: usize = 20;
+const AGREES_MS: i64 = 500;
+
 impl World {
     /// Waits until every job has ended, as long as that may take, and for what is still on its way.
     pub(super) async fn settle(&self) {
         let end = self.now() + self.plan.patience_ms();
-        while self.now() < end && !self.ledger().live.is_empty() {
+        while self.now() < end && !(self.ledger().live.is_empty() && self.network.stream.is_empty()) {
             sleep_ms(2_000).await;
         }
-        sleep_ms(AFTERMATH_MS).await;
+        sleep_ms(if self.plan.is_shared() { AFTERMATH_SHARED_MS } else { AFTERMATH_MS }).await;
     }
 
     pub(super) async fn judge(&self) -> Verdict {
@@ -31,8 +39,26 @@ impl World {
                 return Err(format!("{id} was taken as a delegation and is kept nowhere"));
             }
         }
-        let (engine, _) = self.server.engine().ok_or("the server did not come back")?;
-        floor_is_empty(&engine)
+        for server in self.servers() {
+            let (engine, life) = server.engine().ok_or("a server did not come back")?;
+            floor_is_empty(&engine).map_err(|words| format!("{}: {words}", life.name()))?;
+            self.comes_to_agree(&engine).await.map_err(|words| format!("{}: {words}", life.name()))?;
+        }
+        if !self.network.stream.is_empty() {
+            return Err("packets are kept that nobody has dealt with".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Things go on changing, and a server hears of it a moment later.
+    async fn comes_to_agree(&self, engine: &Engine) -> Verdict {
+        for _ in 0..AGREES_TRIES {
+            if views::agree(self, engine).is_ok() {
+                return Ok(());
+            }
+            sleep_ms(AGREES_MS).await;
+        }
+        views::agree(self, engine)
     }
 
     /// Every decision that was committed is in the trail of its tenant, once.

@@ -3,7 +3,9 @@
 use super::World;
 use crate::agents::Agent;
 use crate::breakage::Breakage;
+use crate::invariants::Moment;
 use crate::plan::WorkerPlan;
+use crate::server::{Life, Server};
 use crate::sights::Sight;
 use crate::workers::Worker;
 use crate::workspaces::Workspace;
@@ -11,11 +13,36 @@ use reveille_bus::Message;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::Job;
 use reveille_core::request::Request;
+use reveille_core::time::Millis;
+use reveille_engine::Engine;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::packet;
 use std::sync::Arc;
 
 impl World {
+    pub fn server(&self, number: usize) -> &Arc<Server> {
+        &self.servers[number]
+    }
+
+    pub fn servers(&self) -> &[Arc<Server>] {
+        &self.servers
+    }
+
+    /// Any server that runs, for somebody who calls.
+    pub fn engine(&self) -> Option<(Engine, Life)> {
+        let up: Vec<_> = self.servers.iter().filter_map(|server| server.engine()).collect();
+        match up.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(self.dice.pick(several).clone()),
+        }
+    }
+
+    /// Whether there is something to connect to: one server alone is its own bus.
+    pub fn bus_is_there(&self) -> bool {
+        self.plan.is_shared() || self.servers[0].engine().is_some()
+    }
+
     pub fn worker(&self, number: usize) -> &Arc<Worker> {
         &self.workers[number]
     }
@@ -58,6 +85,14 @@ impl World {
         ledger.live.iter().filter_map(|id| ledger.job(id).cloned()).collect()
     }
 
+    pub fn deadline_since(&self, id: &JobId) -> Millis {
+        self.ledger().deadline_since(id)
+    }
+
+    pub fn is_sent(&self, id: &JobId, attempt: u32) -> bool {
+        self.ledger().is_sent(id, attempt)
+    }
+
     /// Whom a message for this worker reaches.
     pub fn misrouted(&self, worker: usize) -> usize {
         let astray = self.breakage == Some(Breakage::Misroute) && self.dice.percent(5);
@@ -70,20 +105,26 @@ impl World {
     }
 
     /// A dispatch packet is on its way out.
-    pub fn dispatch_leaves(&self, payload: &[u8], to: Option<&WorkerId>) {
-        if to.is_some_and(|to| self.watched.is_known_from_the_snapshot_only(to)) {
+    pub fn dispatch_leaves(&self, life: &Life, payload: &[u8], to: Option<&WorkerId>) {
+        let server = self.server(life.server);
+        if to.is_some_and(|to| server.watched.is_known_from_the_snapshot_only(to)) {
             self.sights.saw(Sight::GivenBeforeBeat);
         }
         match packet::decode(payload).ok().and_then(|packet| packet.payload) {
             Some(Payload::JobRequest(job)) => {
-                self.check(|ledger| ledger.dispatched(&job, to, self.now()));
+                let moment = Moment {
+                    now: self.now(),
+                    went_on_at: server.went_on_at(),
+                    is_shared: self.plan.is_shared(),
+                };
+                self.check(|ledger| ledger.dispatched(&job, to, moment));
             }
             _ => self.fail("something that is no job was sent to a worker"),
         }
     }
 
-    /// A message reached the server that says that a worker is there.
-    pub fn note_presence(&self, message: &Message) {
+    /// A message reached a server that says that a worker is there.
+    pub fn note_presence(&self, server: usize, message: &Message) {
         let (name, is_beat) = match packet::decode(&message.payload).ok().and_then(|packet| packet.payload) {
             Some(Payload::Heartbeat(beat)) => (beat.worker_id, true),
             Some(Payload::Handshake(handshake)) => (handshake.component_id, false),
@@ -94,10 +135,13 @@ impl World {
         if dead && self.beats_as_a_ghost() {
             return;
         }
+        let watched = &self.server(server).watched;
         if is_beat {
-            self.watched.beaten(&name, self.now());
+            watched.beaten(&name, self.now());
         } else {
-            self.watched.heard(&name, self.now());
+            watched.heard(&name, self.now());
         }
+        // The others may know it from the snapshot, or from its jobs.
+        self.servers.iter().for_each(|server| server.watched.is_known_of(&name));
     }
 }
