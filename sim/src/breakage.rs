@@ -117,4 +117,9 @@ impl Breakage {
     pub fn loses_timers(self) -> bool {
         matches!(self, Self::LoseTimers | Self::NoNet)
     }
+
+    /// Whether it shows only where one server counts by itself; several ask in the commit.
+    pub fn is_of_one_alone(self) -> bool {
+        self == Self::HideActive
+    }
 }

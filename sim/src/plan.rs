@@ -140,6 +140,11 @@ impl Plan {
         self.shared
     }
 
+    /// The same world with one server that shares nothing.
+    pub fn alone(self) -> Self {
+        Self { servers: 1, shared: false, ..self }
+    }
+
     /// How many jobs of this job's tenant may be at workers at once, if there is a limit.
     pub fn tenant_max(&self, request: &Request) -> Option<u32> {
         self.limited.filter(|limited| *limited == request.tenant.as_str()).map(|_| TENANT_MAX)

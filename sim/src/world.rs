@@ -120,6 +120,7 @@ impl World {
         let dice = Dice::new(seed);
         let clock = SimClock::start();
         let plan = Plan::draw(&dice);
+        let plan = if breakage.is_some_and(Breakage::is_of_one_alone) { plan.alone() } else { plan };
         let servers: Vec<_> = (0..plan.servers).map(|number| Arc::new(Server::new(number, clock))).collect();
         // One alone has its store in itself; one that is shared has a clock of its own.
         let (alone, is_shared) = (servers[0].clock.clone(), plan.is_shared());

@@ -1,11 +1,7 @@
 //! The same promises where several servers share the work. Whoever is there keeps them together: a server that dies is
 //! followed within a few seconds, and clocks that are apart cost as much as they are apart.
 
-<<<<<<< HEAD
-use super::jobs::{DEADLINE_MS, PLACED_MS, TAKEN_BACK_MS, waits_for_anybody};
-=======
 use super::jobs::{PLACED_MS, TAKEN_BACK_MS, deadline, waits_for_anybody};
->>>>>>> h-sim
 use super::workers::CAP_TTL_MS;
 use super::{NOTICED_MS, net};
 use crate::breakage::Breakage;
@@ -59,18 +55,6 @@ pub fn look(world: &World) -> Verdict {
     Ok(())
 }
 
-<<<<<<< HEAD
-fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
-    let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
-    let late_ms = now.since(world.when(deadline).max(calm_since));
-    if late_ms > DEADLINE_MS {
-        return Err(format!("{} is {} {late_ms} ms after its deadline", job.id(), job.state()));
-    }
-    Ok(())
-}
-
-=======
->>>>>>> h-sim
 /// A job at a worker that nobody hears any more goes elsewhere or ends.
 fn taken_back(
     world: &World,
