@@ -1,6 +1,6 @@
 //! Answers every `job.echo` with its own input: `cargo run --example echo -- echo-1`.
 //!
-//! An input such as `{"sleep_ms": 5000}` is held for that long first.
+//! An input such as `{"sleep_ms": 5000}` is held for that long first. One with `{"fail": true}` fails for good.
 
 use reveille_worker::{Connect, Error, Failure, Job, Worker};
 use serde_json::Value;
@@ -18,6 +18,9 @@ async fn main() -> Result<(), Error> {
             let input: Value = job.input()?;
             if let Some(sleep_ms) = input["sleep_ms"].as_u64() {
                 tokio::time::sleep(Duration::from_millis(sleep_ms)).await;
+            }
+            if input["fail"] == true {
+                return Err(Failure::fatal("it was asked to"));
             }
             Ok::<_, Failure>(input)
         },
