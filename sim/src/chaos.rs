@@ -73,7 +73,7 @@ fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
         world.trace.say(format_args!("server {} is stopped for {ms} ms", server.number));
         server.stop(world.now());
         tokio::spawn(async move {
-            sleep_ms(ms).await;
+            sleep_ms(until.since(world.now())).await;
             world.trace.say(format_args!("server {} goes on", server.number));
             server.go_on(&world);
         });
@@ -81,7 +81,7 @@ fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
         world.trace.say(format_args!("server {} is cut from {ways:?} for {ms} ms", server.number));
         server.cut(ways, world.now());
         tokio::spawn(async move {
-            sleep_ms(ms).await;
+            sleep_ms(until.since(world.now())).await;
             server.heal(world.now());
         });
     }
@@ -112,17 +112,17 @@ fn upset_the_ports(world: &Arc<World>) {
 }
 
 fn bus_is_away_from_all(world: &Arc<World>, until: Millis) {
-    let ms = until.since(world.now()).max(2_100);
+    let until = until.max(world.now() + 2_100);
     let whole = |server: &&Arc<Server>| !server.is_stopped() && server.links.are_whole();
     for server in world.servers().iter().filter(whole) {
         server.cut(&[Way::Bus], world.now());
         let (world, server) = (world.clone(), server.clone());
         tokio::spawn(async move {
-            sleep_ms(ms).await;
+            sleep_ms(until.since(world.now())).await;
             server.heal(world.now());
         });
     }
-    world.calm.disturbed(world.now() + ms);
+    world.calm.disturbed(until);
 }
 
 fn upset_a_worker(world: &World) {

@@ -204,7 +204,7 @@ pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
         let life = Life::new(&server, number);
         world.trace.say(format_args!("server {} starts", life.name()));
         set_clock(&world, &server);
-        server.watched.new_life(number, world.now());
+        server.watched.new_life(number);
         world.agents_watched.new_life();
         world.workspaces_watched.new_life();
         if let Some(engine) = start(&world, &server, &life).await {

@@ -27,7 +27,6 @@ pub struct Watched(Mutex<Seen>);
 #[derive(Default)]
 pub struct Seen {
     pub life: u64,
-    began_at: Millis,
     /// Since when it answers.
     pub up_at: Option<Millis>,
     pub recovered_at: Option<Millis>,
@@ -104,7 +103,8 @@ impl Watched {
     /// The server hears again, after this long. Where it started in the middle of that, or hardly missed a tick, it
     /// may forgive it or not.
     pub fn hears_again(&self, deaf_ms: i64, now: Millis) {
-        if deaf_ms > MISSED_MS && now - deaf_ms >= self.seen().began_at {
+        let was_up = self.seen().up_at.is_some_and(|up_at| now - deaf_ms >= up_at);
+        if deaf_ms > MISSED_MS && was_up {
             return self.paused(deaf_ms);
         }
         let mut seen = self.seen();
@@ -115,10 +115,10 @@ impl Watched {
         }
     }
 
-    pub fn new_life(&self, life: u64, now: Millis) {
+    pub fn new_life(&self, life: u64) {
         let mut seen = self.seen();
         let ever = std::mem::take(&mut seen.ever);
-        *seen = Seen { life, ever, began_at: now, ..Seen::default() };
+        *seen = Seen { life, ever, ..Seen::default() };
     }
 
     /// The server was given this as the snapshot of the workers.
