@@ -60,7 +60,11 @@ impl Reading {
                 self.take(world, engine, some)?;
                 news = reader.poll();
             }
-            self.agrees(engine)?;
+            // Servers that share their events are told of the fleet each in its own time; what they show then is
+            // looked at when everything is over.
+            if !world.plan.is_shared() {
+                self.agrees(engine)?;
+            }
             if world.strikes(Fault::ReaderLeft) {
                 return Ok(());
             }

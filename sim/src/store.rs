@@ -21,7 +21,8 @@ use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store, StoreError, Trail,
+    DeadPackets, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store, StoreError,
+    Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;

@@ -97,10 +97,10 @@ fn unit() -> anyhow::Result<()> {
     check(&mut cargo_for_all("test"))
 }
 
-/// Of the whole workspace, as the unit tests are: of fewer packages, what they share would be built anew, with
-/// features of its own.
+/// All that there is, as the unit tests have it: of fewer packages, or without what only tests need, nearly
+/// everything would be built anew, with features of its own.
 fn build() -> anyhow::Result<()> {
-    check(cargo_for_all("build").args(["--bin", "reveille", "--bin", "reveille-sim", "--examples"]))
+    check(cargo_for_all("build").arg("--all-targets"))
 }
 
 // Building is nothing to do after the build step; alone, it keeps these from testing yesterday's binaries.

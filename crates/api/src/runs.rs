@@ -111,16 +111,17 @@ pub async fn list(
         }
     };
     let micros = |value: Option<i64>| value.map(|micros| Millis(micros / 1000));
-    let page = engine.flows().runs(&RunQuery {
+    let query = RunQuery {
         tenant,
         workflow: query.workflow_id.as_deref().map(WorkflowId::parse).transpose()?,
         state,
+        team: query.team_id,
         updated_after: micros(query.updated_after),
         updated_before: micros(query.updated_before),
         cursor: cursor(query.cursor.as_deref())?,
         limit: limit(query.limit.as_deref())?,
-    });
-    let page = page.await?;
+    };
+    let page = engine.flows().runs(&query).await?;
     Ok(Json(RunPage {
         items: page.items.iter().map(RunRecord::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),

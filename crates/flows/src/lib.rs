@@ -100,6 +100,7 @@ pub struct RunQuery {
     pub tenant: Option<TenantId>,
     pub workflow: Option<WorkflowId>,
     pub state: Option<RunState>,
+    pub team: Option<String>,
     /// Both ends count as inside.
     pub updated_after: Option<Millis>,
     pub updated_before: Option<Millis>,
@@ -113,6 +114,7 @@ impl RunQuery {
         self.tenant.as_ref().is_none_or(|tenant| *tenant == head.tenant)
             && self.workflow.as_ref().is_none_or(|workflow| *workflow == head.workflow)
             && self.state.is_none_or(|state| state == head.state)
+            && self.team.as_ref().is_none_or(|team| *team == head.actor.team)
             && self.updated_after.is_none_or(|after| head.updated_at >= after)
             && self.updated_before.is_none_or(|before| head.updated_at <= before)
     }

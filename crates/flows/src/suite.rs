@@ -3,6 +3,7 @@
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
 use reveille_core::flow::{Document, Event, Flow, Head, NodeKey, Outcome, Run, RunState, advance, start};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
+use reveille_core::request::Actor;
 use reveille_core::time::Millis;
 use serde_json::json;
 use std::sync::Arc;
@@ -40,8 +41,9 @@ fn saved(tenant: &str, document: Document) -> Saved {
 
 fn new_run(id: &str, tenant: &str, key: Option<&str>) -> Run {
     let (id, tenant) = (RunId::known(id), TenantId::known(tenant));
-    let head = Head::new(id.clone(), tenant, WorkflowId::known("w"), 1, Millis(1));
-    let head = Head { idempotency_key: key.map(str::to_owned), ..head };
+    let head = Head::new(id.clone(), tenant.clone(), WorkflowId::known("w"), 1, Millis(1));
+    let actor = Actor { team: tenant.to_string(), ..Actor::default() };
+    let head = Head { actor, idempotency_key: key.map(str::to_owned), ..head };
     Run::new(head, json!({"of": id.as_str()}).into())
 }
 
@@ -198,6 +200,7 @@ async fn pages_neither_skip_nor_repeat(flows: &dyn Flows) {
         of(RunQuery { workflow: Some(WorkflowId::known("x")), limit: 10, ..RunQuery::default() }).await,
         0
     );
+    assert_eq!(of(RunQuery { team: Some("u".to_owned()), limit: 10, ..RunQuery::default() }).await, 3);
     assert_eq!(of(RunQuery { updated_after: Some(Millis(3)), limit: 10, ..RunQuery::default() }).await, 0);
     assert_eq!(of(RunQuery { updated_before: Some(Millis(2)), limit: 10, ..RunQuery::default() }).await, 7);
 }

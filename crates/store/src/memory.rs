@@ -18,8 +18,8 @@ use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
-    StoreError, Trail,
+    DeadPacket, DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step,
+    Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};

@@ -1,8 +1,9 @@
 //! What an expression of one step sees of its run: only what it asks for is put together.
 
-use super::definition::Owner;
+use super::definition::{Owner, Step};
 use super::draft::Draft;
 use super::node::{Node, NodeKey};
+use super::steps::Kind;
 use super::table::StepState;
 use super::template::seen;
 use crate::expression::{Expression, Scope};
@@ -43,7 +44,14 @@ pub(super) fn output(draft: &Draft<'_>) -> Result<Option<Json>, String> {
         let scope = of(draft, &NodeKey::of(&StepId::known("output")), &template.expressions());
         return template.fill(&scope).map(Some);
     }
-    let last = draft.flow.steps.values().filter(|step| step.dependents.is_empty() && step.owner.is_none());
+    let is_body = |step: &Step| matches!(step.owner, Some(Owner::Loop(_)));
+    // A switch and a parallel step only say who comes next.
+    let is_way = |step: &Step| matches!(step.kind, Kind::Switch(_) | Kind::Parallel(_));
+    let last = draft
+        .flow
+        .steps
+        .values()
+        .filter(|step| step.dependents.is_empty() && !is_body(step) && !is_way(step));
     let outputs = last.filter_map(|step| {
         let output = output_of(draft, &step.id)?;
         (output != Json::Null).then(|| (step.id.to_string(), output))

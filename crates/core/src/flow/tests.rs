@@ -1,6 +1,7 @@
 //! Tables of cases, kind by kind: a document, how its jobs end, and where every step and the run then stand.
 
 mod refused;
+mod runs;
 
 use super::*;
 use crate::id::{RunId, TenantId, WorkflowId};
@@ -437,130 +438,6 @@ fn other_things_are_sent_off_and_waited_for() {
         &[("ask", Outcome::Denied("no".into()))],
         "run=denied ask=denied",
     );
-}
-
-#[test]
-fn a_run_waits_when_nothing_of_it_works() {
-    let steps = json!({"ask": {"type": "approval"}, "a": job("job.a", &[])});
-    let flow = Flow::check(&document(steps), 1, Millis(0)).unwrap();
-    let mut run = new_run(json!({}));
-    let begun = start(&run, &flow, Millis(0));
-    run.apply(begun);
-    assert_eq!(run.head.state, RunState::Running);
-    let over =
-        |node: &str| Event::Over { node: NodeKey::parse(node).unwrap(), attempt: 1, outcome: ok(json!(1)) };
-    let change = advance(&run, &flow, &over("a"), Millis(1)).unwrap();
-    run.apply(change);
-    assert_eq!(run.head.state, RunState::Waiting);
-    assert_eq!(advance(&run, &flow, &over("a"), Millis(1)), Err(Refusal::Stale), "twice is once");
-    let late = Event::Over { node: NodeKey::parse("ask").unwrap(), attempt: 2, outcome: ok(json!(1)) };
-    assert_eq!(advance(&run, &flow, &late, Millis(1)), Err(Refusal::Stale));
-    assert_eq!(advance(&run, &flow, &Event::Time, Millis(1)), Err(Refusal::TooEarly));
-    let change = advance(&run, &flow, &over("ask"), Millis(2)).unwrap();
-    run.apply(change);
-    assert_eq!(run.head.state, RunState::Succeeded);
-    assert_eq!(advance(&run, &flow, &Event::Time, Millis(1)), Err(Refusal::Over(RunState::Succeeded)));
-}
-
-#[test]
-fn a_cancelled_run_owes_a_cancel_until_its_jobs_are_over() {
-    let steps =
-        json!({"a": job("job.a", &[]), "b": {"type": "delay", "delay_sec": 60}, "c": job("job.c", &["a"])});
-    let flow = Flow::check(&document(steps), 1, Millis(0)).unwrap();
-    let mut run = new_run(json!({}));
-    let begun = start(&run, &flow, Millis(0));
-    run.apply(begun);
-    let cancel = Event::Cancel { by: "ada".into(), reason: "enough".into() };
-    let change = advance(&run, &flow, &cancel, Millis(1)).unwrap();
-    run.apply(change);
-    assert_eq!(states(&run), "run=cancelled a=cancelled b=cancelled");
-    assert_eq!(run.head.error, "cancelled by ada: enough");
-    assert!(run.is_live() && run.head.cancels == 1 && run.head.due.is_none());
-    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!(1)) };
-    let change = advance(&run, &flow, &over, Millis(2)).unwrap();
-    run.apply(change);
-    assert_eq!(states(&run), "run=cancelled a=cancelled b=cancelled");
-    assert!(!run.is_live());
-}
-
-#[test]
-fn a_run_that_takes_too_long_is_timed_out() {
-    let document = document_with(json!({"a": job("job.a", &[])}), json!({"timeout_sec": 60}));
-    let flow = Flow::check(&document, 1, Millis(0)).unwrap();
-    let run = interpret(new_run(json!({})), &flow, Millis(1_000), |_| None);
-    assert_eq!(states(&run), "run=timed_out a=cancelled");
-    assert_eq!(run.head.updated_at, Millis(61_000));
-}
-
-#[test]
-fn what_succeeded_is_remembered_with_what_undoes_it() {
-    let undo = |topic: &str, id: &str| json!({"topic": topic, "input": {"undo": id}});
-    let steps = json!({
-        "a": {"topic": "job.a", "compensation": undo("job.undo.a", "${steps.a.output.id}")},
-        "each": {"topic": "job.each", "depends_on": ["a"], "for_each": [1, 2], "max_parallel": 1, "compensation": undo("job.undo.each", "${item}")},
-        "b": job("job.b", &["each"]),
-    });
-    let script = [("a", ok(json!({"id": "a1"}))), ("b", fatal())];
-    let run = check(
-        "failed",
-        steps.clone(),
-        json!({}),
-        &script,
-        "run=failed a=succeeded b=failed each=succeeded each[0]=succeeded each[1]=succeeded",
-    );
-    let undone: Vec<_> =
-        run.compensations.iter().map(|undo| (undo.node.to_string(), undo.input["undo"].clone())).collect();
-    assert_eq!(
-        undone,
-        [("a".into(), json!("a1")), ("each[0]".into(), json!(1)), ("each[1]".into(), json!(2))]
-    );
-
-    let ends = |on: Json, script: Script<'_>| {
-        let document = document_with(steps.clone(), json!({"compensate_on": on}));
-        let flow = Flow::check(&document, 1, Millis(0)).unwrap();
-        let mut owed = false;
-        let run = interpret(new_run(json!({})), &flow, Millis(0), |asked| {
-            let told = script.iter().find(|(of, _)| *of == asked.node.to_string());
-            Some(told.map_or_else(|| ok(json!({"id": "a1"})), |(_, outcome)| outcome.clone()))
-        });
-        owed |= flow.undoes(run.head.state) && run.head.compensations > 0;
-        owed
-    };
-    assert!(ends(json!(["failed"]), &[("b", fatal())]));
-    assert!(!ends(json!(["cancelled"]), &[("b", fatal())]));
-    assert!(ends(json!(["denied"]), &[("b", Outcome::Denied("no".into()))]));
-    assert!(!ends(json!(["failed"]), &[("a", fatal())]), "nothing was done");
-    assert!(!ends(json!(["failed"]), &[]));
-}
-
-#[test]
-fn a_long_list_changes_as_much_per_round_as_a_short_one() {
-    let bytes_of = |count: usize| {
-        let steps = json!({"each": {"topic": "job.each", "for_each": "input.list", "max_parallel": 10, "input": "${item}"}});
-        let flow = Flow::check(&document(steps), 1, Millis(0)).unwrap();
-        let mut run = new_run(json!({"list": vec!["an item"; count]}));
-        let begun = start(&run, &flow, Millis(0));
-        run.apply(begun);
-        let (mut commits, mut bytes) = (0, 0);
-        let sent_off = |run: &Run| {
-            run.live().find(|(_, node)| node.sent.is_some()).map(|(key, node)| (key.clone(), node.attempt))
-        };
-        while let Some((node, attempt)) = sent_off(&run) {
-            let event = Event::Over { node, attempt, outcome: ok(json!("done")) };
-            let change = advance(&run, &flow, &event, Millis(1)).unwrap();
-            commits += 1;
-            bytes += serde_json::to_string(&change.head).unwrap().len();
-            bytes +=
-                change.nodes.iter().map(|node| serde_json::to_string(node).unwrap().len()).sum::<usize>();
-            bytes +=
-                change.timeline.iter().map(|line| serde_json::to_string(line).unwrap().len()).sum::<usize>();
-            run.apply(change);
-        }
-        assert_eq!((run.head.state, commits), (RunState::Succeeded, count));
-        bytes / count
-    };
-    let (short, long) = (bytes_of(100), bytes_of(1000));
-    assert!(long <= short + short / 20, "{short} bytes a round of 100, {long} of 1000");
 }
 
 #[test]

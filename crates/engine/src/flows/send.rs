@@ -56,7 +56,7 @@ impl Engine {
             }
             Some(Sent::Notice) => {
                 let level = if let Kind::Notify(notify) = &step.kind { notify.level } else { Level::Info };
-                self.spawn(self.clone().say(head.clone(), key.clone(), node.attempt, level, input));
+                self.spawn(self.clone().raise_alert(head.clone(), key.clone(), node.attempt, level, input));
             }
             None => {}
         }
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// Says something to whoever listens; the step is over when the bus has it.
-    async fn say(self, head: Head, node: NodeKey, attempt: u32, level: Level, input: Arc<Json>) {
+    async fn raise_alert(self, head: Head, node: NodeKey, attempt: u32, level: Level, input: Arc<Json>) {
         let message = input.get("message").map_or_else(String::new, |message| match message {
             Json::String(text) => text.clone(),
             other => other.to_string(),

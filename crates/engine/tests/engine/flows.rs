@@ -1,7 +1,6 @@
 //! Runs on a real engine: workers answer, servers are killed between any two steps, and time is the test's own.
 
 use bytes::Bytes;
-use prost::Message as _;
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::approval::Answer;
 use reveille_core::fleet::{Beat, Load};
@@ -15,12 +14,12 @@ use reveille_engine::{
     Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededDice, Settings, StartRunError, Started,
     rollback_id,
 };
-use reveille_flows::{Flows, MemoryFlows};
+use reveille_flows::MemoryFlows;
 use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode, Store};
+use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{BusPacket, JobResult, JobStatus};
+use reveille_wire::cap::{JobResult, JobStatus};
 use reveille_wire::convert::Introduction;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
@@ -122,7 +121,7 @@ fn document(id: &str, steps: Value, more: Value) -> Document {
 async fn work(bus: LocalBus, store: MemoryStore, work: Work, done: Arc<Mutex<Vec<(String, Value)>>>) {
     let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
     while let Some(delivery) = jobs.recv().await {
-        let packet = BusPacket::decode(delivery.message.payload.clone()).unwrap();
+        let packet = packet::decode(&delivery.message.payload).unwrap();
         let Some(Payload::JobRequest(job)) = packet.payload else { continue };
         let id = JobId::known(job.job_id.as_str());
         let input = store.blob(&BlobKey::context_of(&id)).await.unwrap().unwrap();

@@ -70,7 +70,7 @@ impl Shared {
         Self { store, roster: MemoryRoster::new(), clock }
     }
 
-    async fn start(&self) -> (Engine, LocalBus) {
+    pub async fn start(&self) -> (Engine, LocalBus) {
         let bus = LocalBus::default();
         (self.start_on(Arc::new(bus.clone())).await, bus)
     }

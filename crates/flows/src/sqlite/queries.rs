@@ -92,6 +92,7 @@ pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<Head>> {
     only("tenant = ?", query.tenant.as_ref().map(|tenant| text(tenant.as_str())));
     only("workflow = ?", query.workflow.as_ref().map(|workflow| text(workflow.as_str())));
     only("state = ?", query.state.map(|state| text(state.as_str())));
+    only("json_extract(head, '$.actor.team') = ?", query.team.as_deref().map(text));
     only("updated_at >= ?", query.updated_after.map(|after| Value::Integer(after.0)));
     only("updated_at <= ?", query.updated_before.map(|before| Value::Integer(before.0)));
     only("seq < ?", query.cursor.map(|cursor| Value::Integer(i64::try_from(cursor).unwrap_or(i64::MAX))));

@@ -4,7 +4,8 @@
 
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store, StoreError, Trail,
+    DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
+    StoreError, Trail,
 };
 use async_trait::async_trait;
 use bytes::Bytes;

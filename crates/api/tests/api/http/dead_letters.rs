@@ -123,6 +123,7 @@ async fn a_retry_keeps_priority_budget_labels_workflow_and_memory() {
             memory_id: "memory-1".to_owned(),
             parent_job_id: "before".to_owned(),
             adapter_id: "adapter-1".to_owned(),
+            of_run: None,
         },
         idempotency_key: Some("once".to_owned()),
         compensation: Bytes::from_static(b"undo"),

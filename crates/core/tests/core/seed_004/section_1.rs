@@ -39,10 +39,11 @@ const WAITING: &str = "docs/adr/0004-waiting-costs-no-writes.md";
 const DISCOVERED: &str = "docs/adr/0006-discovered-routing.md";
 const CONFIG: &str = "docs/config.md";
 const ASKING: &str = "docs/adr/0026-asking-another-kernel.md";
+const GATES: &str = "docs/adr/0032-runs-are-values-kept-in-parts.md";
 const HELD_BACK: &str = "docs/adr/0022-results-that-are-held-back.md";
 
 /// What happens beside the diagram, and the page that tells of it.
-const BESIDE: [(State, Event, State, &str); 29] = [
+const BESIDE: [(State, Event, State, &str); 30] = [
     (State::Pending, Event::Submit, State::Pending, ARCHITECTURE),
     (State::Pending, Event::Throttle, State::Pending, CONFIG),
     // Section 6 has it in words: a job that nobody can judge is requeued.
@@ -50,6 +51,8 @@ const BESIDE: [(State, Event, State, &str); 29] = [
     // The diagram has no arrow for a person who says no, nor for a policy that changes its mind meanwhile.
     (State::ApprovalRequired, Event::Reject, State::Denied, ARCHITECTURE),
     (State::ApprovalRequired, Event::Allow, State::Scheduled, ARCHITECTURE),
+    // A step of a workflow that is there only to be approved.
+    (State::ApprovalRequired, Event::Pass, State::Succeeded, GATES),
     (State::ApprovalRequired, Event::RequireApproval, State::ApprovalRequired, ARCHITECTURE),
     (State::ApprovalRequired, Event::Throttle, State::Pending, ARCHITECTURE),
     (State::ApprovalRequired, Event::Deny, State::Denied, CONFIG),
