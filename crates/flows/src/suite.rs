@@ -1,5 +1,7 @@
 //! The promises of the port, for every adapter.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
+
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
 use reveille_core::flow::{Document, Event, Flow, Head, NodeKey, Outcome, Run, RunState, advance, start};
 use reveille_core::id::{RunId, TenantId, WorkflowId};

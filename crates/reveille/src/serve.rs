@@ -67,12 +67,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let name = replica_name()?;
     let Ground { store, roster, flows, bus, doors } = Ground::open(&config, &name, clock.clone()).await?;
-    let files = RuleFiles {
-        pools: config.files.pools.clone(),
-        policy: config.files.policy.clone(),
-        timeouts: config.files.timeouts.clone(),
-        scanners: config.files.scanners.clone(),
-    };
+    let files = rule_files(&config);
     let files_at_start = files.fingerprint();
     let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
@@ -159,6 +154,16 @@ fn kernel(safety: &Safety) -> Result<Option<Arc<dyn Kernel>>> {
     let kernel = GrpcKernel::new(&target)?;
     tracing::info!(address = target.address, "jobs and results are judged by another safety kernel");
     Ok(Some(Arc::new(kernel)))
+}
+
+fn rule_files(config: &Config) -> RuleFiles {
+    let files = &config.files;
+    RuleFiles {
+        pools: files.pools.clone(),
+        policy: files.policy.clone(),
+        timeouts: files.timeouts.clone(),
+        scanners: files.scanners.clone(),
+    }
 }
 
 /// The machine and this life of this server: a name that comes again is that of a server that is still here.

@@ -17,10 +17,8 @@ impl Change {
     pub fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         parts.extend(self.nodes.iter().map(|(key, node)| (format!("step:{key}"), Some(json(node)))));
-        let context = self
-            .context
-            .iter()
-            .map(|(name, value)| (format!("ctx:{name}"), value.as_ref().map(|value| json(value))));
+        let context =
+            self.context.iter().map(|(name, value)| (format!("ctx:{name}"), value.as_ref().map(json)));
         parts.extend(context);
         parts.extend(self.items.iter().map(|(step, items)| (format!("items:{step}"), Some(json(items)))));
         let first = self.head.compensations as usize - self.compensations.len();

@@ -44,11 +44,11 @@ pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flo
     let graph = connect(&mut steps)?;
     let strict = |id: &StepId, step: &StepDocument| {
         let is_body = matches!(steps[id].owner, Some(super::definition::Owner::Loop(_)));
-        let (begun, mut ended) = graph.over_before(id);
-        let begin = names_of(&begun, step, is_body);
-        let inner = names_of(&ended, step, true);
-        ended.insert(id.clone());
-        Names { begin, inner, after: names_of(&ended, step, is_body) }
+        let (over_at_begin, mut over_at_end) = graph.over_before(id);
+        let begin = names_of(&over_at_begin, step, is_body);
+        let inner = names_of(&over_at_end, step, true);
+        over_at_end.insert(id.clone());
+        Names { begin, inner, after: names_of(&over_at_end, step, is_body) }
     };
     let mut read = read_steps(document, strict, now)?;
     connect(&mut read)?;

@@ -153,12 +153,11 @@ fn end_of(text: &str) -> Option<usize> {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '{') => depth += 1,
             (None, '}') if depth == 0 => return Some(at),
             (None, '}') => depth -= 1,
-            (None, _) => {}
+            _ => {}
         }
     }
     None

@@ -71,10 +71,12 @@ impl Engine {
             match self.submit(Submission { request, context, submitter: Submitter::IsGone }).await {
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
                     // The run may be over meanwhile, or the step: then nobody wants the job.
-                    return match self.wants(&of).await {
-                        true => self.tell_run(&job),
-                        false => drop(self.cancel(job.id(), "workflow", "its run is over").await),
-                    };
+                    if self.wants(&of).await {
+                        self.tell_run(&job);
+                    } else if let Err(error) = self.cancel(job.id(), "workflow", "its run is over").await {
+                        tracing::debug!(job = %job.id(), %error, "not cancelled");
+                    }
+                    return;
                 }
                 Ok(Submitted::Throttled(verdict)) => {
                     tracing::debug!(run = %of.run, step = %of.node, reason = %verdict.reason, "throttled");
@@ -130,7 +132,7 @@ impl Engine {
         }
         loop {
             match self.try_start_step(&id, &asked, &origin).await {
-                Ok(Started::New(_)) => return,
+                Ok(Started::New(_)) | Err(StartRunError::Draining) => return,
                 Ok(Started::Existing(id)) => match self.flows.run(&id).await {
                     Ok(Some(run)) if run.head.state.is_terminal() => {
                         let event = Event::Over {
@@ -148,7 +150,6 @@ impl Engine {
                         &error,
                     ),
                 },
-                Err(StartRunError::Draining) => return,
                 Err(StartRunError::Store(error)) => {
                     self.trouble.store.tell(
                         self.now(),
@@ -208,7 +209,7 @@ impl Engine {
             match stopped {
                 Ok(()) => break,
                 Err(error) => {
-                    self.trouble.store.tell(self.now(), "a step is not called back yet", &run, &error)
+                    self.trouble.store.tell(self.now(), "a step is not called back yet", &run, &error);
                 }
             }
             tokio::time::sleep(STORE_PAUSE).await;

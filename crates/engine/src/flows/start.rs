@@ -27,7 +27,7 @@ pub struct Asked {
 
 #[derive(Debug, Clone)]
 pub enum Started {
-    New(Head),
+    New(Box<Head>),
     /// The same idempotency key was used before.
     Existing(RunId),
 }
@@ -126,9 +126,9 @@ impl Engine {
                     let live: Vec<_> =
                         loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
                     engine.settle_run(&loaded, &live);
-                    let head = loaded.run.head.clone();
+                    let begun = Box::new(loaded.run.head.clone());
                     *held = loaded.run.is_live().then_some(loaded);
-                    Ok(Started::New(head))
+                    Ok(Started::New(begun))
                 }
                 Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
                 Ok(RunCommit::NoRoom) => Err(StartRunError::TooMany(max)),

@@ -112,9 +112,11 @@ impl World {
     }
 }
 
-fn document(id: &str, steps: Value, more: Value) -> Document {
-    let mut document = json!({"id": id, "name": id, "steps": steps});
-    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+fn document(id: &str, steps: Value, mut more: Value) -> Document {
+    let mut document = json!({"id": id, "name": id});
+    let parts = document.as_object_mut().unwrap();
+    parts.append(more.as_object_mut().unwrap());
+    parts.insert("steps".to_owned(), steps);
     serde_json::from_value(document).unwrap()
 }
 
@@ -311,7 +313,7 @@ async fn a_gate_waits_for_a_person_whatever_policy_allows() {
         .save(&engine, json!({"ask": {"type": "approval", "input": {"what": "go on?"}}, "a": {"topic": "job.a", "depends_on": ["ask"], "input": "${steps.ask.output}"}}))
         .await;
     let id = begin(&engine, json!({})).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let waiting = engine.flows().run(&id).await.unwrap().unwrap();
     assert_eq!(states(&waiting), "waiting: ask=waiting");
     let gate = JobId::known(format!("{id}:ask@1"));

@@ -79,9 +79,9 @@ impl Encoded {
 
     fn insert(&self, connection: &Connection) -> Result<u64> {
         let head = &self.step.change.head;
-        let mut held = connection
+        let mut taken = connection
             .prepare_cached("SELECT 1 FROM runs WHERE id = ?1 OR (tenant = ?2 AND idempotency_key = ?3)")?;
-        if held.exists(params![head.id.as_str(), head.tenant.as_str(), head.idempotency_key])? {
+        if taken.exists(params![head.id.as_str(), head.tenant.as_str(), head.idempotency_key])? {
             return Ok(DUPLICATE);
         }
         if let Some(max) = self.step.runs_max {

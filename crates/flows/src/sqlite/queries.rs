@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 type Answer<T> = Result<T, StoreError>;
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
 fn failed(error: rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }

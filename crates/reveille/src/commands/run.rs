@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub fn run(command: Run) -> Result<ExitCode> {
     match command {
         Run::Start { workflow, input, idempotency_key, wait, server } => {
-            start(&workflow, input.as_deref(), idempotency_key, wait, &server)
+            start(&workflow, input.as_deref(), idempotency_key.as_deref(), wait, &server)
         }
         Run::Get { id, server } => get(&id, &server),
         Run::List { workflow, status, limit, server } => {
@@ -28,7 +28,7 @@ pub fn run(command: Run) -> Result<ExitCode> {
 fn start(
     workflow: &str,
     input: Option<&str>,
-    key: Option<String>,
+    key: Option<&str>,
     wait: bool,
     server: &Server,
 ) -> Result<ExitCode> {
@@ -163,7 +163,9 @@ fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
     if server.json {
         output::json(&Value::Array(all));
     } else {
-        all.iter().for_each(|line| output::line(&told(line)));
+        for line in &all {
+            output::line(&told(line));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -77,11 +77,10 @@ pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, for_each: &ForE
             return draft.fail(&key, &format!("{} of {} rounds failed", fan.failed, fan.count));
         }
         if fan.begun == fan.count && fan.live == 0 {
-            return if fan.failed > 0 {
-                draft.fail(&key, &format!("{} of {} rounds failed", fan.failed, fan.count))
-            } else {
-                draft.succeed(&key, None)
-            };
+            if fan.failed > 0 {
+                return draft.fail(&key, &format!("{} of {} rounds failed", fan.failed, fan.count));
+            }
+            return draft.succeed(&key, None);
         }
         if fan.begun == fan.count || fan.live >= for_each.parallel_max {
             return;

@@ -16,6 +16,7 @@ fn refused(what: &str, document: Result<Document, serde_json::Error>, parts: &[&
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn bad_steps_are_refused_with_the_step_and_the_reason() {
     for (steps, parts) in [
         (json!({}), &["steps", "at least one"][..]),
