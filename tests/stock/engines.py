@@ -119,7 +119,9 @@ class Postgres(Engine):
 
     def command(self):
         data = self.folder / "data"
-        return [find("postgres"), "-D", str(data), "-k", str(data), "-p", str(self.port), "-h", "127.0.0.1"]
+        # No socket in the folder: its path may be longer than a socket's may be.
+        sockets = ["-c", "unix_socket_directories="]
+        return [find("postgres"), "-D", str(data), *sockets, "-p", str(self.port), "-h", "127.0.0.1"]
 
     def start(self):
         data = self.folder / "data"
