@@ -297,6 +297,7 @@ impl Engine {
         engine.spawn(engine.clone().recover());
         engine.spawn(engine.clone().recover_runs());
         engine.spawn(engine.clone().time_runs());
+        engine.spawn(engine.clone().watch_runs());
         engine.spawn(engine.clone().keep(Net::Reconciler));
         engine.spawn(engine.clone().keep(Net::Replayer));
         engine.spawn(engine.clone().finish_ladder());

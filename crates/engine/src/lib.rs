@@ -77,7 +77,7 @@ pub use metrics::Metrics;
 pub use reach::Reach;
 pub use replay::{Difference, REPLAY_MAX, Replay};
 pub use rules::{BadFile, RuleFiles, Rules};
-pub use run_lock::{RunLocks, RunTurn};
+pub use run_lock::RunLocks;
 pub use safety::Circuit;
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};

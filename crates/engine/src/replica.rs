@@ -11,7 +11,7 @@ mod word;
 use crate::Engine;
 use crate::chorus::Sight;
 use reveille_bus::{BusError, Message};
-use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use reveille_core::id::{JobId, RunId, TenantId, WorkspaceId};
 use reveille_core::job::Job;
 use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
@@ -232,6 +232,8 @@ impl Engine {
                         tracing::info!(replica = %silent, jobs, "a silent server's jobs were taken over");
                         let engine = self.clone();
                         self.spawn(async move { engine.tell_what_was_left_untold().await });
+                        // It may have ended a job and not told the run that waits for it.
+                        self.spawn(self.clone().recover_runs());
                         break;
                     }
                     Ok(None) => break,
@@ -268,6 +270,13 @@ impl Engine {
     pub(crate) fn tell_others_pulse(&self, workspace: &WorkspaceId, pulse: &Pulse) {
         if self.is_one_of_many() {
             self.say(Said::Pulse { workspace: workspace.clone(), pulse: Box::new(pulse.clone()) });
+        }
+    }
+
+    /// Somebody may wait there for this run to be over.
+    pub(crate) fn tell_others_of_run(&self, run: &RunId) {
+        if self.is_one_of_many() {
+            self.say(Said::Run(run.clone()));
         }
     }
 
@@ -331,6 +340,7 @@ impl Engine {
                     self.hear_pulse(&workspace, (**pulse).clone(), Sight::Second);
                 }
             }
+            Said::Run(id) => self.run_waiters.wake(id),
             Said::Counted(counted) => self.windows().hear(counted.clone(), self.now()),
         }
     }

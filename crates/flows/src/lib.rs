@@ -5,16 +5,16 @@
 //! has sent off, and looks for them in the store.
 
 mod memory;
-mod nowhere;
+mod redis;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
 pub use memory::MemoryFlows;
-pub use nowhere::NoFlows;
+pub use redis::RedisFlows;
 pub use sqlite::SqliteFlows;
 
-use reveille_core::flow::{Change, Document, Head, Line, Run, RunState};
+use reveille_core::flow::{Change, Document, Head, Line, Node, NodeKey, Run, RunState};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_store::{Page, StoreError};
@@ -85,7 +85,7 @@ impl RunStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunCommit {
     Done,
-    /// The run is at another revision by now: load it and decide again.
+    /// The run is at another revision by now, or the version that a new one goes by is gone: load and decide again.
     Conflict,
     /// A new run whose id, or idempotency key (within its tenant), belongs to this one already.
     Duplicate(RunId),
@@ -153,11 +153,17 @@ pub trait Flows: Send + Sync + 'static {
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError>;
 
+    /// One step of a run.
+    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError>;
+
     /// One page of runs, newest first.
     async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError>;
 
     /// Runs that owe something ([`Head::is_live`]), in the order they began, after `cursor`.
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<RunId>, StoreError>;
+
+    /// Runs that were to be looked at by then ([`Head::due`]), and were not.
+    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
     /// What happened to a run, oldest first, after line number `after`.
     async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError>;

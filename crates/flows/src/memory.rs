@@ -2,7 +2,7 @@
 //! is read was written and read again.
 
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
-use reveille_core::flow::{Head, LINES_MAX, Line, Run};
+use reveille_core::flow::{Head, LINES_MAX, Line, Node, NodeKey, Run};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_store::{Page, StoreError, page_len};
@@ -59,6 +59,11 @@ impl State {
                     .filter(|kept| kept.head.tenant == head.tenant && !kept.head.state.is_terminal());
                 if step.runs_max.is_some_and(|max| under_way.count() >= max as usize) {
                     return RunCommit::NoRoom;
+                }
+                let versions = self.workflows.get(&(head.tenant.clone(), head.workflow.clone()));
+                let is_there = versions.is_some_and(|versions| versions.all.contains_key(&head.version));
+                if head.origin.goes_by_a_version() && !is_there {
+                    return RunCommit::Conflict;
                 }
                 let seq = self.order.last_key_value().map_or(1, |(last, _)| last + 1);
                 self.order.insert(seq, head.id.clone());
@@ -158,6 +163,14 @@ impl Flows for MemoryFlows {
         Run::of_parts(kept.head.clone(), parts).map(Some).map_err(StoreError::Corrupt)
     }
 
+    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError> {
+        let state = self.state();
+        let body = state.runs.get(id).and_then(|kept| kept.parts.get(&key.part_name()));
+        body.map(|body| serde_json::from_str(body))
+            .transpose()
+            .map_err(|error| StoreError::Corrupt(error.to_string()))
+    }
+
     async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
         let state = self.state();
         let until = query.cursor.unwrap_or(u64::MAX);
@@ -182,6 +195,12 @@ impl Flows for MemoryFlows {
             found.by_ref().take(page_len(limit)).map(|(seq, id)| (*seq, id.clone())).collect();
         let next = found.next().and_then(|_| items.last().map(|(seq, _)| *seq));
         Ok(Page { items: items.into_iter().map(|(_, id)| id).collect(), next })
+    }
+
+    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let state = self.state();
+        let due = state.runs.values().filter(|kept| kept.head.due.is_some_and(|due| due <= by));
+        Ok(due.take(page_len(limit)).map(|kept| kept.head.id.clone()).collect())
     }
 
     async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {

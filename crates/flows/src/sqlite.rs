@@ -10,7 +10,7 @@ mod schema;
 
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
 use change::Encoded;
-use reveille_core::flow::{Head, Line, Run};
+use reveille_core::flow::{Head, Line, Node, NodeKey, Run};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_store::{Page, SqliteFile, StoreError, page_len};
@@ -100,6 +100,11 @@ impl Flows for SqliteFlows {
         self.file.read(move |connection| queries::run(connection, &id)).await
     }
 
+    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError> {
+        let (id, name) = (id.clone(), key.part_name());
+        self.file.read(move |connection| queries::node(connection, &id, &name)).await
+    }
+
     async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
         let query = query.clone();
         self.file.read(move |connection| queries::runs(connection, &query)).await
@@ -107,6 +112,10 @@ impl Flows for SqliteFlows {
 
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<RunId>, StoreError> {
         self.file.read(move |connection| queries::live(connection, cursor, page_len(limit))).await
+    }
+
+    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.file.read(move |connection| queries::due(connection, by, page_len(limit))).await
     }
 
     async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {

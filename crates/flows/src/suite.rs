@@ -24,6 +24,8 @@ where
     pages_neither_skip_nor_repeat(&*open().await).await;
     what_is_live_is_found_and_what_is_old_goes(&*open().await).await;
     a_timeline_keeps_its_end(&*open().await).await;
+    what_is_due_is_found(&*open().await).await;
+    a_run_begins_with_a_version_that_is_there(&*open().await).await;
 }
 
 fn document(id: &str, topic: &str) -> Document {
@@ -61,6 +63,9 @@ async fn begin(
     max: Option<u32>,
 ) -> (RunCommit, Run) {
     let mut run = new_run(id, tenant, key);
+    if flows.workflow(&run.head.tenant, &run.head.workflow, Some(1)).await.unwrap().is_none() {
+        flows.save(saved(tenant, document("w", "job.a"))).await.unwrap();
+    }
     let change = start(&run, &flow(), Millis(2));
     let step = RunStep { runs_max: max, ..RunStep::insert(Arc::new(run.clone()), Arc::new(change.clone())) };
     run.apply(change);
@@ -91,11 +96,34 @@ pub async fn one_run(flows: &dyn Flows, id: &str) -> Run {
     run
 }
 
+/// Calls a run back, and its steps with it.
+pub async fn end(flows: &dyn Flows, run: &mut Run) -> RunCommit {
+    let mut change = advance(run, &flow(), &cancel(), Millis(3)).unwrap();
+    (change.head.cancels, change.head.due) = (0, None);
+    let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
+    run.apply(change);
+    committed
+}
+
+/// A run is to be looked at again then.
+pub async fn wait_until(flows: &dyn Flows, run: &mut Run, due: Millis) {
+    let mut change = advance(run, &flow(), &over("each[0]"), Millis(3)).unwrap();
+    change.head.due = Some(due);
+    let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
+    assert_eq!(committed, RunCommit::Done);
+    run.apply(change);
+}
+
+fn cancel() -> Event {
+    Event::Cancel { by: "ada".to_owned(), reason: String::new() }
+}
+
 async fn versions_are_counted_and_pinned(flows: &dyn Flows) {
     let (tenant, id) = (TenantId::known("t"), WorkflowId::known("w"));
     assert_eq!(flows.workflow(&tenant, &id, None).await.unwrap(), None);
     assert_eq!(flows.save(saved("t", document("w", "job.a"))).await.unwrap(), 1);
     assert_eq!(flows.save(saved("t", document("w", "job.a"))).await.unwrap(), 1, "the same again");
+    begin(flows, "r", "t", None, None).await;
     assert_eq!(flows.save(saved("t", document("w", "job.b"))).await.unwrap(), 2);
     let last = flows.workflow(&tenant, &id, None).await.unwrap().unwrap();
     assert_eq!((last.version, &last.document), (2, &document("w", "job.b")));
@@ -104,7 +132,6 @@ async fn versions_are_counted_and_pinned(flows: &dyn Flows) {
         (first.version, &first.document, first.saved_by.as_str()),
         (1, &document("w", "job.a"), "ada")
     );
-    begin(flows, "r", "t", None, None).await;
     assert!(flows.delete_workflow(&tenant, &id).await.unwrap());
     assert!(!flows.delete_workflow(&tenant, &id).await.unwrap());
     assert_eq!(flows.workflow(&tenant, &id, None).await.unwrap(), None);
@@ -134,11 +161,11 @@ async fn tenants_do_not_mix(flows: &dyn Flows) {
     assert_eq!(names(flows.workflows(&of("t"), None, 10).await.unwrap()), ["v", "w"]);
     assert_eq!(names(flows.workflows(&of("t"), Some(&WorkflowId::known("v")), 10).await.unwrap()), ["w"]);
     assert_eq!(names(flows.workflows(&of("t"), None, 1).await.unwrap()), ["v"]);
-    flows.delete_workflow(&of("t"), &id).await.unwrap();
-    assert!(flows.workflow(&of("u"), &id, None).await.unwrap().is_some());
     let (first, _) = begin(flows, "r1", "t", Some("key"), None).await;
     let (second, _) = begin(flows, "r2", "u", Some("key"), None).await;
     assert_eq!((first, second), (RunCommit::Done, RunCommit::Done), "a key is a tenant's own");
+    flows.delete_workflow(&of("t"), &id).await.unwrap();
+    assert!(flows.workflow(&of("u"), &id, None).await.unwrap().is_some());
 }
 
 async fn a_run_is_what_was_committed(flows: &dyn Flows) {
@@ -147,14 +174,19 @@ async fn a_run_is_what_was_committed(flows: &dyn Flows) {
     assert_eq!(stored, run);
     assert!(!stored.context.is_empty() && !stored.items.is_empty() && !stored.compensations.is_empty());
     assert_eq!(flows.run(&RunId::known("none")).await.unwrap(), None);
+    for (key, node) in &run.nodes {
+        assert_eq!(flows.node(&run.head.id, key).await.unwrap().as_ref(), Some(node));
+    }
+    let key = NodeKey::parse("none").unwrap();
+    assert_eq!(flows.node(&run.head.id, &key).await.unwrap(), None);
+    assert_eq!(flows.node(&RunId::known("none"), &key).await.unwrap(), None);
 }
 
 async fn a_revision_is_swapped_once(flows: &dyn Flows) {
     let mut run = one_run(flows, "r").await;
     let mut other = run.clone();
     assert_eq!(go_on(flows, &mut run, &over("each[0]")).await, RunCommit::Done);
-    let cancel = Event::Cancel { by: "ada".to_owned(), reason: String::new() };
-    assert_eq!(go_on(flows, &mut other, &cancel).await, RunCommit::Conflict);
+    assert_eq!(go_on(flows, &mut other, &cancel()).await, RunCommit::Conflict);
     assert_eq!(flows.run(&RunId::known("r")).await.unwrap(), Some(run), "nothing of it stayed");
     let mut never = new_run("never", "t", None);
     let change = start(&never, &flow(), Millis(2));
@@ -175,8 +207,7 @@ async fn a_tenant_has_so_many_runs_and_no_more(flows: &dyn Flows) {
     assert_eq!(begin(flows, "r2", "t", None, Some(2)).await.0, RunCommit::Done);
     assert_eq!(begin(flows, "r3", "t", None, Some(2)).await.0, RunCommit::NoRoom);
     assert_eq!(begin(flows, "r3", "u", None, Some(2)).await.0, RunCommit::Done);
-    let cancel = Event::Cancel { by: "ada".to_owned(), reason: String::new() };
-    go_on(flows, &mut run, &cancel).await;
+    go_on(flows, &mut run, &cancel()).await;
     assert_eq!(begin(flows, "r4", "t", None, Some(2)).await.0, RunCommit::Done, "one is over");
 }
 
@@ -215,8 +246,7 @@ async fn what_is_live_is_found_and_what_is_old_goes(flows: &dyn Flows) {
     let first = flows.live(None, 1).await.unwrap();
     assert_eq!(ids(&first), ["r1"]);
     assert_eq!(ids(&flows.live(first.next, 1).await.unwrap()), ["r2"]);
-    let cancel = Event::Cancel { by: "ada".to_owned(), reason: String::new() };
-    go_on(flows, &mut run, &cancel).await;
+    go_on(flows, &mut run, &cancel()).await;
     assert_eq!(ids(&flows.live(None, 10).await.unwrap()), ["r1", "r2"], "its job has to be called back");
     assert!(!flows.delete_run(&run.head.id).await.unwrap(), "it owes something");
     assert_eq!(flows.prune(Millis(100), 10).await.unwrap(), 0);
@@ -236,4 +266,26 @@ async fn a_timeline_keeps_its_end(flows: &dyn Flows) {
     assert_eq!(lines[0].1.node, Some(NodeKey::parse("a").unwrap()));
     let rest = flows.timeline(&run.head.id, 2, 1).await.unwrap();
     assert_eq!(rest, lines[2..3]);
+}
+
+async fn what_is_due_is_found(flows: &dyn Flows) {
+    let mut run = one_run(flows, "r").await;
+    one_run(flows, "other").await;
+    assert_eq!(flows.due(Millis(1_000_000), 10).await.unwrap(), []);
+    wait_until(flows, &mut run, Millis(5_001)).await;
+    assert_eq!(flows.due(Millis(5_000), 10).await.unwrap(), []);
+    assert_eq!(flows.due(Millis(5_001), 10).await.unwrap(), [run.head.id.clone()]);
+    assert_eq!(flows.due(Millis(9_000), 10).await.unwrap(), [run.head.id.clone()], "until it was looked at");
+    assert_eq!(end(flows, &mut run).await, RunCommit::Done);
+    assert_eq!(flows.due(Millis(9_000), 10).await.unwrap(), []);
+}
+
+async fn a_run_begins_with_a_version_that_is_there(flows: &dyn Flows) {
+    let run = new_run("r", "t", Some("key"));
+    let change = Arc::new(start(&run, &flow(), Millis(2)));
+    let step = RunStep::insert(Arc::new(run.clone()), change);
+    assert_eq!(flows.commit(step.clone()).await.unwrap(), RunCommit::Conflict);
+    assert_eq!(flows.run(&run.head.id).await.unwrap(), None);
+    flows.save(saved("t", document("w", "job.a"))).await.unwrap();
+    assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Done, "nothing of the first try stayed");
 }

@@ -27,6 +27,9 @@ use crate::{
     Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step, Store,
     StoreError,
 };
+pub use keys::part as key_part;
+pub use link::Link as RedisLink;
+
 use keys::Keys;
 use link::Link;
 use listing::read_job;
@@ -106,6 +109,16 @@ impl RedisStore {
         link.load(&scripts.all()).await?;
         let keys = Keys { prefix: options.prefix.clone() };
         Ok(Self { link, scripts: Arc::new(scripts), keys, options: Arc::new(options), ledger, clock })
+    }
+
+    /// The connections, for what is kept beside the jobs.
+    pub fn link(&self) -> RedisLink {
+        self.link.clone()
+    }
+
+    /// What stands before every key.
+    pub fn prefix(&self) -> &str {
+        &self.keys.prefix
     }
 
     fn now(&self) -> Millis {

@@ -16,7 +16,7 @@ impl Change {
     /// The parts that change, the head not among them.
     pub fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
-        parts.extend(self.nodes.iter().map(|(key, node)| (format!("step:{key}"), Some(json(node)))));
+        parts.extend(self.nodes.iter().map(|(key, node)| (key.part_name(), Some(json(node)))));
         let context =
             self.context.iter().map(|(name, value)| (format!("ctx:{name}"), value.as_ref().map(json)));
         parts.extend(context);
@@ -27,6 +27,13 @@ impl Change {
         parts.extend(undo.map(|(undo, n)| (format!("undo:{n:08}"), Some(json(undo)))));
         parts.extend(self.output.iter().map(|output| ("output".to_owned(), Some(json(output)))));
         parts
+    }
+}
+
+impl NodeKey {
+    /// The name of the part that this step is.
+    pub fn part_name(&self) -> String {
+        format!("step:{self}")
     }
 }
 

@@ -84,6 +84,13 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// Whether the run goes by a workflow that somebody saved, and needs that version of it until it is gone.
+    pub fn goes_by_a_version(&self) -> bool {
+        !matches!(self, Self::Rollback { .. })
+    }
+}
+
 /// What undoes one step that succeeded. The last one recorded goes first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compensation {

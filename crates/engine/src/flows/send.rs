@@ -91,26 +91,15 @@ impl Engine {
         }
     }
 
-    /// Whether the run still waits for this attempt of a step.
+    /// Whether the run still waits for this attempt of a step. Asked of the store, where another server may have
+    /// ended the run a moment ago.
     async fn wants(&self, of: &OfRun) -> bool {
-        let slot = self.runs.slot(&of.run);
-        let mut held = slot.lock().await;
-        if held.is_none() {
-            *held = self.load_run(&of.run).await.ok().flatten();
+        match self.flows.node(&of.run, &of.node).await {
+            Ok(Some(node)) => node.attempt == of.attempt && !node.state.is_settled(),
+            Ok(None) => false,
+            // If nobody knows, the job is left alone: it harms less than one that is missed.
+            Err(_) => true,
         }
-        // If nobody knows, the job is left alone: it harms less than one that is missed.
-        let Some(loaded) = held.as_ref() else { return true };
-        let wanted = loaded
-            .run
-            .nodes
-            .get(&of.node)
-            .is_some_and(|node| node.attempt == of.attempt && !node.state.is_settled());
-        if !loaded.run.is_live() {
-            *held = None;
-            drop(held);
-            self.runs.close(&of.run);
-        }
-        wanted
     }
 
     fn step_failed(&self, run: &RunId, node: &NodeKey, attempt: u32, words: String) {

@@ -112,7 +112,7 @@ impl Engine {
         self.in_full(async move {
             let id = run.head.id.clone();
             let slot = engine.runs.slot(&id);
-            let mut held = slot.lock().await;
+            let mut seat = slot.lock().await;
             let change = Arc::new(start(&run, &flow, engine.now()));
             let max = engine.settings.limits.runs_per_tenant;
             let runs_max = is_counted.then_some(max);
@@ -123,29 +123,28 @@ impl Engine {
                 Ok(RunCommit::Done) => {
                     run.apply((*change).clone());
                     let loaded = Loaded { run, flow };
-                    let live: Vec<_> =
-                        loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
-                    engine.settle_run(&loaded, &live);
+                    engine.settle_all(&loaded);
                     let begun = Box::new(loaded.run.head.clone());
-                    *held = loaded.run.is_live().then_some(loaded);
+                    seat.loaded = loaded.run.is_live().then_some(loaded);
                     Ok(Started::New(begun))
                 }
                 Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
                 Ok(RunCommit::NoRoom) => Err(StartRunError::TooMany(max)),
                 Ok(RunCommit::Conflict) => {
-                    Err(StoreError::Unavailable("the run was asked for twice at once".to_owned()).into())
+                    Err(StoreError::Unavailable("the workflow was changed just now".to_owned()).into())
                 }
                 Err(error) => {
                     // It may have counted all the same: then it goes on from what is stored.
                     if error.may_pass() {
+                        seat.doubt();
                         let (engine, id) = (engine.clone(), id.clone());
                         engine.clone().spawn(async move { engine.pick_up_run(&id).await });
                     }
                     Err(error.into())
                 }
             };
-            if held.is_none() {
-                drop(held);
+            if seat.loaded.is_none() && !seat.is_unsure {
+                drop(seat);
                 engine.runs.close(&id);
             }
             outcome

@@ -6,10 +6,7 @@ use reveille_core::id::{TenantId, WorkflowId};
 use reveille_flows::Saved;
 use reveille_store::StoreError;
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
-
-/// Versions kept ready; a server that sees more reads some of them again.
-const READ_MAX: usize = 1000;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SaveError {
@@ -69,10 +66,8 @@ impl Engine {
         id: &WorkflowId,
         version: Option<u32>,
     ) -> Result<Option<Arc<Flow>>, StoreError> {
-        let read = |version: u32| {
-            let read = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.get(&(tenant.clone(), id.clone(), version)).cloned()
-        };
+        let now = self.now();
+        let read = |version: u32| self.runs.read(tenant, id, version, now);
         if let Some(flow) = version.and_then(read) {
             return Ok(Some(flow));
         }
@@ -85,11 +80,7 @@ impl Engine {
             StoreError::Corrupt(format!("workflow {id}, version {}: {problem}", saved.version))
         })?;
         let flow = Arc::new(flow);
-        let mut kept = self.runs.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= READ_MAX {
-            kept.clear();
-        }
-        kept.insert((tenant.clone(), id.clone(), saved.version), flow.clone());
+        self.runs.keep(tenant, &flow, now);
         Ok(Some(flow))
     }
 

@@ -1,7 +1,7 @@
 //! What one server tells the others: jobs that it has committed, beats that only it has heard, and requests that it
 //! has counted.
 
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
+use reveille_core::id::{JobId, RunId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
@@ -20,9 +20,17 @@ pub(super) struct Words {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Said {
     Job(Box<Word>),
-    Agent { tenant: TenantId, beat: Box<AgentBeat<'static>> },
-    Pulse { workspace: WorkspaceId, pulse: Box<Pulse> },
+    Agent {
+        tenant: TenantId,
+        beat: Box<AgentBeat<'static>>,
+    },
+    Pulse {
+        workspace: WorkspaceId,
+        pulse: Box<Pulse>,
+    },
     Counted(Counted),
+    /// A run is over.
+    Run(RunId),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

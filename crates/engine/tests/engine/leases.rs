@@ -104,29 +104,23 @@ fn runs(store: &Arc<dyn Store>) -> (Arc<RunLocks>, Counter) {
     (Arc::new(RunLocks::new(store.clone(), CancellationToken::new(), fallbacks.clone())), fallbacks)
 }
 
-/// Counts those who are at a run at once; there must never be two.
-async fn at_it(inside: &AtomicUsize) {
-    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are at one run");
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    inside.fetch_sub(1, Ordering::SeqCst);
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_run_is_worked_on_by_one_at_a_time_within_a_server_and_among_servers() {
+async fn servers_take_turns_at_a_run() {
     let (_, store) = shared();
-    let (servers, inside) = ([runs(&store).0, runs(&store).0], Arc::new(AtomicUsize::new(0)));
+    let (servers, inside) = ([runs(&store), runs(&store)], Arc::new(AtomicUsize::new(0)));
     let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..20 {
-        let (runs, inside) = (servers[number % 2].clone(), inside.clone());
+    for number in 0..4 {
+        let (runs, inside) = (servers[number % 2].0.clone(), inside.clone());
         tasks.spawn(async move {
-            let is_locked = async |turn: &reveille_engine::RunTurn<'_>| {
-                at_it(&inside).await;
-                turn.lock().is_some()
-            };
-            runs.with(&RunId::known("r"), is_locked).await
+            let lease = runs.take(&RunId::known("r")).await.expect("nobody takes long");
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are at one run");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            inside.fetch_sub(1, Ordering::SeqCst);
+            lease.release().await;
         });
     }
-    assert!(tasks.join_all().await.into_iter().all(|is_locked| is_locked));
+    tasks.join_all().await;
+    assert_eq!(servers[0].1.get() + servers[1].1.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,28 +128,28 @@ async fn runs_do_not_wait_for_one_another() {
     let (_, store) = shared();
     let (runs, _) = runs(&store);
     let (first, second) = (RunId::known("first"), RunId::known("second"));
-    let turn = runs.take(&first).await;
-    runs.take(&second).await.give_back().await;
-    let waits = tokio::time::timeout(Duration::from_mins(5), runs.take(&first));
-    assert!(waits.await.is_err(), "a long step keeps its run");
-    turn.give_back().await;
-    runs.take(&first).await.give_back().await;
+    let lease = runs.take(&first).await.unwrap();
+    assert!(runs.take(&second).await.is_some());
+    lease.release().await;
+    assert!(runs.take(&first).await.is_some());
 }
 
+/// Compare-and-swap holds without the lock, so nobody waits for one that hangs, or for a store that is away.
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_a_run_has_its_turn_alone_and_that_is_counted() {
+async fn a_run_goes_on_without_its_lock_and_that_is_counted() {
     let (failing, store) = shared();
     let ((runs, fallbacks), run) = (runs(&store), RunId::known("r"));
+    let lease = runs.take(&run).await.unwrap();
+    let waited = Instant::now();
+    assert!(runs.take(&run).await.is_none(), "another has it");
+    assert_eq!((waited.elapsed(), fallbacks.get()), (Duration::from_millis(500), 1));
+    lease.release().await;
     failing.hook.is_away.store(true, Ordering::SeqCst);
-    let turn = runs.take(&run).await;
-    assert!(turn.lock().is_none());
-    let waits = tokio::time::timeout(Duration::from_mins(1), runs.take(&run));
-    assert!(waits.await.is_err(), "within this server it is still one at a time");
-    turn.give_back().await;
-    assert_eq!(fallbacks.get(), 1);
+    assert!(runs.take(&run).await.is_none(), "nobody can be asked");
+    assert_eq!(fallbacks.get(), 2);
     failing.hook.is_away.store(false, Ordering::SeqCst);
-    assert!(runs.take(&run).await.lock().is_some());
-    assert_eq!(fallbacks.get(), 1);
+    assert!(runs.take(&run).await.is_some());
+    assert_eq!(fallbacks.get(), 2);
 }
 
 async fn in_redis(redis: &Redis) -> Arc<dyn Store> {

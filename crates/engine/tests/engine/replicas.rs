@@ -2,6 +2,7 @@
 //! others pick up.
 
 mod once;
+mod runs;
 mod watching;
 
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use reveille_engine::{
     Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededDice, Settings,
     Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
 };
+use reveille_flows::MemoryFlows;
 use reveille_roster::MemoryRoster;
 use reveille_store::{AuditQuery, BlobKey, Blobs, JobQuery, MemoryStore, Store, Trail};
 use reveille_traces::Nowhere;
@@ -68,6 +70,7 @@ struct World {
     clock: Arc<WorldClock>,
     policy: Policy,
     roster: MemoryRoster,
+    flows: MemoryFlows,
 }
 
 impl World {
@@ -81,6 +84,7 @@ impl World {
             clock,
             policy: Policy::builtin(),
             roster: MemoryRoster::new(),
+            flows: MemoryFlows::default(),
         }
     }
 
@@ -92,7 +96,7 @@ impl World {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(self.flows.clone()),
             bus: Arc::new(bus),
             courier: Arc::new(Slow),
             kernel: None,

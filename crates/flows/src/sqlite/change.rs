@@ -92,6 +92,13 @@ impl Encoded {
                 return Ok(NO_ROOM);
             }
         }
+        let mut version = connection
+            .prepare_cached("SELECT 1 FROM workflows WHERE tenant = ? AND id = ? AND version = ?")?;
+        if head.origin.goes_by_a_version()
+            && !version.exists(params![head.tenant.as_str(), head.workflow.as_str(), head.version])?
+        {
+            return Ok(CONFLICT);
+        }
         let mut insert = connection.prepare_cached(
             "INSERT INTO runs (id, revision, live, is_open, state, tenant, workflow, version, updated_at, idempotency_key, head)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

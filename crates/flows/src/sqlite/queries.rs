@@ -1,8 +1,9 @@
 //! What is asked of the tables, on a reader's thread.
 
 use crate::{RunQuery, Saved};
-use reveille_core::flow::{Head, Line, Run};
+use reveille_core::flow::{Head, Line, Node, Run};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
+use reveille_core::time::Millis;
 use reveille_store::{Page, StoreError, page_len};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
@@ -80,6 +81,13 @@ pub fn run(connection: &Connection, id: &RunId) -> Answer<Option<Run>> {
     Run::of_parts(read(&head)?, parts).map(Some).map_err(StoreError::Corrupt)
 }
 
+pub fn node(connection: &Connection, id: &RunId, name: &str) -> Answer<Option<Node>> {
+    let mut query =
+        connection.prepare_cached("SELECT body FROM run_parts WHERE run = ? AND name = ?").map_err(failed)?;
+    let found = query.query_row([id.as_str(), name], |row| row.get::<_, String>(0)).optional();
+    found.map_err(failed)?.map(|body| read(&body)).transpose()
+}
+
 pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<Head>> {
     let mut filter = vec!["1 = 1".to_owned()];
     let mut values: Vec<Value> = Vec::new();
@@ -120,6 +128,16 @@ pub fn live(connection: &Connection, cursor: Option<u64>, limit: usize) -> Answe
     let rows = rows.and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>).map_err(failed)?;
     let next = (rows.len() > limit).then(|| rows[limit - 1].0);
     Ok(Page { items: rows.into_iter().take(limit).map(|(_, id)| RunId::known(id)).collect(), next })
+}
+
+/// Only servers that share a store ask, so there is no index for it.
+pub fn due(connection: &Connection, by: Millis, limit: usize) -> Answer<Vec<RunId>> {
+    let mut query = connection
+        .prepare_cached("SELECT id FROM runs WHERE live = 1 AND json_extract(head, '$.due') <= ? LIMIT ?")
+        .map_err(failed)?;
+    let rows = query.query_map(params![by.0, limit as i64], |row| row.get::<_, String>(0));
+    let rows = rows.and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>).map_err(failed)?;
+    Ok(rows.into_iter().map(RunId::known).collect())
 }
 
 pub fn timeline(connection: &Connection, id: &RunId, after: u64, limit: usize) -> Answer<Vec<(u64, Line)>> {

@@ -6,7 +6,7 @@ use reveille_bus::{Bus, LocalBus, NatsBus, NatsOptions, Origin, Sender};
 use reveille_core::finding::Finding;
 use reveille_core::id::TenantId;
 use reveille_engine::Clock;
-use reveille_flows::{Flows, NoFlows, SqliteFlows};
+use reveille_flows::{Flows, RedisFlows, SqliteFlows};
 use reveille_roster::{PostgresRoster, Roster, SqliteRoster};
 use reveille_store::{RedisOptions, RedisStore, SqliteStore, Store};
 use std::os::unix::fs::DirBuilderExt;
@@ -68,6 +68,7 @@ impl Ground {
                 Finding::Good(_) => {}
             }
         }
+        let flows = RedisFlows::open(&store).await.context("Redis")?;
         // NATS does not tell who speaks: whoever may publish there is a worker of this tenant.
         let tenant = TenantId::parse(&config.doors.tenant).context("doors.tenant")?;
         let origin = Origin::Worker(Sender { tenant, key: None });
@@ -77,7 +78,7 @@ impl Ground {
         Ok(Self {
             store: Arc::new(store),
             roster: Arc::new(roster),
-            flows: Arc::new(NoFlows),
+            flows: Arc::new(flows),
             bus: Arc::new(bus),
             doors: None,
         })

@@ -51,7 +51,7 @@ impl Keys {
 }
 
 /// A name as one part of a key: no name reaches into the next part.
-pub(super) fn part(name: &str) -> String {
+pub fn part(name: &str) -> String {
     name.replace('%', "%25").replace(':', "%3A")
 }
 

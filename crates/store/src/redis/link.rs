@@ -24,7 +24,7 @@ const RECONNECTS: usize = 2;
 const QUEUE: usize = 1024;
 
 #[derive(Clone)]
-pub(super) struct Link {
+pub struct Link {
     small: ConnectionManager,
     large: ConnectionManager,
     waiting: ConnectionManager,

@@ -1,0 +1,126 @@
+//! Looking after runs: when their time comes, when their server is gone, and for those who wait for one.
+
+use super::seats::Seat;
+use crate::Engine;
+use crate::drive::STORE_PAUSE;
+use reveille_core::flow::{Event, Run};
+use reveille_core::id::RunId;
+use reveille_core::time::Millis;
+use reveille_store::StoreError;
+use std::time::Duration;
+
+/// Runs read at once.
+const PAGE: usize = 200;
+/// How often to look for runs that are late, where there are several servers.
+const LOOK: Duration = Duration::from_millis(500);
+/// The server that is to look at a run is given this long; with `LOOK` it makes less than a second.
+const LATE_MS: i64 = 250;
+/// Whoever waits for a run looks this often, should the word of another server be lost.
+const LOOK_AT_RUN_MS: i64 = 2_000;
+
+impl Engine {
+    /// Looks at the clock for runs, for as long as the engine runs.
+    pub(crate) async fn time_runs(self) {
+        loop {
+            let due = self.runs.timers.next_due(self.now()).await;
+            self.runs_are_due(due);
+        }
+    }
+
+    /// Forgets what nobody asks for, and looks for runs whose time has come while their server is away.
+    pub(crate) async fn watch_runs(self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = self.now();
+            self.runs.close_idle(now);
+            if !self.is_one_of_many() {
+                continue;
+            }
+            match self.flows.due(now + -LATE_MS, PAGE).await {
+                Ok(due) => self.runs_are_due(due),
+                Err(error) => {
+                    let words = "nobody knows which runs are late";
+                    self.trouble.store.tell(now, words, &"cordum:wf:delay:timers", &error);
+                }
+            }
+        }
+    }
+
+    fn runs_are_due(&self, due: Vec<RunId>) {
+        for id in due {
+            let engine = self.clone();
+            self.spawn(async move { engine.drive_run_on(&id, &Event::Time).await });
+        }
+    }
+
+    /// After a start, or when a server is gone: every run that owes something goes on where it stands.
+    pub(crate) async fn recover_runs(self) {
+        let (mut cursor, mut found) = (None, 0);
+        loop {
+            match self.flows.live(cursor, PAGE).await {
+                Ok(page) => {
+                    for id in &page.items {
+                        found += 1;
+                        self.pick_up_run(id).await;
+                    }
+                    match page.next {
+                        Some(next) => cursor = Some(next),
+                        None => break,
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "runs could not be read; trying again");
+                    tokio::time::sleep(STORE_PAUSE).await;
+                }
+            }
+        }
+        if found > 0 {
+            tracing::info!(runs = found, "runs picked up");
+        }
+    }
+
+    /// Reads a run again and sends off whatever it owes.
+    pub(super) async fn pick_up_run(&self, id: &RunId) {
+        loop {
+            match self.try_pick_up(id).await {
+                Ok(()) => return,
+                Err(error) if !error.may_pass() => {
+                    return tracing::error!(run = %id, %error, "a run cannot be read and is left alone");
+                }
+                Err(error) => {
+                    self.trouble.store.tell(self.now(), "a run could not be read; trying again", id, &error);
+                }
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    async fn try_pick_up(&self, id: &RunId) -> Result<(), StoreError> {
+        let slot = self.runs.slot(id);
+        let mut seat = slot.lock().await;
+        let Some(loaded) = self.load_run(id).await? else {
+            *seat = Seat::default();
+            drop(seat);
+            self.runs.close(id);
+            return Ok(());
+        };
+        self.settle_all(&loaded);
+        seat.take(loaded, self.now());
+        Ok(())
+    }
+
+    /// A run as it stands, once it is over or the time is.
+    pub async fn run_after(&self, id: &RunId, until: Millis) -> Result<Option<Run>, StoreError> {
+        let waiter = self.run_waiters.register(id);
+        loop {
+            let woken = waiter.woken();
+            let Some(run) = self.flows.run(id).await? else { return Ok(None) };
+            let left = until.since(self.now());
+            if run.head.state.is_terminal() || left == 0 || self.is_draining() {
+                return Ok(Some(run));
+            }
+            let left = if self.is_one_of_many() { left.min(LOOK_AT_RUN_MS) } else { left };
+            let _ = tokio::time::timeout(Duration::from_millis(left as u64), woken).await;
+        }
+    }
+}
