@@ -36,6 +36,11 @@ pub enum Act {
     SubmitOverHttp(Asked),
     SubmitOverGrpc(Asked),
     SubmitOverBus(Asked),
+    /// A run whose one job is undone by another.
+    StartRun {
+        tenant: &'static str,
+        topic: &'static str,
+    },
     /// A packet with the id of a job that waits for a person, and the claim that one has agreed.
     ForgeApproval(usize),
     Approve(usize),
@@ -130,6 +135,7 @@ fn act() -> impl Strategy<Value = Act> {
         6 => asked().prop_map(Act::SubmitOverHttp),
         3 => asked().prop_map(Act::SubmitOverGrpc),
         6 => asked().prop_map(Act::SubmitOverBus),
+        4 => (select(&TENANTS[..]), select(&TOPICS[..])).prop_map(|(tenant, topic)| Act::StartRun { tenant, topic }),
         2 => which.clone().prop_map(Act::ForgeApproval),
         4 => which.clone().prop_map(Act::Approve),
         1 => which.clone().prop_map(Act::Reject),

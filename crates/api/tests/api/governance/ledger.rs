@@ -10,14 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The ways to a worker that a run must have met.
-pub const WAYS: [&str; 14] = [
+pub const WAYS: [&str; 16] = [
     "http",
     "grpc",
     "bus",
     "retry",
     "redrive",
     "remedied",
+    "as a step of a run",
     "as a compensation",
+    "claiming to be a compensation",
     "approved",
     "with constraints",
     "throttled first",
@@ -117,7 +119,9 @@ impl Ledger {
 
     fn note_ways(&mut self, job: &Job, is_older: bool) {
         let id = job.id().as_str();
-        let is_first = !id.contains("-retry-") && !id.contains("-remedy-");
+        let (is_of_run, is_compensation) =
+            (job.request.place.of_run.is_some(), job.request.is_compensation());
+        let is_first = !id.contains("-retry-") && !id.contains("-remedy-") && !is_of_run;
         let is_grpc = job.request.needs.pack_id == GRPC_PACK;
         let has = |event| job.marks.iter().any(|mark| mark.event == event);
         let judged_by = job.judgement().map(|judgement| judgement.verdict.snapshot.as_str());
@@ -131,7 +135,12 @@ impl Ledger {
             ("grpc", is_grpc && is_first),
             ("retry", id.contains("-retry-")),
             ("remedied", id.contains("-remedy-")),
-            ("as a compensation", job.request.labels.contains_key("saga_compensation")),
+            ("as a step of a run", is_of_run && !is_compensation),
+            ("as a compensation", is_compensation),
+            (
+                "claiming to be a compensation",
+                !is_of_run && job.request.labels.contains_key("saga_compensation"),
+            ),
             ("approved", has(Event::Approve)),
             ("with constraints", is_constrained),
             ("throttled first", has(Event::Throttle)),

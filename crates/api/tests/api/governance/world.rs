@@ -15,6 +15,7 @@ use reveille_core::policy::{Document, Policy};
 use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
+use reveille_flows::MemoryFlows;
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::suite::hooked::Hooked;
@@ -54,6 +55,7 @@ pub struct World {
     pub engine: Engine,
     settings: Settings,
     roster: MemoryRoster,
+    flows: MemoryFlows,
     clock: Arc<TokioClock>,
     policies: Vec<Policy>,
     workers: Vec<Arc<Worker>>,
@@ -91,12 +93,14 @@ impl World {
         let spy = Spy { ledger: Mutex::default(), clock: time.clone(), is_blind: AtomicBool::new(false) };
         let store = Hooked::new(MemoryStore::new(time), spy);
         let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
-        let (roster, bus) = (MemoryRoster::default(), LocalBus::default());
-        let engine = start(&store, &roster, &bus, &clock, &policies[0], settings.clone()).await;
+        let (roster, flows, bus) = (MemoryRoster::default(), MemoryFlows::default(), LocalBus::default());
+        let parts = (&store, &roster, &flows, &bus);
+        let engine = start(parts, &clock, &policies[0], settings.clone()).await;
         let mut world = Self {
             settings,
             store,
             roster,
+            flows,
             bus,
             clock,
             engine,
@@ -112,6 +116,7 @@ impl World {
             world.keys.push(key);
         }
         world.operator = world.key("ops", &[Scope::Admin]).await;
+        world.save_workflows().await;
         for name in WORKERS {
             world.hire(name).await;
         }
@@ -132,21 +137,42 @@ impl World {
         self.engine.create_key(new).await.unwrap().1
     }
 
+    fn key_of(&self, tenant: &str) -> &str {
+        &self.keys[TENANTS.iter().position(|known| *known == tenant).unwrap()]
+    }
+
+    /// For each topic a workflow that does a job of it, fails, and has it undone by another.
+    async fn save_workflows(&self) {
+        for (key, topic) in self.keys.iter().flat_map(|key| TOPICS.map(|topic| (key, topic))) {
+            let steps = json!({
+                "do": {"topic": topic, "compensation": {"topic": topic}},
+                "fail": {"type": "transform", "depends_on": ["do"], "input": "${steps.do.output.missing.part}"},
+            });
+            let id = workflow_of(topic);
+            let saved =
+                self.call(key, "POST", "/api/v1/workflows", json!({"id": id, "name": id, "steps": steps}));
+            assert_eq!(saved.await["id"], id);
+        }
+    }
+
     async fn act(&mut self, act: &Act) {
         match act {
             Act::SubmitOverHttp(asked) => {
-                let number = TENANTS.iter().position(|tenant| *tenant == asked.tenant).unwrap();
                 let body = json!({
                     "topic": asked.topic, "context": {}, "labels": labels(asked),
                     "risk_tags": if asked.is_risky { vec!["money"] } else { vec![] },
                 });
-                self.call(&self.keys[number].clone(), "POST", "/api/v1/jobs", body).await;
+                self.call(self.key_of(asked.tenant), "POST", "/api/v1/jobs", body).await;
             }
             Act::SubmitOverGrpc(asked) => self.submit_over_grpc(asked).await,
             Act::SubmitOverBus(asked) => {
                 self.packets += 1;
                 let id = format!("bus-{}", self.packets);
                 self.submit_packet(&id, asked).await;
+            }
+            Act::StartRun { tenant, topic } => {
+                let path = format!("/api/v1/workflows/{}/runs", workflow_of(topic));
+                self.call(self.key_of(tenant), "POST", &path, json!({"input": {}})).await;
             }
             Act::ForgeApproval(which) => self.forge_approval(*which).await,
             Act::Approve(which) => self.decide(*which, "approve").await,
@@ -204,7 +230,6 @@ impl World {
     }
 
     async fn submit_over_grpc(&self, asked: &Asked) {
-        let number = TENANTS.iter().position(|tenant| *tenant == asked.tenant).unwrap();
         let labels = labels(asked).as_object().unwrap().clone();
         let labels = labels.into_iter().map(|(key, value)| (key, value.as_str().unwrap().to_owned()));
         let mut job = tonic::Request::new(SubmitJobRequest {
@@ -215,7 +240,7 @@ impl World {
             pack_id: GRPC_PACK.to_owned(),
             ..SubmitJobRequest::default()
         });
-        job.metadata_mut().insert("x-api-key", self.keys[number].parse().unwrap());
+        job.metadata_mut().insert("x-api-key", self.key_of(asked.tenant).parse().unwrap());
         // Policy may deny it, which is an error to whoever asked.
         let _ = CordumApiClient::new(reveille_api::grpc::services(self.engine.clone())).submit_job(job).await;
     }
@@ -293,8 +318,8 @@ impl World {
             ledger.restarted();
             ledger.latest()
         };
-        self.engine =
-            start(&self.store, &self.roster, &self.bus, &self.clock, &policy, self.settings.clone()).await;
+        let parts = (&self.store, &self.roster, &self.flows, &self.bus);
+        self.engine = start(parts, &self.clock, &policy, self.settings.clone()).await;
         self.beat();
     }
 
@@ -366,9 +391,7 @@ async fn work(worker: Arc<Worker>, mut packets: Subscription, store: Hooked<Spy>
 }
 
 async fn start(
-    store: &Hooked<Spy>,
-    roster: &MemoryRoster,
-    bus: &LocalBus,
+    (store, roster, flows, bus): (&Hooked<Spy>, &MemoryRoster, &MemoryFlows, &LocalBus),
     clock: &Arc<TokioClock>,
     policy: &Policy,
     settings: Settings,
@@ -377,7 +400,7 @@ async fn start(
     Engine::start(Parts {
         store: Arc::new(store.clone()),
         roster: Arc::new(roster.clone()),
-        flows: Arc::new(reveille_flows::MemoryFlows::default()),
+        flows: Arc::new(flows.clone()),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpCourier::new(AddressRules::default())),
         kernel: None,
@@ -389,6 +412,10 @@ async fn start(
     })
     .await
     .unwrap()
+}
+
+fn workflow_of(topic: &str) -> &str {
+    topic.trim_start_matches("job.")
 }
 
 fn rules(policy: &Policy) -> Rules {
