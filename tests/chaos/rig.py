@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import http.client
+import itertools
 import pathlib
 import random
 import socket
@@ -35,6 +36,20 @@ def free_address():
 
 def choose_ports(server):
     server.addresses = {listener: free_address() for listener in server.addresses}
+
+
+class Together:
+    """The servers as one: every call goes to the next of them."""
+
+    ended_job = Server.ended_job
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+        self.turns = itertools.count()
+
+    def call(self, *arguments, **options):
+        replica = self.replicas[next(self.turns) % len(self.replicas)]
+        return replica.call(*arguments, **options)
 
 
 @contextlib.contextmanager

@@ -2,34 +2,19 @@
 load: every job that was acknowledged ends once, with its own result, and there is no job besides."""
 
 import contextlib
-import itertools
 import signal
 import time
 
 import pytest
 
 from engines import knows, running_engines, running_replicas
-from harness import Server, wait_until
-from rig import Submitters, assert_all_succeeded, assert_no_panic, running_echo
+from harness import wait_until
+from rig import Submitters, Together, assert_all_succeeded, assert_no_panic, running_echo
 
 TAIL_S = 90
 # Others count a server out after three seconds of silence; no lock lives for longer than a minute.
 SILENT_S = 8
 LOCKS_S = 65
-
-
-class Together:
-    """The servers as one: every call goes to the next of them."""
-
-    ended_job = Server.ended_job
-
-    def __init__(self, replicas):
-        self.replicas = replicas
-        self.turns = itertools.count()
-
-    def call(self, *arguments, **options):
-        replica = self.replicas[next(self.turns) % len(self.replicas)]
-        return replica.call(*arguments, **options)
 
 
 @pytest.fixture

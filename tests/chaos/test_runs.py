@@ -1,14 +1,18 @@
-"""The server is killed again and again while runs of workflows begin, wait, fail and are undone; each ends as it would have."""
+"""A server, or one of two, is killed again and again while runs of workflows begin, wait, fail and are undone; each ends
+as it would have."""
 
 import concurrent.futures
+import contextlib
 import http.client
+import itertools
 import threading
 import time
 
+from engines import running_engines, running_replicas
 from harness import wait_until
-from rig import assert_intact, assert_no_panic
+from rig import Together, assert_intact, assert_no_panic, running_echo
 
-RUNS = 120
+RUNS = 300
 STARTERS = 6
 KILL_EVERY_S = 1.0
 END_S_MAX = 90
@@ -46,38 +50,74 @@ WORKFLOWS = [
 def test_every_run_ends_as_it_would_have_without_kills(server, start_echo, dice):
     for number in range(1, 4):
         start_echo(f"echo-{number}")
+
+    def blow():
+        server.kill()
+        server.start()
+
+    survive(server, dice, blow)
+    assert_no_panic(server)
+    assert server.stop() == 0
+    assert_intact(server.data / "reveille.db")
+
+
+def test_every_run_ends_though_one_of_two_servers_is_killed_every_second(binary, echo_binary, tmp_path, dice):
+    folder = tmp_path / "engines"
+    folder.mkdir()
+    with contextlib.ExitStack() as stack:
+        # What was answered is on disk, whatever is killed.
+        engines = stack.enter_context(running_engines(folder, fsync="always"))
+        settings = {"WORKER_SNAPSHOT_INTERVAL": "1s"}
+        replicas = stack.enter_context(running_replicas(binary, tmp_path, engines, 2, settings))
+        names = [f"echo-{number}" for number in range(1, 4)]
+        for name in names:
+            stack.enter_context(running_echo(echo_binary, replicas[0], tmp_path, name))
+        for replica in replicas:
+            replica.wait_for_workers(*names)
+        turns = itertools.cycle(replicas)
+
+        def blow():
+            replica = next(turns)
+            replica.kill()
+            replica.start()
+
+        survive(Together(replicas), dice, blow)
+        timers = engines.redis.cli("ZCARD", "cordum:wf:delay:timers")
+        assert timers == "0", "a timer of a run that is over"
+        for replica in replicas:
+            assert_no_panic(replica)
+            assert replica.stop() == 0
+
+
+def survive(server, dice, blow):
+    """Deals a blow every second while runs are started and until they wait for little more; then checks every run."""
     for workflow in WORKFLOWS:
         status, answer = server.call("POST", "/api/v1/workflows", {"name": workflow["id"], **workflow})
         assert status == 201, answer
 
-    kills = 0
+    blows = 0
     over = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(max_workers=STARTERS) as pool:
         starting = [pool.submit(start_run, server, number, dice.uniform(0, 1.5), over) for number in range(RUNS)]
         try:
             while not all(one.done() for one in starting):
                 time.sleep(KILL_EVERY_S)
-                server.kill()
-                kills += 1
-                server.start()
+                blow()
+                blows += 1
         finally:
             over.set()
         runs = [one.result() for one in starting]
     # While the last of them wait and are undone.
     for _ in range(4):
         time.sleep(KILL_EVERY_S)
-        server.kill()
-        kills += 1
-        server.start()
+        blow()
+        blows += 1
 
     assert len(set(runs)) == RUNS, "two runs were asked for, and one was given"
     wait_until("every run to be over", lambda: not live_runs(server), END_S_MAX)
     for number, run in enumerate(runs):
         check(server, number, run)
-    print(f"{RUNS} runs through {kills} kills")
-    assert_no_panic(server)
-    assert server.stop() == 0
-    assert_intact(server.data / "reveille.db")
+    print(f"{RUNS} runs through {blows} kills")
 
 
 def start_run(server, number, pause_s, over):
