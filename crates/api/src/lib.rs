@@ -9,6 +9,7 @@ mod auth;
 mod body;
 mod dead_letters;
 mod error;
+mod graph;
 pub mod grpc;
 mod health;
 mod jobs;
@@ -31,6 +32,7 @@ mod workflows;
 
 pub use error::ApiError;
 pub use openapi::document as openapi_document;
+pub use types::graph::GraphDetail;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -7,6 +7,7 @@ pub mod dead_letter;
 pub mod dead_packet;
 pub mod drain;
 pub mod event;
+pub mod graph;
 pub mod job;
 pub mod key;
 pub mod molecule;

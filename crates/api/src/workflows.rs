@@ -18,6 +18,7 @@ pub fn routes() -> Router<Engine> {
     Router::new()
         .route("/workflows", post(save).get(list))
         .route("/workflows/{id}", read(get).delete(delete))
+        .route("/workflows/{id}/graph", read(crate::graph::get))
         .merge(crate::runs::routes())
 }
 

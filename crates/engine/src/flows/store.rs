@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// A workflow as it was saved, ready to run.
-    pub(crate) async fn flow(
+    pub async fn flow(
         &self,
         tenant: &TenantId,
         id: &WorkflowId,

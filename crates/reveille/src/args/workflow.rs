@@ -23,6 +23,20 @@ pub enum Workflow {
         #[command(flatten)]
         server: Server,
     },
+    /// Draw a workflow: in the terminal, or as an SVG
+    Graph {
+        /// A file, or else the id of a workflow at the server
+        #[arg(value_name = "FILE|ID")]
+        of: String,
+        /// The last one unless told
+        #[arg(long)]
+        version: Option<u32>,
+        /// Write an SVG there; - for standard output
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        #[command(flatten)]
+        server: Server,
+    },
     /// List workflows
     List {
         #[command(flatten)]

@@ -1,5 +1,7 @@
 //! `reveille workflow …`
 
+mod graph;
+
 use crate::args::{Server, Workflow};
 use crate::client::Client;
 use crate::output;
@@ -19,6 +21,7 @@ pub fn run(command: Workflow) -> Result<ExitCode> {
         Workflow::Apply { file, server } => apply(&file, &server),
         Workflow::Lint { file } => lint(&file),
         Workflow::Get { id, version, server } => get(&id, version, &server),
+        Workflow::Graph { of, version, svg, server } => graph::run(&of, version, svg.as_deref(), &server),
         Workflow::List { server } => list(&server),
         Workflow::Delete { id, server } => delete(&id, &server),
     }

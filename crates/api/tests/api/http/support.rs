@@ -94,6 +94,16 @@ impl Api {
         (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
+    /// What is there in the form that is asked for: status, content type, body.
+    pub async fn fetch(&self, key: &str, path: &str, accept: &str) -> (u16, String, String) {
+        let request = Request::builder().uri(path).header("x-api-key", key).header("accept", accept);
+        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let kind = headers.get("content-type").map_or("", |kind| kind.to_str().unwrap()).to_owned();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, kind, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
     pub async fn submit(&self, key: &str, body: Value) -> (u16, Value) {
         self.call(key, "POST", "/api/v1/jobs", &body.to_string()).await
     }

@@ -157,3 +157,30 @@ async fn other_tenants_see_none_of_it() {
     assert_eq!(api.call(&reader, "POST", "/api/v1/workflows/w/runs", "").await.0, 403);
     assert_eq!(api.call(&reader, "GET", &format!("/api/v1/workflow-runs/{id}"), "").await.0, 200);
 }
+
+#[tokio::test]
+async fn a_workflow_is_drawn_as_numbers_or_as_a_picture() {
+    let api = Api::open().await;
+    let (key, other) = (api.key("acme", USER).await, api.key("zeta", USER).await);
+    api.call(&key, "POST", "/api/v1/workflows", &workflow("w").to_string()).await;
+    let (status, graph) = api.call(&key, "GET", "/api/v1/workflows/w/graph", "").await;
+    assert_eq!(status, 200, "{graph}");
+    let nodes: Vec<_> = graph["nodes"].as_array().unwrap().iter().map(|node| &node["step_id"]).collect();
+    assert_eq!(nodes, [&json!("d"), &json!("a")]);
+    assert_eq!(
+        (&graph["nodes"][1]["layer"], &graph["nodes"][1]["about"], &graph["nodes"][1]["notes"]),
+        (&json!(1), &json!("job.a"), &json!(["after d"]))
+    );
+    assert_eq!(graph["edges"], json!([{"from": "d", "to": "a", "type": "after", "label": ""}]));
+    let (status, kind, picture) =
+        api.fetch(&key, "/api/v1/workflows/w/graph", "text/html, image/svg+xml;q=0.9").await;
+    assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
+    assert!(picture.starts_with("<svg ") && picture.contains(">worker job.a</text>"), "{picture}");
+    assert_eq!(api.fetch(&key, "/api/v1/workflows/w/graph", "*/*").await.1, "application/json");
+    assert_eq!(api.call(&key, "GET", "/api/v1/workflows/gone/graph", "").await.0, 404);
+    assert_eq!(api.call(&key, "GET", "/api/v1/workflows/w/graph?version=2", "").await.0, 404);
+    assert_eq!(api.call(&other, "GET", "/api/v1/workflows/w/graph", "").await.0, 404);
+    assert_eq!(api.call(&other, "GET", "/api/v1/workflows/w/graph?tenant=acme", "").await.0, 403);
+    let blind = api.key("acme", &[Scope::Ingest]).await;
+    assert_eq!(api.call(&blind, "GET", "/api/v1/workflows/w/graph", "").await.0, 403);
+}

@@ -1,0 +1,173 @@
+//! A workflow as an SVG that stands alone: no script, no font, nothing fetched, light and dark. Everything that
+//! somebody wrote is escaped, and the whole of it is in the tooltip of its step.
+
+use super::clip;
+use super::words::told;
+use crate::flow::definition::{Flow, Step};
+use crate::flow::layout::{Edge, EdgeKind, Layout, Placed, STEP_WIDTH};
+use crate::id::StepId;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Pixels of one unit of the layout.
+const UNIT: i64 = 22;
+const BOX_WIDTH: i64 = STEP_WIDTH * UNIT;
+const BOX_HEIGHT: i64 = 62;
+const LAYER_GAP: i64 = 58;
+const MARGIN: i64 = 24;
+/// Characters that fit into a box.
+const ID_LEN_MAX: usize = 24;
+const LINE_LEN_MAX: usize = 30;
+const LABEL_LEN_MAX: usize = 20;
+
+const STYLE: &str = "
+svg { color-scheme: light dark; font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, monospace; }
+.page { fill: #ffffff; } .box { fill: #f6f8fa; stroke: #57606a; } .box.server { fill: #ffffff; stroke-dasharray: 4 3; }
+.box.approval { fill: #fff8e1; stroke: #9a6700; } .id { fill: #1f2328; font-size: 13px; font-weight: bold; }
+.line { fill: #424a53; } .note { fill: #656d76; } .undo { fill: #9a6700; font-size: 13px; font-weight: bold; }
+.edge { fill: none; stroke: #57606a; stroke-width: 1.4; } .head { fill: #57606a; } .label { fill: #0550ae; }
+.edge.error { stroke: #cf222e; stroke-dasharray: 5 4; } .head.error { fill: #cf222e; }
+@media (prefers-color-scheme: dark) {
+.page { fill: #0d1117; } .box { fill: #161b22; stroke: #8b949e; } .box.server { fill: #0d1117; }
+.box.approval { fill: #272115; stroke: #d29922; } .id { fill: #e6edf3; } .line { fill: #c9d1d9; } .note { fill: #9198a1; }
+.undo { fill: #d29922; } .edge { stroke: #8b949e; } .head { fill: #8b949e; } .label { fill: #79c0ff; }
+.edge.error { stroke: #ff7b72; } .head.error { fill: #ff7b72; }
+}
+";
+
+pub fn svg(flow: &Flow, layout: &Layout) -> String {
+    let width = layout.width * UNIT + 2 * MARGIN;
+    // Lines may go past to the left or right of all steps.
+    let ways = layout.ways.iter().flat_map(|way| way.x.iter().map(|x| x * UNIT));
+    let (least, most) = ways.fold((0, width - 2 * MARGIN), |(least, most), x| (least.min(x), most.max(x)));
+    let (left, width) = (least, most - least + 2 * MARGIN);
+    let height = i64::from(layout.layers) * (BOX_HEIGHT + LAYER_GAP) - LAYER_GAP + 2 * MARGIN;
+    let title =
+        if flow.name.is_empty() { flow.id.to_string() } else { format!("{}: {}", flow.id, flow.name) };
+    let title = escaped(&title);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"{} {} {width} {height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<rect class=\"page\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"/>\n",
+        left - MARGIN,
+        -MARGIN,
+        left - MARGIN,
+        -MARGIN,
+    );
+    lines(&mut out, layout);
+    for node in &layout.nodes {
+        step(&mut out, flow, flow.step(&node.step), node);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn top(layer: u32) -> i64 {
+    i64::from(layer) * (BOX_HEIGHT + LAYER_GAP)
+}
+
+fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed) {
+    let told = told(flow, step);
+    let class = match told.kind {
+        "worker" | "subworkflow" => "box",
+        "approval" => "box approval",
+        // What the server does itself.
+        _ => "box server",
+    };
+    let (left, top) = (node.x * UNIT - BOX_WIDTH / 2, top(node.layer));
+    let all = [format!("{}: {} {}", step.id, told.kind, told.about)];
+    let all =
+        all.iter().chain(&told.notes).map(|line| escaped(line.trim_end())).collect::<Vec<_>>().join("\n");
+    let _ = writeln!(out, "<g>\n<title>{all}</title>");
+    let _ = writeln!(
+        out,
+        "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/>"
+    );
+    let mut text = |class: &str, x: i64, y: i64, text: &str| {
+        let _ = writeln!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(text));
+    };
+    text("id", left + 10, top + 20, &clip(step.id.as_str(), ID_LEN_MAX));
+    if step.compensation.is_some() {
+        text("undo", left + BOX_WIDTH - 22, top + 20, "↺");
+    }
+    text(
+        "line",
+        left + 10,
+        top + 37,
+        &clip(format!("{} {}", told.kind, told.about).trim_end(), LINE_LEN_MAX),
+    );
+    // The lines of the picture say what it waits for; the first thing they do not say stands in the box.
+    let said = |note: &&String| {
+        !["after ", "with ", "chosen ", "undone "].iter().any(|by_lines| note.starts_with(by_lines))
+    };
+    if let Some(note) = told.notes.iter().find(said) {
+        text("note", left + 10, top + 53, &clip(note, LINE_LEN_MAX));
+    }
+    out.push_str("</g>\n");
+}
+
+/// Lines that leave one step together are drawn together as far as they go together.
+fn lines(out: &mut String, layout: &Layout) {
+    let places: BTreeMap<&StepId, &Placed> = layout.nodes.iter().map(|node| (&node.step, node)).collect();
+    let ways: BTreeMap<(&StepId, EdgeKind), &[i64]> =
+        layout.ways.iter().map(|way| ((&way.from, way.kind), way.x.as_slice())).collect();
+    for way in &layout.ways {
+        let from = places[&way.from];
+        let mut path = format!("M{} {}", from.x * UNIT, top(from.layer) + BOX_HEIGHT);
+        let mut before = from.x * UNIT;
+        for (x, layer) in way.x.iter().map(|x| x * UNIT).zip(from.layer + 1..) {
+            bend(&mut path, before, x, layer);
+            let _ = write!(path, " V{}", top(layer) + BOX_HEIGHT);
+            before = x;
+        }
+        let _ = writeln!(out, "<path class=\"edge {}\" d=\"{path}\"/>", way.kind);
+    }
+    for edge in &layout.edges {
+        let (from, to) = (places[&edge.from], places[&edge.to]);
+        let between = (to.layer - from.layer) as usize - 1;
+        let way = ways.get(&(&edge.from, edge.kind)).copied().unwrap_or_default();
+        let x = between.checked_sub(1).and_then(|last| way.get(last)).unwrap_or(&from.x) * UNIT;
+        last_bend(out, edge, x, to);
+    }
+}
+
+/// From one layer to the next.
+fn bend(path: &mut String, from: i64, to: i64, layer: u32) {
+    let (above, below) = (top(layer) - LAYER_GAP, top(layer));
+    let middle = i64::midpoint(above, below);
+    let _ = write!(path, " C{from} {middle} {to} {middle} {to} {below}");
+}
+
+fn last_bend(out: &mut String, edge: &Edge, from: i64, to: &Placed) {
+    let (x, below) = (to.x * UNIT, top(to.layer));
+    let mut path = format!("M{from} {}", below - LAYER_GAP);
+    bend(&mut path, from, x, to.layer);
+    let _ = writeln!(out, "<path class=\"edge {}\" d=\"{path}\"/>", edge.kind);
+    let _ = writeln!(out, "<path class=\"head {}\" d=\"M{x} {below} l-4 -8 h8 z\"/>", edge.kind);
+    if !edge.label.is_empty() {
+        let label = escaped(&clip(&edge.label, LABEL_LEN_MAX));
+        // On the side that its own line does not come from.
+        let (x, anchor) = if from > x { (x - 8, "end") } else { (x + 8, "start") };
+        let y = below - 6;
+        let _ = writeln!(
+            out,
+            "<text class=\"label\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{label}</text>"
+        );
+    }
+}
+
+/// Text as it may stand in XML. What XML cannot hold at all is left out.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

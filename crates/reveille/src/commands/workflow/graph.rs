@@ -1,0 +1,58 @@
+//! `reveille workflow graph`: a workflow as a picture, from a file or from a server.
+
+use super::checked;
+use crate::args::Server;
+use crate::client::Client;
+use crate::output;
+use anyhow::{Context, Result};
+use reveille_api::GraphDetail;
+use reveille_core::flow::layout::Layout;
+use reveille_core::flow::picture::{svg, text};
+use reveille_core::flow::{Document, Flow};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What every terminal has.
+const COLUMNS: usize = 80;
+
+pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &Server) -> Result<ExitCode> {
+    let flow = flow(of, version, server)?;
+    let layout = Layout::of(&flow);
+    match to {
+        Some(path) if path == Path::new("-") => {
+            std::io::stdout().write_all(svg(&flow, &layout).as_bytes()).context("writing the picture")?;
+        }
+        Some(path) => {
+            let what = || format!("writing {}", path.display());
+            std::fs::write(path, svg(&flow, &layout)).with_context(what)?;
+        }
+        None if server.json => output::json(&json!(GraphDetail::of(&flow, &layout))),
+        None => output::line(text(&flow, &layout, COLUMNS).trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file, if there is one of that name; else what the server has.
+fn flow(of: &str, version: Option<u32>, server: &Server) -> Result<Flow> {
+    let file = Path::new(of);
+    if version.is_none() && file.is_file() {
+        return Ok(Flow::read(&checked(file)?, 1)?);
+    }
+    saved(&Client::new(server)?, of, version)
+}
+
+/// The workflow as the server has it.
+fn saved(client: &Client, id: &str, version: Option<u32>) -> Result<Flow> {
+    let version = version.map(|version| version.to_string());
+    let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
+    let mut found = client.get(&format!("/api/v1/workflows/{id}"), &query)?;
+    let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or(1);
+    if let Value::Object(parts) = &mut found {
+        // What the server says of it is no part of the document.
+        parts.retain(|name, _| name != "saved_at" && name != "saved_by");
+    }
+    let document: Document = serde_json::from_value(found).context("reading the workflow")?;
+    Ok(Flow::read(&document, version)?)
+}
