@@ -8,6 +8,7 @@ mod audit;
 mod auth;
 mod body;
 mod dead_letters;
+mod dry_run;
 mod error;
 mod graph;
 pub mod grpc;

@@ -1,7 +1,7 @@
 //! The description of all this, made from the handlers and types themselves.
 
 use crate::{
-    approvals, audit, dead_letters, graph, health, jobs, keys, policy, pools, presence, quarantine,
+    approvals, audit, dead_letters, dry_run, graph, health, jobs, keys, policy, pools, presence, quarantine,
     runs, stream, workers, workflows,
 };
 use axum::http::header;
@@ -19,7 +19,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,
-        workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, runs::start, runs::list_of, runs::list, runs::get,
+        workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, dry_run::dry_run, runs::start, runs::list_of, runs::list, runs::get,
         runs::delete, runs::timeline, runs::cancel, runs::cancel_of, runs::rerun,
         audit::events, audit::list, audit::verify,
         keys::create, keys::list, keys::revoke, presence::take, stream::events, health::alive, health::ready, health::metrics

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod dead_letter;
 pub mod dead_packet;
 pub mod drain;
+pub mod dry_run;
 pub mod event;
 pub mod graph;
 pub mod job;

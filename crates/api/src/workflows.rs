@@ -19,6 +19,7 @@ pub fn routes() -> Router<Engine> {
         .route("/workflows", post(save).get(list))
         .route("/workflows/{id}", read(get).delete(delete))
         .route("/workflows/{id}/graph", read(crate::graph::get))
+        .route("/workflows/{id}/dry-run", post(crate::dry_run::dry_run))
         .merge(crate::runs::routes())
 }
 

@@ -9,6 +9,7 @@
 mod definition;
 mod document;
 mod draft;
+mod dry_run;
 mod graph;
 mod interpret;
 pub mod layout;
@@ -26,6 +27,7 @@ mod timeline;
 
 pub use definition::{CompensateOn, Flow, ForEach, Owner, Problem, Retry, RunWhen, Step, Undo};
 pub use document::{CompensationDocument, Document, Meta, RetryDocument, StepDocument};
+pub use dry_run::{Fate, Foreseen, Known, dry_run};
 pub use interpret::{Asked, interpret};
 pub use node::{Due, Fan, Node, NodeKey, Sent};
 pub use parts::Part;

@@ -4,6 +4,7 @@
 //! follows from its record alone, so that a start finds it again: a step that is under way owes a job (or
 //! another run, or an alert) whose id is known beforehand, and asking for one that is there is harmless.
 
+mod dry_run;
 mod outcome;
 mod rerun;
 mod rollback;
@@ -14,6 +15,7 @@ mod store;
 mod timers;
 mod watch;
 
+pub use dry_run::{DryRun, DryStep, Judged};
 pub use rerun::RerunError;
 pub use rollback::rollback_id;
 pub(crate) use seats::Runs;

@@ -70,7 +70,9 @@ pub use drive::DriveError;
 pub use engine::{Engine, LimitSettings, OutputSettings, Parts, Settings};
 pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
 pub use explain::Explanation;
-pub use flows::{Asked, RerunError, RunError, SaveError, StartRunError, Started, rollback_id};
+pub use flows::{
+    Asked, DryRun, DryStep, Judged, RerunError, RunError, SaveError, StartRunError, Started, rollback_id,
+};
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use lease::Lease;
 pub use metrics::Metrics;

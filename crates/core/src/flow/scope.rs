@@ -116,7 +116,7 @@ fn output_of(draft: &Draft<'_>, step: &StepId) -> Option<Json> {
     }
 }
 
-fn map(parts: impl IntoIterator<Item = (String, Value)>) -> Value {
+pub(super) fn map(parts: impl IntoIterator<Item = (String, Value)>) -> Value {
     let parts = parts.into_iter().map(|(name, value)| (Key::from(name), value));
     Value::Map(Map { map: Arc::new(parts.collect::<HashMap<_, _>>()) })
 }

@@ -209,7 +209,7 @@ impl Engine {
 }
 
 /// The job of a step.
-fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> Request {
+pub(super) fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> Request {
     let (topic, worker, role) = match &step.kind {
         Kind::Worker(worker) => (worker.topic.clone(), worker.worker.as_ref(), Role::Step),
         _ => (Topic::known(GATE_TOPIC), None, Role::Gate),

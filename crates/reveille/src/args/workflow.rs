@@ -37,6 +37,17 @@ pub enum Workflow {
         #[command(flatten)]
         server: Server,
     },
+    /// Say what would become of each step of a run, and do nothing
+    DryRun {
+        /// A file, or else the id of a workflow at the server
+        #[arg(value_name = "FILE|ID")]
+        of: String,
+        /// JSON, or - for standard input
+        #[arg(long, value_name = "JSON")]
+        input: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
     /// List workflows
     List {
         #[command(flatten)]

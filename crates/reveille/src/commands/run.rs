@@ -32,23 +32,27 @@ fn start(
     wait: bool,
     server: &Server,
 ) -> Result<ExitCode> {
-    let input: Value = match input {
-        None => json!({}),
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
-            serde_json::from_str(&text).context("standard input is not JSON")?
-        }
-        Some(text) => serde_json::from_str(text).with_context(|| format!("{text:?} is not JSON"))?,
-    };
     let client = Client::new(server)?;
-    let body = json!({ "input": input, "idempotency_key": key });
+    let body = json!({ "input": self::input(input)?, "idempotency_key": key });
     let reply = client.post(&format!("/api/v1/workflows/{workflow}/runs"), &body)?;
     if wait {
         return watch(&client, &output::text(&reply["run_id"]), server);
     }
     said(&reply, server);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a run is given: JSON, or `-` for what comes on standard input.
+pub fn input(given: Option<&str>) -> Result<Value> {
+    match given {
+        None => Ok(json!({})),
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+            serde_json::from_str(&text).context("standard input is not JSON")
+        }
+        Some(text) => serde_json::from_str(text).with_context(|| format!("{text:?} is not JSON")),
+    }
 }
 
 fn said(reply: &Value, server: &Server) {

@@ -1,5 +1,6 @@
 //! `reveille workflow …`
 
+mod dry_run;
 mod graph;
 
 use crate::args::{Server, Workflow};
@@ -22,6 +23,7 @@ pub fn run(command: Workflow) -> Result<ExitCode> {
         Workflow::Lint { file } => lint(&file),
         Workflow::Get { id, version, server } => get(&id, version, &server),
         Workflow::Graph { of, version, svg, server } => graph::run(&of, version, svg.as_deref(), &server),
+        Workflow::DryRun { of, input, server } => dry_run::run(&of, input.as_deref(), &server),
         Workflow::List { server } => list(&server),
         Workflow::Delete { id, server } => delete(&id, &server),
     }

@@ -44,16 +44,18 @@ impl Switch {
         self.cases.iter().map(|(_, step)| step).chain(&self.default).cloned().collect()
     }
 
+    /// The step that goes with a value, or null.
+    pub(in super::super) fn choose(&self, value: &Json) -> Json {
+        let case = self.cases.iter().find(|(when, _)| is_same(when, value));
+        let chosen = case.map(|(_, step)| step).or(self.default.as_ref());
+        chosen.map_or(Json::Null, |step| Json::String(step.to_string()))
+    }
+
     /// Its output is the step it has chosen, or null.
     pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
         let value = draft.value(key, &self.on).and_then(|value| to_json(&value));
         match value {
-            Ok(value) => {
-                let case = self.cases.iter().find(|(when, _)| is_same(when, &value));
-                let chosen = case.map(|(_, step)| step).or(self.default.as_ref());
-                let chosen = chosen.map_or(Json::Null, |step| Json::String(step.to_string()));
-                draft.succeed(key, Some(chosen));
-            }
+            Ok(value) => draft.succeed(key, Some(self.choose(&value))),
             Err(problem) => draft.fail(key, &problem),
         }
     }
