@@ -1,4 +1,5 @@
-//! The states of runs and of their steps, and how each may follow another. Nothing else changes a state.
+//! The states of runs and of their steps, and how each may follow another. Nothing else changes a state. A test
+//! prints them to `docs/workflows.md`.
 
 use crate::words::words;
 
@@ -70,6 +71,52 @@ impl StepState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write;
+
+    const FIRST: &str = "<!-- printed by core::flow::table -->\n";
+    const LAST: &str = "<!-- up to here -->\n";
+
+    /// A line per state, with what may come after it; ends are bold.
+    fn table(states: &[(&str, bool)], follows: impl Fn(usize, usize) -> bool) -> String {
+        let mut table = String::from("| |");
+        for (state, _) in states {
+            write!(table, " {state} |").unwrap();
+        }
+        table.push_str("\n|---|");
+        table.push_str(&"---|".repeat(states.len()));
+        table.push('\n');
+        for (from, (state, is_end)) in states.iter().enumerate() {
+            let mark = if *is_end { "**" } else { "" };
+            write!(table, "| {mark}{state}{mark} |").unwrap();
+            for to in 0..states.len() {
+                table.push_str(if follows(from, to) { " yes |" } else { " |" });
+            }
+            table.push('\n');
+        }
+        table
+    }
+
+    /// The page is checked in; a change of the tables shows up as a change of the page.
+    #[test]
+    fn the_page_shows_the_tables() {
+        let runs: Vec<_> = RunState::ALL.iter().map(|state| (state.as_str(), state.is_terminal())).collect();
+        let steps: Vec<_> = StepState::ALL.iter().map(|state| (state.as_str(), state.is_settled())).collect();
+        let tables = format!(
+            "A run:\n\n{}\nA step:\n\n{}",
+            table(&runs, |from, to| RunState::ALL[from].may_become(RunState::ALL[to])),
+            table(&steps, |from, to| StepState::ALL[from].may_become(StepState::ALL[to])),
+        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/workflows.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let first = page.find(FIRST).expect("the page has a place for them") + FIRST.len();
+        let last = page.find(LAST).expect("the place has an end");
+        if std::env::var_os("REVEILLE_BLESS").is_some() {
+            std::fs::write(path, format!("{}{tables}{}", &page[..first], &page[last..])).unwrap();
+            return;
+        }
+        let is_same = page[first..last] == tables;
+        assert!(is_same, "docs/workflows.md is out of date; run the tests with REVEILLE_BLESS=1");
+    }
 
     #[test]
     fn nothing_follows_an_end() {
