@@ -142,6 +142,8 @@ fn belongs(world: &World, tenant: &TenantId, what: &What) -> bool {
             member.tenant == *tenant
                 && (!is_agent || world.agents_watched.was_ever_heard(&(tenant.clone(), member.id.clone())))
         }
+        // The event says whose it is, and that was looked at.
+        What::Run { .. } => true,
         What::Job { id, .. } => world.tenant_of_job(id).is_some_and(|owner| owner == *tenant),
         What::Workspace { id, .. } => {
             world.look_up(|archive| archive.tenant_of(id).is_none_or(|owner| owner == tenant))

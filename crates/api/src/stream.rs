@@ -11,7 +11,7 @@ pub use watch::{Moment, Watch, answer};
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::event::{Counts, EventQuery, Fleet, JobNews, WorkerNews, WorkspaceNews};
+use crate::types::event::{Counts, EventQuery, Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
 use crate::types::text::rfc3339;
 use crate::types::worker::Worker;
 use axum::Router;
@@ -23,6 +23,7 @@ use axum::response::Response;
 use axum::routing::get;
 use filter::Filter;
 use futures_util::stream::unfold;
+use reveille_core::flow::RunState;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::job::State;
 use reveille_engine::{Audience, Engine, Event, EventId, News, What};
@@ -40,7 +41,7 @@ pub fn routes() -> Router<Engine> {
 }
 
 #[utoipa::path(get, path = "/api/v1/events", tag = "fleet", params(EventQuery), responses(
-    (status = 200, description = "Server-sent events: snapshot, worker.<change>, job.updated, workspace.<name>", content_type = "text/event-stream"),
+    (status = 200, description = "Server-sent events: snapshot, worker.<change>, job.updated, run.updated, workspace.<name>", content_type = "text/event-stream"),
     (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's")))]
 pub async fn events(
     extract::State(engine): extract::State<Engine>,
@@ -149,6 +150,17 @@ impl Feed {
                     worker_id: worker.as_ref().map(WorkerId::as_str),
                 };
                 frame(out, id, "job.updated", &news);
+            }
+            What::Run { id: run, workflow, state, before } => {
+                let news = RunNews {
+                    at,
+                    tenant,
+                    run_id: run.as_str(),
+                    workflow_id: workflow.as_str(),
+                    state: state.as_str(),
+                    before: before.map(RunState::as_str),
+                };
+                frame(out, id, "run.updated", &news);
             }
             What::Workspace { id: workspace, name, payload } => {
                 let event = format!("workspace.{}", name.to_ascii_lowercase());

@@ -18,7 +18,8 @@ pub use reader::{News, Reader};
 pub(crate) use shared::{Item, Told, Unsaid};
 
 use reveille_core::floor::Member;
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
+use reveille_core::flow::RunState;
+use reveille_core::id::{JobId, RunId, TenantId, Topic, WorkerId, WorkflowId, WorkspaceId};
 use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
@@ -63,6 +64,13 @@ pub enum What {
         state: State,
         before: Option<State>,
         worker: Option<WorkerId>,
+    },
+    /// A run of a workflow is in another state.
+    Run {
+        id: RunId,
+        workflow: WorkflowId,
+        state: RunState,
+        before: Option<RunState>,
     },
     /// Something in Molecule's words, such as `WORKSPACE_ONLINE`.
     Workspace {
@@ -231,7 +239,7 @@ impl Logs {
     fn push(&mut self, seq: u64, at: Millis, tenant: &TenantId, what: What) {
         let weight = match &what {
             What::Workspace { payload, .. } => weight(payload),
-            What::Worker { .. } | What::Job { .. } => 0,
+            What::Worker { .. } | What::Job { .. } | What::Run { .. } => 0,
         };
         self.last = seq;
         let event = Arc::new(Event { seq, at, tenant: tenant.clone(), what, weight });

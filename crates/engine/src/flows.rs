@@ -24,8 +24,9 @@ pub use store::SaveError;
 
 use crate::Engine;
 use crate::drive::STORE_PAUSE;
+use crate::events::What;
 use crate::lease::Lease;
-use reveille_core::flow::{Change, Event, Flow, Head, Node, NodeKey, Refusal, Run, advance};
+use reveille_core::flow::{Change, Event, Flow, Head, Node, NodeKey, Refusal, Run, RunState, advance};
 use reveille_core::id::RunId;
 use reveille_flows::{RunCommit, RunStep};
 use reveille_store::StoreError;
@@ -94,7 +95,9 @@ impl Engine {
             let committed = self.flows.commit(RunStep::change(&loaded.run.head, change.clone())).await;
             match committed {
                 Ok(RunCommit::Done) => {
+                    let before = loaded.run.head.state;
                     loaded.run.apply(Change::clone(&change));
+                    self.tell_of_run(&loaded.run.head, Some(before));
                     self.settle_run(loaded, &change.nodes);
                     return Ok(loaded.run.head.clone());
                 }
@@ -150,6 +153,14 @@ impl Engine {
             self.run_waiters.wake(&head.id);
             self.tell_others_of_run(&head.id);
             self.tell_parent(&loaded.run);
+        }
+    }
+
+    /// Tells those who watch that a run is in another state.
+    fn tell_of_run(&self, head: &Head, before: Option<RunState>) {
+        if before != Some(head.state) {
+            let (id, workflow, state) = (head.id.clone(), head.workflow.clone(), head.state);
+            self.events.tell(head.updated_at, &head.tenant, What::Run { id, workflow, state, before });
         }
     }
 

@@ -55,7 +55,7 @@ impl Engine {
             What::Worker { change, .. } => {
                 matches!(change, WorkerChange::Drained | WorkerChange::Undrained)
             }
-            What::Job { .. } => false,
+            What::Job { .. } | What::Run { .. } => false,
         };
         let is_new = |item: &Item| match item {
             Item::Told(told) => {

@@ -190,8 +190,8 @@ impl Batch {
                     let span = batch.jobs.entry(id.clone()).or_insert(event.at..=event.at);
                     *span = event.at.min(*span.start())..=event.at.max(*span.end());
                 }
-                // A workspace that changes for the eye also changes as a member.
-                What::Workspace { .. } => {}
+                // A workspace that changes for the eye also changes as a member, and a run by its jobs.
+                What::Workspace { .. } | What::Run { .. } => {}
             }
         }
         batch

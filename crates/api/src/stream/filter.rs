@@ -17,6 +17,7 @@ pub struct Filter {
 struct Kinds {
     worker: bool,
     job: bool,
+    run: bool,
     workspace: bool,
 }
 
@@ -29,8 +30,9 @@ impl Filter {
             match kind.trim() {
                 "worker" => kinds.worker = true,
                 "job" => kinds.job = true,
+                "run" => kinds.run = true,
                 "workspace" => kinds.workspace = true,
-                _ => return wrong("kinds", "must be of worker, job and workspace, with commas between"),
+                _ => return wrong("kinds", "must be of worker, job, run and workspace, with commas between"),
             }
         }
         let contract = match query.contract.as_deref() {
@@ -67,6 +69,12 @@ impl Filter {
                     && self.contract.is_none()
                     && self.job.as_deref().is_none_or(|job| job == id.as_str())
                     && self.worker.as_ref().is_none_or(at_worker)
+            }
+            What::Run { .. } => {
+                kinds.is_none_or(|kinds| kinds.run)
+                    && self.contract.is_none()
+                    && self.job.is_none()
+                    && self.worker.is_none()
             }
             What::Workspace { id, .. } => {
                 kinds.is_none_or(|kinds| kinds.workspace)

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct EventQuery {
-    /// Of worker, job and workspace, with commas between; all unless told.
+    /// Of worker, job, run and workspace, with commas between; all unless told.
     pub kinds: Option<String>,
     /// Only what is about this worker.
     pub worker: Option<String>,
@@ -75,6 +75,17 @@ pub struct JobNews<'a> {
     /// The state it was in before, if it was in another.
     pub before: Option<&'static str>,
     pub worker_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub struct RunNews<'a> {
+    pub at: String,
+    pub tenant: &'a str,
+    pub run_id: &'a str,
+    pub workflow_id: &'a str,
+    pub state: &'static str,
+    /// The state it was in before; nothing for a run that has just begun.
+    pub before: Option<&'static str>,
 }
 
 #[derive(Serialize)]

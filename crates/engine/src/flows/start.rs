@@ -123,6 +123,7 @@ impl Engine {
                 Ok(RunCommit::Done) => {
                     run.apply((*change).clone());
                     let loaded = Loaded { run, flow };
+                    engine.tell_of_run(&loaded.run.head, None);
                     engine.settle_all(&loaded);
                     let begun = Box::new(loaded.run.head.clone());
                     seat.loaded = loaded.run.is_live().then_some(loaded);

@@ -58,6 +58,25 @@ async fn a_stream_starts_with_the_fleet_and_goes_on_with_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_tells_how_runs_go() {
+    let api = Watched::start().await;
+    let key = api.key("acme", ALL).await;
+    let mut stream = api.open(&key, &format!("{EVENTS}?kinds=run"), &[]).await;
+    assert_eq!(stream.event().await.1, "snapshot");
+    let workflow = json!({"id": "w", "name": "w", "steps": {"wait": {"type": "delay", "delay_sec": 5}}});
+    api.call(&key, "POST", "/api/v1/workflows", &workflow.to_string()).await;
+    let (_, run) = api.call(&key, "POST", "/api/v1/workflows/w/runs", "{}").await;
+    for (state, before) in [("waiting", Value::Null), ("succeeded", json!("waiting"))] {
+        let (_, event, data) = stream.event().await;
+        assert_eq!((event.as_str(), &data["run_id"]), ("run.updated", &run["run_id"]));
+        assert_eq!(
+            (&data["workflow_id"], &data["state"], &data["before"]),
+            (&json!("w"), &json!(state), &before)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice() {
     let api = Watched::start().await;
     let key = api.key("acme", ALL).await;
