@@ -33,6 +33,10 @@ impl Connection {
         self.call("GET", path, Bytes::new()).await
     }
 
+    pub async fn post(&mut self, path: &str, body: Bytes) -> Result<Bytes> {
+        self.call("POST", path, body).await
+    }
+
     async fn call(&mut self, method: &str, path: &str, body: Bytes) -> Result<Bytes> {
         let request =
             Request::builder().method(method).uri(path).header("host", &self.host).header("x-api-key", KEY);
@@ -40,7 +44,11 @@ impl Connection {
         let response = self.sender.send_request(request.body(Full::new(body))?).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
-        ensure!(status == StatusCode::OK, "{method} {path}: {status} {}", String::from_utf8_lossy(&body));
+        ensure!(
+            status == StatusCode::OK || status == StatusCode::CREATED,
+            "{method} {path}: {status} {}",
+            String::from_utf8_lossy(&body)
+        );
         Ok(body)
     }
 }

@@ -1,4 +1,4 @@
-//! Measures what users feel: jobs a second from HTTP to SUCCEEDED, the time until a worker has a job,
+//! Measures what users feel: jobs a second from HTTP to SUCCEEDED, runs of workflows a second, the time until a worker has a job,
 //! what policy costs, beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
 //!
 //! The server is the release binary in a process of its own; submitters and workers share this one.
@@ -15,6 +15,7 @@ mod jobs;
 mod policy;
 mod raw;
 mod report;
+mod runs;
 mod server;
 
 use anyhow::{Context, Result};
@@ -39,7 +40,7 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs,shared,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs,shared,runs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
@@ -56,6 +57,9 @@ fn main() -> Result<()> {
     }
     if wanted("shared") {
         runtime.block_on(jobs::measure_shared(&mut report, &server, seconds))?;
+    }
+    if wanted("runs") {
+        runtime.block_on(runs::measure(&mut report, &server, seconds))?;
     }
     if wanted("policy") {
         policy::measure(&mut report)?;

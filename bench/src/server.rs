@@ -81,6 +81,14 @@ impl Server {
         self.child.id().map_or(0.0, cpu_seconds_of)
     }
 
+    /// Bytes that the server has had written to the disk.
+    pub fn written_bytes(&self) -> u64 {
+        let io = self.child.id().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/io")).ok());
+        let io = io.unwrap_or_default();
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        line.and_then(|bytes| bytes.parse().ok()).unwrap_or_default()
+    }
+
     /// A number from the metrics page.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let request = format!("GET /metrics HTTP/1.1\r\nhost: bench\r\nx-api-key: {KEY}\r\n\r\n");

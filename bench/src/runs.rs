@@ -1,0 +1,119 @@
+//! Runs of a workflow from HTTP to succeeded: ten steps, one after the other, each a job at a worker.
+
+use crate::http::Connection;
+use crate::report::Report;
+use crate::server::Server;
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use reveille_worker::{Job, Worker};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+const STEPS: usize = 10;
+const WORKERS: usize = 4;
+/// Each has one run under way, and starts the next when it is over.
+const CALLERS: usize = 128;
+
+pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+    let server = Server::start(binary).await?;
+    let (stop, stopped) = watch::channel(false);
+    let workers: Vec<_> = (0..WORKERS).map(|number| start_worker(number, &server, stopped.clone())).collect();
+    Connection::open(&server.http).await?.post("/api/v1/workflows", workflow()).await?;
+
+    flood(&server, Duration::from_secs(3)).await.context("warming up")?;
+    let (cpu_before, written_before, began) = (server.cpu_seconds(), server.written_bytes(), Instant::now());
+    let mut latencies = flood(&server, Duration::from_secs(seconds)).await?;
+    let took = began.elapsed().as_secs_f64();
+    let runs = latencies.len() as f64;
+    report.add(
+        format!("runs of {STEPS} steps, {CALLERS} callers, {WORKERS} workers"),
+        runs / took,
+        "runs/s",
+        "≥ 150",
+    );
+    report.add("  server CPU for a run", (server.cpu_seconds() - cpu_before) * 1e3 / runs, "ms", "");
+    let written = (server.written_bytes() - written_before) as f64;
+    report.add("  written to the disk for a run", written / 1024.0 / runs, "KiB", "");
+    latencies.sort_by(f64::total_cmp);
+    let at = |share: f64| latencies.get((runs * share) as usize).copied().unwrap_or(f64::NAN);
+    report.add("  a run from start to end, p50", at(0.5), "ms", "");
+    report.add("  a run from start to end, p99", at(0.99), "ms", "");
+    report.add("  server memory afterwards", server.memory_mib(), "MiB", "");
+
+    let _ = stop.send(true);
+    for worker in workers {
+        worker.await??;
+    }
+    server.stop().await
+}
+
+/// Each step gets what the one before gave, and one more.
+fn workflow() -> Bytes {
+    let mut steps = json!({});
+    for n in 0..STEPS {
+        let (after, given) = match n.checked_sub(1) {
+            None => (json!([]), "${input.n}".to_owned()),
+            Some(before) => (json!([format!("s{before}")]), format!("${{steps.s{before}.output.n + 1}}")),
+        };
+        steps[format!("s{n}")] = json!({"topic": "job.bench", "depends_on": after, "input": {"n": given}});
+    }
+    let output = format!("${{steps.s{}.output.n}}", STEPS - 1);
+    Bytes::from(json!({"id": "bench", "name": "bench", "steps": steps, "output": output}).to_string())
+}
+
+fn start_worker(
+    number: usize,
+    server: &Server,
+    mut stopped: watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<Result<(), reveille_worker::Error>> {
+    let worker = Worker::new(format!("bench-{number}"))
+        .pool("bench")
+        .capacity(256)
+        .keep_load_private()
+        .handle("job.bench", |job: Job| async move { job.input::<Value>() });
+    let connect = server.connect.clone();
+    tokio::spawn(async move {
+        worker
+            .run(connect, async move {
+                let _ = stopped.wait_for(|stop| *stop).await;
+            })
+            .await
+    })
+}
+
+/// As fast as they end: how long each run took, in milliseconds.
+async fn flood(server: &Server, lasting: Duration) -> Result<Vec<f64>> {
+    let end = Instant::now() + lasting;
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        let mut connection = Connection::open(&server.http).await?;
+        callers.push(tokio::spawn(async move {
+            let mut took = Vec::new();
+            while Instant::now() < end {
+                let began = Instant::now();
+                run(&mut connection).await?;
+                took.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+            anyhow::Ok(took)
+        }));
+    }
+    let mut all = Vec::new();
+    for caller in callers {
+        all.extend(caller.await??);
+    }
+    Ok(all)
+}
+
+async fn run(connection: &mut Connection) -> Result<()> {
+    let body = Bytes::from_static(br#"{"input": {"n": 7}}"#);
+    let started: Value =
+        serde_json::from_slice(&connection.post("/api/v1/workflows/bench/runs", body).await?)?;
+    let id = started["run_id"].as_str().context("the answer has no run_id")?;
+    let run = connection.get(&format!("/api/v1/workflow-runs/{id}?wait=60s")).await?;
+    let run: Value = serde_json::from_slice(&run)?;
+    ensure!(run["status"] == "succeeded", "run {id} is {}: {}", run["status"], run["error"]);
+    ensure!(run["output"] == 7 + STEPS - 1, "run {id} gave {}", run["output"]);
+    Ok(())
+}
