@@ -24,7 +24,8 @@ pub fn routes() -> Router<Engine> {
 }
 
 #[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", request_body = Object, responses(
-    (status = 201, body = SavedReply), (status = 400, description = "The step, the field and the reason; nothing is stored")))]
+    (status = 201, body = SavedReply), (status = 400, description = "The step, the field and the reason; nothing is stored"),
+    (status = 429, description = "The tenant has as many workflows as it may")))]
 pub async fn save(
     State(engine): State<Engine>,
     auth: Auth,
@@ -106,6 +107,10 @@ impl From<SaveError> for ApiError {
                     Some(step) => said.with("step", step.as_str()),
                     None => said,
                 }
+            }
+            SaveError::TooMany(max) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_workflows", error.to_string())
+                    .with("max", max)
             }
             SaveError::Store(error) => error.into(),
         }

@@ -100,13 +100,15 @@ pub struct LimitSettings {
     pub queued_per_tenant: usize,
     /// Runs of workflows that a tenant may have under way at once.
     pub runs_per_tenant: u32,
+    /// Workflows that a tenant may have.
+    pub workflows_per_tenant: u32,
     /// How often a key may call over HTTP; as often as it likes unless told.
     pub calls: Option<Rate>,
 }
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, calls: None }
+        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, workflows_per_tenant: 1000, calls: None }
     }
 }
 

@@ -125,8 +125,9 @@ impl RunQuery {
 #[async_trait::async_trait]
 pub trait Flows: Send + Sync + 'static {
     /// Saves a workflow as the next version of its id, and says which that is. The version in `saved` is
-    /// not looked at. A document that is as the last one saved is that version again.
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError>;
+    /// not looked at. A document that is as the last one saved is that version again. Nothing is saved under an
+    /// id that is not there (or was deleted) if its tenant has `workflows_max` that are; then there is no version.
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError>;
 
     /// A workflow: the version, or the last one if none is named. One that was deleted has no last version,
     /// and keeps the others for the runs that began with them.

@@ -99,21 +99,28 @@ impl State {
 
 #[async_trait::async_trait]
 impl Flows for MemoryFlows {
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError> {
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
         let id = WorkflowId::known(saved.document.id.as_str());
         let mut state = self.state();
+        let is_there = |versions: &Versions| !versions.is_deleted;
+        if !state.workflows.get(&(saved.tenant.clone(), id.clone())).is_some_and(is_there) {
+            let of_tenant = state.workflows.iter().filter(|((tenant, _), _)| *tenant == saved.tenant);
+            if of_tenant.filter(|(_, versions)| is_there(versions)).count() >= workflows_max as usize {
+                return Ok(None);
+            }
+        }
         let versions = state.workflows.entry((saved.tenant.clone(), id)).or_default();
         let last = versions.all.last_key_value();
         if let Some((version, last)) =
             last.filter(|(_, last)| last.document == saved.document && !versions.is_deleted)
         {
             let _ = last;
-            return Ok(*version);
+            return Ok(Some(*version));
         }
         let version = last.map_or(1, |(version, _)| version + 1);
         versions.all.insert(version, Arc::new(Saved { version, ..saved }));
         versions.is_deleted = false;
-        Ok(version)
+        Ok(Some(version))
     }
 
     async fn workflow(

@@ -89,11 +89,11 @@ impl RedisFlows {
 
 #[async_trait::async_trait]
 impl Flows for RedisFlows {
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError> {
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
         let id = WorkflowId::known(saved.document.id.as_str());
         let mut script = self.scripts.save.prepare_invoke();
         script.key(self.definition(&saved.tenant, &id)).key(self.index(&saved.tenant));
-        script.arg(id.as_str()).arg(written(&saved.document)?).arg(written(&saved)?);
+        script.arg(id.as_str()).arg(written(&saved.document)?).arg(written(&saved)?).arg(workflows_max);
         Ok(self.link.run_surely(&script).await?)
     }
 

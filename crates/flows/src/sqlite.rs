@@ -38,10 +38,10 @@ impl SqliteFlows {
 
 #[async_trait::async_trait]
 impl Flows for SqliteFlows {
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError> {
-        let save = change::Save::encode(&saved)?;
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
+        let save = change::Save::encode(&saved, workflows_max)?;
         let version = self.file.write(move |connection| save.apply(connection)).await?;
-        Ok(u32::try_from(version).unwrap_or(u32::MAX))
+        Ok(u32::try_from(version).ok().filter(|version| *version > 0))
     }
 
     async fn workflow(

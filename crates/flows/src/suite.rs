@@ -21,6 +21,7 @@ where
     a_revision_is_swapped_once(&*open().await).await;
     a_run_is_asked_for_once(&*open().await).await;
     a_tenant_has_so_many_runs_and_no_more(&*open().await).await;
+    a_tenant_has_so_many_workflows_and_no_more(&*open().await).await;
     pages_neither_skip_nor_repeat(&*open().await).await;
     what_is_live_is_found_and_what_is_old_goes(&*open().await).await;
     a_timeline_keeps_its_end(&*open().await).await;
@@ -41,6 +42,11 @@ fn document(id: &str, topic: &str) -> Document {
 fn saved(tenant: &str, document: Document) -> Saved {
     let tenant = TenantId::known(tenant);
     Saved { tenant, version: 0, document, saved_at: Millis(1), saved_by: "ada".to_owned() }
+}
+
+/// Where there is room.
+async fn save(flows: &dyn Flows, saved: Saved) -> u32 {
+    flows.save(saved, 1000).await.unwrap().expect("there is room")
 }
 
 fn new_run(id: &str, tenant: &str, key: Option<&str>) -> Run {
@@ -64,7 +70,7 @@ async fn begin(
 ) -> (RunCommit, Run) {
     let mut run = new_run(id, tenant, key);
     if flows.workflow(&run.head.tenant, &run.head.workflow, Some(1)).await.unwrap().is_none() {
-        flows.save(saved(tenant, document("w", "job.a"))).await.unwrap();
+        save(flows, saved(tenant, document("w", "job.a"))).await;
     }
     let change = start(&run, &flow(), Millis(2));
     let step = RunStep { runs_max: max, ..RunStep::insert(Arc::new(run.clone()), Arc::new(change.clone())) };
@@ -121,10 +127,10 @@ fn cancel() -> Event {
 async fn versions_are_counted_and_pinned(flows: &dyn Flows) {
     let (tenant, id) = (TenantId::known("t"), WorkflowId::known("w"));
     assert_eq!(flows.workflow(&tenant, &id, None).await.unwrap(), None);
-    assert_eq!(flows.save(saved("t", document("w", "job.a"))).await.unwrap(), 1);
-    assert_eq!(flows.save(saved("t", document("w", "job.a"))).await.unwrap(), 1, "the same again");
+    assert_eq!(save(flows, saved("t", document("w", "job.a"))).await, 1);
+    assert_eq!(save(flows, saved("t", document("w", "job.a"))).await, 1, "the same again");
     begin(flows, "r", "t", None, None).await;
-    assert_eq!(flows.save(saved("t", document("w", "job.b"))).await.unwrap(), 2);
+    assert_eq!(save(flows, saved("t", document("w", "job.b"))).await, 2);
     let last = flows.workflow(&tenant, &id, None).await.unwrap().unwrap();
     assert_eq!((last.version, &last.document), (2, &document("w", "job.b")));
     let first = flows.workflow(&tenant, &id, Some(1)).await.unwrap().unwrap();
@@ -136,11 +142,7 @@ async fn versions_are_counted_and_pinned(flows: &dyn Flows) {
     assert!(!flows.delete_workflow(&tenant, &id).await.unwrap());
     assert_eq!(flows.workflow(&tenant, &id, None).await.unwrap(), None);
     assert!(flows.workflow(&tenant, &id, Some(1)).await.unwrap().is_some(), "a run needs it");
-    assert_eq!(
-        flows.save(saved("t", document("w", "job.b"))).await.unwrap(),
-        3,
-        "a number is not given out twice"
-    );
+    assert_eq!(save(flows, saved("t", document("w", "job.b"))).await, 3, "a number is not given out twice");
     flows.prune(Millis(0), 10).await.unwrap();
     assert!(flows.workflow(&tenant, &id, Some(1)).await.unwrap().is_some(), "a run needs it");
     assert!(flows.workflow(&tenant, &id, Some(2)).await.unwrap().is_none(), "nobody needs it");
@@ -148,9 +150,9 @@ async fn versions_are_counted_and_pinned(flows: &dyn Flows) {
 
 async fn tenants_do_not_mix(flows: &dyn Flows) {
     let id = WorkflowId::known("w");
-    flows.save(saved("t", document("w", "job.a"))).await.unwrap();
-    flows.save(saved("t", document("v", "job.a"))).await.unwrap();
-    flows.save(saved("u", document("w", "job.b"))).await.unwrap();
+    save(flows, saved("t", document("w", "job.a"))).await;
+    save(flows, saved("t", document("v", "job.a"))).await;
+    save(flows, saved("u", document("w", "job.b"))).await;
     let of = |tenant: &str| TenantId::known(tenant);
     assert_eq!(
         flows.workflow(&of("u"), &id, None).await.unwrap().unwrap().document.steps["a"].topic,
@@ -209,6 +211,22 @@ async fn a_tenant_has_so_many_runs_and_no_more(flows: &dyn Flows) {
     assert_eq!(begin(flows, "r3", "u", None, Some(2)).await.0, RunCommit::Done);
     go_on(flows, &mut run, &cancel()).await;
     assert_eq!(begin(flows, "r4", "t", None, Some(2)).await.0, RunCommit::Done, "one is over");
+}
+
+async fn a_tenant_has_so_many_workflows_and_no_more(flows: &dyn Flows) {
+    let save = async |tenant: &str, id: &str, topic: &str| {
+        flows.save(saved(tenant, document(id, topic)), 2).await.unwrap()
+    };
+    assert_eq!((save("t", "a", "job.a").await, save("t", "b", "job.a").await), (Some(1), Some(1)));
+    assert_eq!(save("t", "c", "job.a").await, None, "two are there");
+    let (tenant, c) = (TenantId::known("t"), WorkflowId::known("c"));
+    assert_eq!(flows.workflow(&tenant, &c, None).await.unwrap(), None, "nothing of it is stored");
+    assert_eq!(save("t", "b", "job.b").await, Some(2), "another version is no other workflow");
+    assert_eq!(save("t", "b", "job.b").await, Some(2));
+    assert_eq!(save("u", "c", "job.a").await, Some(1), "another tenant has its own");
+    assert!(flows.delete_workflow(&tenant, &WorkflowId::known("a")).await.unwrap());
+    assert_eq!(save("t", "c", "job.a").await, Some(1), "one has gone");
+    assert_eq!(save("t", "a", "job.a").await, None, "and does not come back while two are there");
 }
 
 async fn pages_neither_skip_nor_repeat(flows: &dyn Flows) {
@@ -286,6 +304,6 @@ async fn a_run_begins_with_a_version_that_is_there(flows: &dyn Flows) {
     let step = RunStep::insert(Arc::new(run.clone()), change);
     assert_eq!(flows.commit(step.clone()).await.unwrap(), RunCommit::Conflict);
     assert_eq!(flows.run(&run.head.id).await.unwrap(), None);
-    flows.save(saved("t", document("w", "job.a"))).await.unwrap();
+    save(flows, saved("t", document("w", "job.a"))).await;
     assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Done, "nothing of the first try stayed");
 }

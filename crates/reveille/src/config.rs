@@ -321,6 +321,7 @@ impl Config {
             ("jobs.live_max", self.jobs.live_max),
             ("limits.queued_per_tenant", self.limits.queued_per_tenant),
             ("limits.runs_per_tenant", self.limits.runs_per_tenant as usize),
+            ("limits.workflows_per_tenant", self.limits.workflows_per_tenant as usize),
             ("fleet.cap_ttl_seconds", self.fleet.cap_ttl_seconds as usize),
             ("fleet.voicegateway_ttl_seconds", self.fleet.voicegateway_ttl_seconds as usize),
             ("fleet.molecule_ttl_seconds", self.fleet.molecule_ttl_seconds as usize),

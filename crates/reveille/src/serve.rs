@@ -208,6 +208,7 @@ fn settings(config: &Config, name: &str) -> Result<Settings> {
         limits: LimitSettings {
             queued_per_tenant: config.limits.queued_per_tenant,
             runs_per_tenant: config.limits.runs_per_tenant,
+            workflows_per_tenant: config.limits.workflows_per_tenant,
             calls: config.limits.calls(),
         },
     })

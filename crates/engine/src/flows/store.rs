@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub enum SaveError {
     #[error(transparent)]
     Bad(#[from] Problem),
+    #[error("the tenant has {0} workflows, and may have no more; delete one first")]
+    TooMany(u32),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -29,7 +31,8 @@ impl Engine {
         self.check_calls(tenant, &flow).await?;
         let saved =
             Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
-        Ok(self.flows.save(saved).await?)
+        let max = self.settings.limits.workflows_per_tenant;
+        self.flows.save(saved, max).await?.ok_or(SaveError::TooMany(max))
     }
 
     /// A workflow must not end up in itself, whichever way it goes.

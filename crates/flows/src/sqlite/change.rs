@@ -124,15 +124,17 @@ impl Encoded {
 pub struct Save {
     saved: Saved,
     document: String,
+    workflows_max: u32,
 }
 
 impl Save {
-    pub fn encode(saved: &Saved) -> std::result::Result<Self, StoreError> {
+    pub fn encode(saved: &Saved, workflows_max: u32) -> std::result::Result<Self, StoreError> {
         let bad = |error: serde_json::Error| StoreError::Corrupt(error.to_string());
-        Ok(Self { document: serde_json::to_string(&saved.document).map_err(bad)?, saved: saved.clone() })
+        let document = serde_json::to_string(&saved.document).map_err(bad)?;
+        Ok(Self { document, saved: saved.clone(), workflows_max })
     }
 
-    /// The version that it has.
+    /// The version that it has; 0, if there is no room for it.
     pub fn apply(&self, connection: &Connection) -> Result<u64> {
         let (tenant, id) = (self.saved.tenant.as_str(), self.saved.document.id.as_str());
         let mut last = connection.prepare_cached(
@@ -145,6 +147,13 @@ impl Save {
         if let Some((version, true, _)) = last.as_ref().filter(|(_, _, document)| *document == self.document)
         {
             return Ok(u64::from(*version));
+        }
+        if !last.as_ref().is_some_and(|(_, is_last, _)| *is_last) {
+            let mut count = connection
+                .prepare_cached("SELECT count(*) FROM workflows WHERE tenant = ? AND is_last = 1")?;
+            if count.query_row([tenant], |row| row.get::<_, u32>(0))? >= self.workflows_max {
+                return Ok(0);
+            }
         }
         let version = last.map_or(1, |(version, _, _)| version + 1);
         let saved = Saved { version, ..self.saved.clone() };

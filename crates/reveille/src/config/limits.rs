@@ -10,6 +10,8 @@ pub struct Limits {
     pub queued_per_tenant: usize,
     /// Runs of workflows that one tenant may have under way.
     pub runs_per_tenant: u32,
+    /// Workflows that one tenant may have.
+    pub workflows_per_tenant: u32,
     /// Calls of one key a second over HTTP; 0 means no limit.
     pub requests_per_second: u32,
     /// Calls of one key at once; 0 means twice as many as in a second.
@@ -18,7 +20,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, requests_per_second: 0, requests_burst: 0 }
+        Self {
+            queued_per_tenant: 100_000,
+            runs_per_tenant: 1000,
+            workflows_per_tenant: 1000,
+            requests_per_second: 0,
+            requests_burst: 0,
+        }
     }
 }
 

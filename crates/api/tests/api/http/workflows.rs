@@ -1,6 +1,7 @@
 //! Workflows and runs over HTTP: what is refused, and who sees what.
 
 use super::support::{Api, USER, eventually};
+use reveille_engine::{LimitSettings, Settings};
 use reveille_roster::Scope;
 use serde_json::{Value, json};
 
@@ -183,4 +184,26 @@ async fn a_workflow_is_drawn_as_numbers_or_as_a_picture() {
     assert_eq!(api.call(&other, "GET", "/api/v1/workflows/w/graph?tenant=acme", "").await.0, 403);
     let blind = api.key("acme", &[Scope::Ingest]).await;
     assert_eq!(api.call(&blind, "GET", "/api/v1/workflows/w/graph", "").await.0, 403);
+}
+
+#[tokio::test]
+async fn a_tenant_has_as_many_workflows_as_it_may_and_no_more() {
+    let limits = LimitSettings { workflows_per_tenant: 2, ..LimitSettings::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let api = Api::start_with(json!({"rules": [{"id": "all", "decision": "allow"}]}), settings).await;
+    let (key, other) = (api.key("acme", USER).await, api.key("zeta", USER).await);
+    let save = async |key: &str, id: &str| {
+        api.call(key, "POST", "/api/v1/workflows", &workflow(id).to_string()).await
+    };
+    assert_eq!((save(&key, "a").await.0, save(&key, "b").await.0), (201, 201));
+    let (status, reply) = save(&key, "c").await;
+    assert_eq!(
+        (status, &reply["code"], &reply["max"]),
+        (429, &json!("too_many_workflows"), &json!(2)),
+        "{reply}"
+    );
+    assert_eq!(save(&key, "b").await.0, 201, "it is there");
+    assert_eq!(save(&other, "c").await.0, 201);
+    assert_eq!(api.call(&key, "DELETE", "/api/v1/workflows/a", "").await.0, 204);
+    assert_eq!(save(&key, "c").await.0, 201);
 }
