@@ -45,17 +45,12 @@ pub struct Judged {
 impl Engine {
     /// Goes through a workflow with an input: the document that is given, or else the last version saved.
     pub async fn dry_run(&self, asked: &Asked, document: Option<Document>) -> Result<DryRun, StartRunError> {
-        let flow = match document {
-            Some(document) => {
-                let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
-                let flow =
-                    Flow::check(&document, 0, self.now()).map_err(|problem| bad(problem.to_string()))?;
-                Arc::new(flow)
-            }
-            None => {
-                let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
-                flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?
-            }
+        let flow = if let Some(document) = document {
+            let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
+            Arc::new(Flow::check(&document, 0, self.now()).map_err(|problem| bad(problem.to_string()))?)
+        } else {
+            let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
+            flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?
         };
         let head = self.new_run(RunId::known(self.new_uuid()), asked, &flow, Origin::Started)?.head;
         let (foreseen, least_ms) = dry_run(&flow, &asked.input, self.now());
@@ -113,17 +108,14 @@ impl Engine {
         if let Err(bad) = request.check() {
             return Judged { verdict: Err(format!("its job would be refused: {bad}")), round, unread: false };
         }
-        let (said, unread) = match input {
-            Known::Yes(input) => {
-                let content = Bytes::from(input.to_string());
-                let len = content.len() as i64;
-                let said = self.say_for_others(&request, Sent { content, len }, Purpose::Simulate).await;
-                (said.map(|(verdict, _)| verdict), false)
-            }
-            _ => {
-                let unread = self.rules().policy.reads_input(&request);
-                (self.would_say(&request, Purpose::Simulate).await, unread)
-            }
+        let (said, unread) = if let Known::Yes(input) = input {
+            let content = Bytes::from(input.to_string());
+            let len = content.len() as i64;
+            let said = self.say_for_others(&request, Sent { content, len }, Purpose::Simulate).await;
+            (said.map(|(verdict, _)| verdict), false)
+        } else {
+            let unread = self.rules().policy.reads_input(&request);
+            (self.would_say(&request, Purpose::Simulate).await, unread)
         };
         let verdict = said.map_err(|problem| format!("policy could not be asked: {problem}"));
         Judged { verdict, round, unread }
