@@ -164,7 +164,7 @@ impl Engine {
         let (topic, now) = (&job.request.topic, self.now());
         let matches = {
             let mut floor = self.floor();
-            if !floor.learn_topic(worker, topic, now) {
+            if !floor.learn_topic(worker, topic) {
                 return;
             }
             floor.matches(now)

@@ -176,16 +176,22 @@ impl Floor {
         })
     }
 
-    /// A worker that has not said what it serves took a job of this topic. Says whether that is news.
-    pub fn learn_topic(&mut self, worker: &WorkerId, topic: &Topic, now: Millis) -> bool {
-        let known = self.fleet.lookup(Who::Worker(worker.as_str()));
-        let news = known.filter(|known| !self.fleet.profile(known.profile).topics.contains(topic));
-        let Some(tenant) = news.map(|known| known.tenant.clone()).filter(|_| self.strangers.has(worker))
-        else {
-            return false;
-        };
-        self.serves(worker, &tenant, [topic.clone()], now);
-        self.strangers.keep(worker);
+    /// A worker that has not said what it serves took a job of this topic. Says whether that is news. It says
+    /// nothing about when the worker was last heard: its result may have waited for a store that was away.
+    pub fn learn_topic(&mut self, worker: &WorkerId, topic: &Topic) -> bool {
+        let slot = self.fleet.find(Who::Worker(worker.as_str()));
+        let known = slot.and_then(|slot| Some((slot, self.fleet.get(slot)?)));
+        let news = known.filter(|(_, known)| !self.fleet.profile(known.profile).topics.contains(topic));
+        let Some((slot, _)) = news.filter(|_| self.strangers.has(worker)) else { return false };
+        self.index.update(slot, &mut self.fleet, |fleet| {
+            let worker = fleet.get_mut(slot)?;
+            worker.counts_jobs = true;
+            let ix = worker.profile;
+            let mut changed = (**fleet.profile(ix)).clone();
+            changed.topics.insert(topic.clone());
+            fleet.set_profile(slot, changed);
+            Some(slot)
+        });
         true
     }
 

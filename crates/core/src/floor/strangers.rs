@@ -43,11 +43,6 @@ impl Strangers {
         self.met.contains(worker)
     }
 
-    /// One topic of it is known now, and there may be more.
-    pub fn keep(&mut self, worker: &WorkerId) {
-        self.met.insert(worker.clone());
-    }
-
     /// It is gone, or has said what it serves.
     pub fn forget(&mut self, worker: &WorkerId) {
         self.met.remove(worker);

@@ -333,7 +333,7 @@ fn a_topic_is_tried_once_for_each_worker_that_has_not_said_what_it_serves() {
     // Somebody did: whoever sends the result gets the next by name.
     wait(&mut floor, "k", "t", Priority::Batch);
     assert_eq!(placed(&mut floor), [""; 0], "nothing is known yet");
-    let learn = |floor: &mut Floor| floor.learn_topic(&WorkerId::known("v"), &Topic::known("job.echo"), NOW);
+    let learn = |floor: &mut Floor| floor.learn_topic(&WorkerId::known("v"), &Topic::known("job.echo"));
     assert!(learn(&mut floor) && !learn(&mut floor), "once is enough");
     assert_eq!(placed(&mut floor), ["k@v"]);
     // It may serve more than that.
