@@ -158,7 +158,8 @@ pub(super) fn request(
         requires: undo.requires,
         ..Needs::default()
     };
-    let job = undo.job.map(|job| job.to_string()).unwrap_or_default();
+    // A step that was no job has a name of its own all the same: two runs of a workflow are undone twice.
+    let job = undo.job.map_or_else(|| format!("{of}:{}", undo.node), |job| job.to_string());
     let hashed =
         format!("{}|{job}|{}|{}|{}", head.workflow, undo.topic, request.needs.capability, undo.step_index);
     let attempt = if node.attempt > 1 { format!("|{}", node.attempt) } else { String::new() };

@@ -267,6 +267,34 @@ async fn what_was_done_is_undone_last_first_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_step_that_was_no_job_is_undone_for_every_run() {
+    let world = World::new(|topic, _| match topic {
+        "job.c" => (JobStatus::FailedFatal, json!(null)),
+        _ => (JobStatus::Succeeded, json!({})),
+    });
+    let engine = world.start().await;
+    let undo = json!({"topic": "job.undo.a", "input": {"n": "${item}"}});
+    world
+        .save(
+            &engine,
+            json!({
+                "a": {"type": "transform", "for_each": [1, 2], "input": "${item}", "compensation": undo},
+                "c": {"topic": "job.c", "depends_on": ["a"]},
+            }),
+        )
+        .await;
+    for runs in 1..=2 {
+        let id = begin(&engine, json!({})).await;
+        over(&engine, &id).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let rollback = over(&engine, &rollback_id(&id)).await;
+        assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
+        let undone = world.topics_done().iter().filter(|topic| *topic == "job.undo.a").count();
+        assert_eq!(undone, runs * 2, "each of them, and each once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rollback_goes_on_after_a_kill() {
     for kill_after_ms in [0, 1, 2, 5, 10, 30, 60, 100] {
         let world = World::new(|topic, _| match topic {
