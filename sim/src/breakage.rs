@@ -59,6 +59,17 @@ pub enum Breakage {
     UnknownIsFailure,
     /// The bus forgets what it keeps as soon as it has handed it out.
     LoseKept,
+    /// The run that undoes another is acknowledged and dropped.
+    ForgetRollback,
+    /// A rollback's list is stored with its first entry twice, or first to last.
+    UndoTwice,
+    UndoInOrder,
+    /// A delay is over, and is stored as if it were not.
+    FireTwice,
+    /// The end of a step is acknowledged and dropped.
+    DropOutcome,
+    /// A run is stored without its key.
+    StartTwice,
     /// The store does not look at locks. What is compared and swapped makes that good.
     SkipFence,
     /// The store knows no message again, and lets everybody open a job. The same makes that good.
@@ -69,7 +80,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 27] = [
+    pub const ALL: [(&str, Self); 33] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -97,6 +108,12 @@ impl Breakage {
         ("no-take-over", Self::NoTakeOver),
         ("unknown-is-failure", Self::UnknownIsFailure),
         ("lose-kept", Self::LoseKept),
+        ("forget-rollback", Self::ForgetRollback),
+        ("undo-twice", Self::UndoTwice),
+        ("undo-in-order", Self::UndoInOrder),
+        ("fire-twice", Self::FireTwice),
+        ("drop-outcome", Self::DropOutcome),
+        ("start-twice", Self::StartTwice),
     ];
 
     /// Those that must be made good.

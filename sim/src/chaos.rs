@@ -135,6 +135,9 @@ fn upset_a_worker(world: &World) {
         }
         return;
     }
+    if world.is_spared(worker) {
+        return;
+    }
     if world.strikes(Fault::WorkerDied) {
         say("dies");
         worker.die(world);

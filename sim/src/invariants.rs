@@ -121,7 +121,11 @@ impl Ledger {
         if before.is_none() {
             self.claims_its_key(job)?;
         }
-        if let Some(ending) = job.ending().filter(|ending| ending.state == State::Succeeded) {
+        if job.request.is_gate() {
+            if job.state() == State::Succeeded && !self.approvals_asked.contains(&id) {
+                return Err(format!("the gate {id} let something pass, and nobody was asked"));
+            }
+        } else if let Some(ending) = job.ending().filter(|ending| ending.state == State::Succeeded) {
             let worker = ending.worker.clone().ok_or_else(|| format!("{id} succeeded at nobody"))?;
             if !self.finished.contains(&(id.clone(), worker.clone())) {
                 return Err(format!("{id} succeeded at {worker}, which never finished it"));
@@ -447,7 +451,7 @@ fn succession(before: Option<&Job>, job: &Job) -> Verdict {
 
 fn is_decision(event: Event) -> bool {
     use Event::{
-        Allow, Approve, Deny, Discard, Quarantine, Redact, Reject, Release, RequireApproval, Throttle,
+        Allow, Approve, Deny, Discard, Pass, Quarantine, Redact, Reject, Release, RequireApproval, Throttle,
     };
     matches!(
         event,
@@ -455,6 +459,7 @@ fn is_decision(event: Event) -> bool {
             | Approve
             | Deny
             | Discard
+            | Pass
             | Quarantine
             | Redact
             | Reject

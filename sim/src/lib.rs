@@ -21,6 +21,7 @@ pub mod coverage;
 pub mod delegators;
 pub mod dice;
 pub mod faults;
+pub mod flows;
 pub mod invariants;
 pub mod kernel;
 pub mod links;

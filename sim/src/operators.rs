@@ -44,9 +44,13 @@ pub async fn drain_now_and_then(world: Arc<World>) {
         if !world.strikes(Fault::WorkerDrained) {
             continue;
         }
-        let plan = &world.dice.pick(world.workers()).plan;
+        let worker = world.dice.pick(world.workers());
+        if world.is_spared(worker) {
+            continue;
+        }
+        let plan = &worker.plan;
         let what = match world.dice.below(4) {
-            0 => Drained::Pool(plan.pool.clone()),
+            0 if !plan.careful => Drained::Pool(plan.pool.clone()),
             _ => Drained::Worker(plan.name.clone()),
         };
         drain(&world, &what).await;

@@ -1,11 +1,13 @@
 //! People who approve, reject, cancel, quarantine, release and discard, whenever they feel like it.
 
 use crate::faults::Fault;
+use crate::flows::script;
 use crate::workers::client_packet;
 use crate::world::{World, sleep_ms};
 use reveille_core::approval::Answer;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
+use reveille_store::{BlobKey, Blobs};
 use reveille_wire::cap::JobCancel;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::subject;
@@ -19,6 +21,12 @@ pub async fn decide(world: Arc<World>) {
         let meddling = world.faults.are_on();
         let jobs: Vec<Arc<Job>> = world.jobs();
         for job in jobs {
+            if job.request.place.of_run.is_some() {
+                if job.state() == State::ApprovalRequired && world.dice.percent(40) {
+                    at_a_gate(&world, job.id()).await;
+                }
+                continue;
+            }
             match job.state() {
                 State::ApprovalRequired if world.dice.percent(40) => about_approval(&world, job.id()).await,
                 State::OutputQuarantined if meddling && world.dice.percent(10) => {
@@ -47,6 +55,24 @@ async fn about_approval(world: &Arc<World>, id: &JobId) {
         let done = patiently(world, life.answer(engine.reject(id, Answer::by("bob")))).await;
         world.trace.say(format_args!("bob rejects {id}: {}", answered(done.as_ref())));
     }
+}
+
+/// What is said at a gate is said in what was asked; some are never answered.
+async fn at_a_gate(world: &Arc<World>, id: &JobId) {
+    let Some((engine, life)) = world.engine() else { return };
+    let asked = world.store.blob(&BlobKey::context_of(id)).await.ok().flatten();
+    let asked = asked.and_then(|asked| serde_json::from_slice(&asked).ok()).unwrap_or_default();
+    let Some(yes) = script::decision(&asked) else { return };
+    world.check(|ledger| {
+        ledger.approval_asked(id);
+        Ok(())
+    });
+    let done = if yes {
+        patiently(world, life.answer(engine.approve(id, Answer::by(script::APPROVER)))).await
+    } else {
+        patiently(world, life.answer(engine.reject(id, Answer::by(script::REJECTER)))).await
+    };
+    world.trace.say(format_args!("the gate {id} is answered with {yes}: {}", answered(done.as_ref())));
 }
 
 async fn quarantine(world: &Arc<World>, id: &JobId) {

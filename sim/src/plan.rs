@@ -1,6 +1,7 @@
 //! The shape of one world: who works, who asks for what, and which rules hold.
 
 use crate::dice::Dice;
+use crate::flows::workflows::{FlowsPlan, STEP, UNDO};
 use crate::watch::AgentKey;
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId, WorkspaceId};
 use reveille_core::place::routing::Routing;
@@ -30,6 +31,11 @@ const SCARCE: &str = "job.build";
 const TOPIC_MAX: u32 = 2;
 const TENANT_MAX: u32 = 2;
 
+/// Workers for the steps of runs. One may be unwell at a time, and they may take as long as any fault does.
+const CAREFUL: usize = 3;
+const CAREFUL_POOL: &str = "careful";
+const CAREFUL_TIMEOUT_S: i64 = 4 * 3600;
+
 pub const TENANTS: [&str; 3] = ["default", "acme", "zeta"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 
@@ -46,6 +52,8 @@ pub struct Plan {
     pub workspaces: Vec<(WorkspaceId, TenantId)>,
     pub delegations: Vec<DelegationPlan>,
     pub jobs: Vec<JobPlan>,
+    /// Workflows and their runs, where there are any.
+    pub flows: Option<FlowsPlan>,
     /// How long it takes until the last job was asked for, without idle stretches.
     pub span_ms: i64,
     mapped: bool,
@@ -77,6 +85,9 @@ pub struct WorkerPlan {
     pub echoes: bool,
     /// The connection carries the worker's name.
     pub named: bool,
+    /// It keeps what it was given over its own death, asks for what it should have got, and says how it went until
+    /// that counts. Steps of runs go to such workers only, so that how they end follows from what they were given.
+    pub careful: bool,
 }
 
 impl WorkerPlan {
@@ -126,6 +137,7 @@ impl Plan {
             delegations: if shared { Vec::new() } else { delegations(dice, &workspaces) },
             workspaces,
             jobs,
+            flows: None,
             span_ms: dice.between(60, 900) * 1000,
             mapped,
             limited: dice.percent(50).then(|| *dice.pick(&TENANTS)),
@@ -133,6 +145,23 @@ impl Plan {
             running_timeout_s: dice.between(45, 200),
             retries_max: dice.between(2, 6),
         }
+    }
+
+    /// The same world with workflows, if they can be foreseen there: a kernel that does not answer holds results
+    /// back, and several servers keep no workflows yet. They are drawn apart, so that the rest stays as it is.
+    pub fn with_flows(mut self, seed: u64) -> Self {
+        if self.shared || seed.is_multiple_of(3) {
+            return self;
+        }
+        let dice = Dice::new(seed ^ 0xf10e);
+        let tenants = TENANTS.iter().filter(|tenant| self.limited != Some(**tenant)).collect::<Vec<_>>();
+        let tenant = TenantId::known(**dice.pick(&tenants));
+        self.workers.extend((0..CAREFUL).map(|number| careful_worker(&dice, number)));
+        // Where people have to be quick nobody knows whether they were.
+        self.flows = Some(FlowsPlan::draw(&dice, tenant, !seed.is_multiple_of(2)));
+        // A bus that is away for long must not end a step.
+        self.dispatch_timeout_s = 900;
+        self
     }
 
     /// Whether servers share a store and a bus that are beside them.
@@ -167,6 +196,7 @@ impl Plan {
     /// Whether placement may give the job to this worker; labels aside.
     pub fn may_take(&self, worker: &WorkerPlan, request: &Request) -> bool {
         let pools: &[&str] = match request.topic.as_str() {
+            STEP | UNDO => &[CAREFUL_POOL],
             SCARCE => &["strict"],
             "job.flaky" => &["main", "strict"],
             GHOST => &[],
@@ -194,7 +224,7 @@ impl Plan {
                 { "id": "rest", "match": { "topics": ["job.*"] }, "decision": "allow" },
             ],
             "tenants": limits.into_iter().collect::<BTreeMap<_, _>>(),
-            "output_policy": { "enabled": true, "fail_mode": "closed" },
+            "output_policy": { "enabled": self.looks_at_results(), "fail_mode": "closed" },
             "output_rules": [
                 { "id": "leak", "match": { "topics": [LEAKY], "scanners": ["secret"] }, "decision": "quarantine" },
                 { "id": "hide", "match": { "topics": [BOUNDED], "scanners": ["secret"] }, "decision": "redact" },
@@ -207,13 +237,23 @@ impl Plan {
                 "dispatch_timeout_seconds": self.dispatch_timeout_s,
                 "running_timeout_seconds": self.running_timeout_s,
             },
-            "topics": { "job.flaky": { "max_retries": self.retries_max } },
+            "topics": {
+                "job.flaky": { "max_retries": self.retries_max },
+                STEP: { "timeout_seconds": CAREFUL_TIMEOUT_S },
+                UNDO: { "timeout_seconds": CAREFUL_TIMEOUT_S },
+            },
         });
         Ok(Rules {
             policy: Policy::new(document, source.as_bytes()).map_err(|error| error.to_string())?,
             routing: if self.mapped { mapped_routing() } else { Routing::Discovered }.into(),
             timeouts: serde_json::from_value(timeouts).map_err(|error| error.to_string())?,
         })
+    }
+
+    /// Whether output policy is asked. Where it may fail, and holds back what it could not look at, nobody knows how a
+    /// step ends.
+    pub fn looks_at_results(&self) -> bool {
+        self.flows.is_none()
     }
 
     /// The longest that time alone can need to end every job once nothing goes wrong any more.
@@ -230,8 +270,9 @@ fn mapped_routing() -> Routing {
             "job.echo": "main", "job.flaky": ["main", "strict"], "job.bounded": "main", ASKED: "main",
             SLOWED: "main", DENIED: "main", GHOST: "nowhere",
             SCARCE: { "pools": "strict", "max_concurrent_jobs": TOPIC_MAX },
+            STEP: CAREFUL_POOL, UNDO: CAREFUL_POOL,
         },
-        "pools": { "main": {}, "strict": { "on_worker_lost": "fail" }, "nowhere": {} },
+        "pools": { CAREFUL_POOL: {}, "main": {}, "strict": { "on_worker_lost": "fail" }, "nowhere": {} },
     });
     serde_json::from_value(document).map_or(Routing::Discovered, Routing::Mapped)
 }
@@ -256,9 +297,24 @@ fn workers(dice: &Dice) -> Vec<WorkerPlan> {
                 capacity: dice.between(1, 6) as u32,
                 echoes: dice.percent(70),
                 named: dice.percent(50),
+                careful: false,
             }
         })
         .collect()
+}
+
+fn careful_worker(dice: &Dice, number: usize) -> WorkerPlan {
+    WorkerPlan {
+        name: WorkerId::known(format!("c{number}")),
+        kind: Kind::Agent,
+        topics: [STEP, UNDO].map(Topic::known).to_vec(),
+        pool: PoolId::known(CAREFUL_POOL),
+        region: REGIONS[number % 2],
+        capacity: dice.between(4, 9) as u32,
+        echoes: dice.percent(70),
+        named: dice.percent(50),
+        careful: true,
+    }
 }
 
 /// A few ids, so that two tenants have an agent of the same name.

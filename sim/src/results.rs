@@ -17,6 +17,16 @@ fn says_too_much(id: &str) -> bool {
     id.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte))) % 4 == 0
 }
 
+/// Writes a step's result through the server's door. Says whether it is there.
+pub async fn put(world: &World, id: &str, text: String) -> bool {
+    let (Ok(key), Some((engine, life))) = (BlobKey::parse(&format!("res:{id}")), world.engine()) else {
+        return false;
+    };
+    let until = world.server(life.server).clock.now() + KEEP_MS;
+    let put = life.answer(engine.readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await;
+    matches!(put, Some(Ok(true)))
+}
+
 /// Writes the result through the server's door, if the server is there; a shared store has a door of its own.
 pub async fn write(world: &World, id: &str) {
     let Ok(key) = BlobKey::parse(&format!("res:{id}")) else { return };
@@ -28,7 +38,7 @@ pub async fn write(world: &World, id: &str) {
         let until = world.server(life.server).clock.now() + KEEP_MS;
         life.answer(engine.readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await
     };
-    if matches!(put, Some(Ok(true))) && says_too_much(id) {
+    if matches!(put, Some(Ok(true))) && says_too_much(id) && world.plan.looks_at_results() {
         world.check(|ledger| {
             ledger.leaks.insert(JobId::known(id));
             Ok(())

@@ -5,6 +5,7 @@ use crate::bus::SimBus;
 use crate::clock::{ServerClock, SimClock};
 use crate::courier::SimCourier;
 use crate::faults::Fault;
+use crate::flows::SimFlows;
 use crate::kernel::SimKernel;
 use crate::links::{Gate, Links, Way};
 use crate::roster::SimRoster;
@@ -15,6 +16,7 @@ use crate::watch::Watched;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
+use reveille_flows::{Flows, NoFlows};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -128,6 +130,11 @@ impl Server {
         *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
     }
 
+    /// Its world is over.
+    pub fn forget(&self) {
+        self.set(None);
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.gate.is_shut()
     }
@@ -236,8 +243,14 @@ fn set_clock(world: &World, server: &Server) {
     if !world.strikes(Fault::ClockSet) {
         return;
     }
-    let reach_ms =
-        *if world.plan.is_shared() { world.dice.pick(&SET_MS) } else { world.dice.pick(&SET_ALONE_MS) };
+    let reach_ms = if world.plan.is_shared() {
+        *world.dice.pick(&SET_MS)
+    } else if world.plan.flows.is_some() {
+        // An hour that never was ends jobs, and then steps, that would have ended otherwise.
+        SET_ALONE_MS[0]
+    } else {
+        *world.dice.pick(&SET_ALONE_MS)
+    };
     let ahead_ms = world.dice.between(-reach_ms, reach_ms);
     world.trace.say(format_args!("the clock of server {} is {ahead_ms} ms ahead", server.number));
     server.clock.set(ahead_ms);
@@ -254,11 +267,19 @@ fn settings(world: &World) -> Settings {
     settings
 }
 
+/// Servers that share a store keep no workflows yet.
+fn flows(world: &Arc<World>, life: &Life) -> Arc<dyn Flows> {
+    if world.plan.is_shared() {
+        return Arc::new(NoFlows);
+    }
+    Arc::new(SimFlows::new(world.clone(), life.clone()))
+}
+
 async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
-        flows: Arc::new(reveille_flows::MemoryFlows::default()),
+        flows: flows(world, life),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),

@@ -69,6 +69,22 @@ sights! {
     DelegationAgain = "delegation tried again";
     /// A letter came to its workspace more than once.
     LetterAgain = "letter brought again";
+    RunFailed = "run failed";
+    RunDenied = "run denied";
+    RunCancelled = "run cancelled";
+    /// A step of a run was a run.
+    RunInRun = "run within a run";
+    /// A run ended in another life of the server than it began in, and one that undoes another.
+    RunOutlived = "run outlived a start";
+    RolledBack = "run undone";
+    RollbackOutlived = "rollback outlived a start";
+    /// A step waited for its time, and the server started anew meanwhile.
+    TimerOutlived = "timer outlived a start";
+    StepAgain = "step tried again";
+    /// What a step had sent off was not wanted any more.
+    CalledBack = "step called back";
+    /// A start was asked for again, and was known.
+    StartRepeated = "start repeated";
     /// A workspace told in a call of its own how a delegation went.
     AnsweredLater = "answered later";
 }

@@ -110,6 +110,7 @@ impl SimStore {
                 limits::committed(world, ledger, &job)?;
                 ledger.committed(&job, world.now())
             });
+            world.book(|book| book.job_committed(&job));
         }
         Ok(done)
     }

@@ -2,6 +2,8 @@
 //! They also die with everything they had, stall, come back under their old name, and lose their
 //! connection.
 
+mod careful;
+
 use crate::plan::{Kind, WorkerPlan};
 use crate::results;
 use crate::world::{World, sleep_ms};
@@ -91,6 +93,9 @@ impl Worker {
         if world.plan.is_shared() && (world.dice.percent(30) || !world.faults.are_on()) {
             self.introduce(world);
         }
+        if self.plan.careful {
+            self.ask_for_missing(world);
+        }
         if self.plan.kind != Kind::Runner {
             self.send(world, subject::HEARTBEAT, Payload::Heartbeat(self.beat()));
         }
@@ -175,10 +180,12 @@ impl Worker {
     fn vanish(&self) -> Option<u64> {
         let mut state = self.state();
         state.alive = false;
-        state.process += 1;
         state.introduced = false;
-        state.running.clear();
-        state.seen.clear();
+        if !self.plan.careful {
+            state.process += 1;
+            state.running.clear();
+            state.seen.clear();
+        }
         state.connection
     }
 
@@ -234,7 +241,11 @@ impl Worker {
         };
         world.trace.say(format_args!("{} takes {} attempt {attempt}", self.plan.name, job.job_id));
         world.check(|ledger| ledger.started(&self.plan, &job));
-        tokio::spawn(self.clone().run(world.clone(), job, key, process));
+        if self.plan.careful {
+            tokio::spawn(self.clone().run_carefully(world.clone(), job, key));
+        } else {
+            tokio::spawn(self.clone().run(world.clone(), job, key, process));
+        }
     }
 
     async fn run(self: Arc<Self>, world: Arc<World>, job: JobRequest, key: (String, u64), process: u64) {

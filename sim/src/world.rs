@@ -13,6 +13,8 @@ use crate::coverage::Coverage;
 use crate::delegators::Post;
 use crate::dice::Dice;
 use crate::faults::{Fault, Faults};
+use crate::flows::book::Book;
+use crate::flows::starters;
 use crate::invariants::{Ledger, Verdict};
 use crate::network::Network;
 use crate::operators::Drains;
@@ -28,6 +30,7 @@ use crate::{chaos, delegators, operators, panics, people, plan, readers, server,
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
 use reveille_engine::Rules;
+use reveille_flows::MemoryFlows;
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use std::fmt::Display;
@@ -61,11 +64,13 @@ pub struct World {
     /// What is durable.
     pub store: MemoryStore,
     pub roster: MemoryRoster,
+    pub flows: MemoryFlows,
     workers: Vec<Arc<Worker>>,
     agents: Vec<Arc<Agent>>,
     workspaces: Vec<Arc<Workspace>>,
     post: Mutex<Post>,
     ledger: Mutex<Ledger>,
+    book: Mutex<Book>,
     archive: Mutex<Archive>,
     quiet_since: OnceLock<Millis>,
     failure: Mutex<Option<String>>,
@@ -105,7 +110,10 @@ pub fn run(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Outcome {
     runtime.block_on(async {
         let world = Arc::new(World::make(seed, breakage, voice));
         world.live_through().await;
-        world.outcome()
+        let outcome = world.outcome();
+        // An engine holds its world, and would keep it for ever.
+        world.servers.iter().for_each(|server| server.forget());
+        outcome
     })
 }
 
@@ -121,6 +129,7 @@ impl World {
         let clock = SimClock::start();
         let plan = Plan::draw(&dice);
         let plan = if breakage.is_some_and(Breakage::is_of_one_alone) { plan.alone() } else { plan };
+        let plan = plan.with_flows(seed);
         let servers: Vec<_> = (0..plan.servers).map(|number| Arc::new(Server::new(number, clock))).collect();
         // One alone has its store in itself; one that is shared has a clock of its own.
         let (alone, is_shared) = (servers[0].clock.clone(), plan.is_shared());
@@ -155,11 +164,13 @@ impl World {
             skew_ms: AtomicI64::new(0),
             store: MemoryStore::new(Arc::new(store_clock)),
             roster: MemoryRoster::new(),
+            flows: MemoryFlows::default(),
             workers,
             agents,
             workspaces,
             post: Mutex::new(post),
             ledger: Mutex::new(ledger),
+            book: Mutex::default(),
             archive: Mutex::default(),
             quiet_since: OnceLock::new(),
             failure: Mutex::default(),
@@ -199,7 +210,11 @@ impl World {
         tokio::spawn(operators::drain_now_and_then(self.clone()));
         tokio::spawn(watch::watch(self.clone()));
         let chaos = tokio::spawn(chaos::stir(self.clone()));
-        tokio::join!(submitters::submit_all(self.clone()), delegators::delegate_all(self.clone()));
+        tokio::join!(
+            submitters::submit_all(self.clone()),
+            delegators::delegate_all(self.clone()),
+            starters::start_all(self.clone()),
+        );
         sleep_ms(self.dice.between(1_000, 60_000)).await;
         chaos.abort();
         self.quiet_down();
@@ -236,6 +251,7 @@ impl World {
         let mut coverage = Coverage {
             seeds: 1,
             jobs: ledger.jobs().count() as u64,
+            runs: self.look_into_book(|book| book.runs.len() as u64),
             commits: ledger.commits,
             virtual_ms: self.clock.elapsed_ms(),
             caught: self.caught.load(Ordering::Relaxed),
@@ -288,6 +304,18 @@ impl World {
         if let Err(words) = verdict {
             self.fail(&words);
         }
+    }
+
+    /// The same for what happens to runs.
+    pub fn book(&self, entry: impl FnOnce(&mut Book) -> Verdict) {
+        let verdict = entry(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Err(words) = verdict {
+            self.fail(&words);
+        }
+    }
+
+    pub fn look_into_book<T>(&self, question: impl FnOnce(&Book) -> T) -> T {
+        question(&self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The same for what was written to the roster.

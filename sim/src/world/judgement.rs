@@ -1,11 +1,14 @@
 //! The end of a run: everything has time to settle, and then every promise is looked at once more.
 
 use super::{World, sleep_ms};
+use crate::flows::book::Book;
+use crate::flows::reference;
 use crate::invariants::Verdict;
 use crate::watch::views;
 use reveille_core::audit::Status;
 use reveille_core::job::Job;
 use reveille_engine::Engine;
+use reveille_flows::Flows;
 use reveille_store::{JobQuery, PAGE_LEN_MAX, Store, StoreError, verify_chain};
 use std::sync::Arc;
 
@@ -23,7 +26,11 @@ impl World {
     /// Waits until every job has ended, as long as that may take, and for what is still on its way.
     pub(super) async fn settle(&self) {
         let end = self.now() + self.plan.patience_ms();
-        while self.now() < end && !(self.ledger().live.is_empty() && self.network.stream.is_empty()) {
+        let is_settled = || {
+            let jobs = self.ledger().live.is_empty() && self.network.stream.is_empty();
+            jobs && self.look_into_book(Book::is_settled)
+        };
+        while self.now() < end && !is_settled() {
             sleep_ms(2_000).await;
         }
         sleep_ms(if self.plan.is_shared() { AFTERMATH_SHARED_MS } else { AFTERMATH_MS }).await;
@@ -32,6 +39,7 @@ impl World {
     pub(super) async fn judge(&self) -> Verdict {
         let stored = self.stored().await.map_err(|error| error.to_string())?;
         self.ledger().settled(&stored)?;
+        self.runs_are_as_foreseen().await?;
         self.trail_is_whole().await?;
         self.look_up(|archive| archive.settled(|id| self.ledger().job(id).cloned()))?;
         for id in self.post(|post| post.acknowledged()) {
@@ -48,6 +56,23 @@ impl World {
             return Err("packets are kept that nobody has dealt with".to_owned());
         }
         Ok(())
+    }
+
+    /// What is stored of every run is what was committed, and that is what the reference says.
+    async fn runs_are_as_foreseen(&self) -> Verdict {
+        let Some(plan) = &self.plan.flows else { return Ok(()) };
+        let runs = self.look_into_book(|book| book.runs.clone());
+        for (id, run) in &runs {
+            let stored = self.flows.run(id).await.map_err(|error| error.to_string())?;
+            if stored.as_ref() != Some(run) {
+                return Err(format!("the run {id} is not stored as it was committed"));
+            }
+        }
+        let live = self.flows.live(None, PAGE_LEN_MAX).await.map_err(|error| error.to_string())?;
+        if let Some(id) = live.items.first() {
+            return Err(format!("the run {id} is still said to owe something"));
+        }
+        self.look_into_book(|book| reference::compare(plan, book))
     }
 
     /// Things go on changing, and a server hears of it a moment later.

@@ -51,6 +51,24 @@ impl World {
         &self.workers
     }
 
+    /// The third worker that dies with a job ends it, and nobody could foresee how a step ends. So of the careful
+    /// ones one is unwell at a time, and none that has a step whose worker was lost before.
+    pub fn is_spared(&self, worker: &Worker) -> bool {
+        let (plan, now) = (&worker.plan, self.now());
+        let is_unwell = |other: &&Arc<Worker>| {
+            let is_drained = self.drains.of_worker(&other.plan.name).is_some();
+            other.plan.careful && other.plan.name != plan.name && (is_drained || !other.is_well(now))
+        };
+        let has_a_lost_one = || {
+            let is_at_it = |job: &Job| {
+                let at = job.attempt().and_then(|attempt| attempt.worker.as_ref());
+                job.workers_lost > 0 && at == Some(&plan.name)
+            };
+            self.live_jobs().iter().any(|job| is_at_it(job))
+        };
+        plan.careful && (self.workers.iter().any(|other| is_unwell(&other)) || has_a_lost_one())
+    }
+
     pub fn agents(&self) -> &[Arc<Agent>] {
         &self.agents
     }
@@ -74,6 +92,10 @@ impl World {
     /// Whether placement would take this worker for the job.
     pub fn can_be_given(&self, name: &WorkerId, request: &Request) -> bool {
         self.worker_plan(name).is_some_and(|plan| self.plan.may_take(plan, request))
+    }
+
+    pub fn job(&self, id: &JobId) -> Option<Arc<Job>> {
+        self.ledger().job(id).cloned()
     }
 
     pub fn jobs(&self) -> Vec<Arc<Job>> {

@@ -1,0 +1,111 @@
+//! Workflows and who starts them, drawn from the seed. Each is a chain of pieces; within a piece things go on side by
+//! side, and whatever order faults bring them into, every step ends the same way. That is what makes the reference's
+//! answer the only right one: where a run fails, nothing else of it is under way.
+
+mod pieces;
+
+use crate::dice::Dice;
+use pieces::Sketch;
+use reveille_core::flow::Document;
+use reveille_core::id::{TenantId, WorkflowId};
+use serde_json::{Value as Json, json};
+
+/// What steps of runs are asked of, and what undoes them. Only careful workers serve these.
+pub const STEP: &str = "job.step";
+pub const UNDO: &str = "job.undo";
+
+const ENDS: [&[&str]; 5] = [
+    &["failed"],
+    &["failed", "denied"],
+    &["failed", "denied", "cancelled"],
+    &["failed", "cancelled"],
+    &["denied"],
+];
+
+#[derive(Clone)]
+pub struct FlowsPlan {
+    pub tenant: TenantId,
+    /// In the order in which they can be saved.
+    pub documents: Vec<Document>,
+    pub starts: Vec<StartPlan>,
+}
+
+#[derive(Clone)]
+pub struct StartPlan {
+    pub workflow: WorkflowId,
+    pub input: Json,
+    pub key: String,
+    /// Asked for again although it was answered, this often.
+    pub repeats: u32,
+    /// Somebody changes their mind.
+    pub cancelled_after_ms: Option<i64>,
+}
+
+impl FlowsPlan {
+    /// `gates` says whether people have all the time they want.
+    pub fn draw(dice: &Dice, tenant: TenantId, gates: bool) -> Self {
+        let mut documents = vec![child(dice, "child", false), child(dice, "bad-child", true)];
+        let count = dice.between(2, 4);
+        for number in 0..count {
+            let mut sketch = Sketch::new(dice, gates);
+            for _ in 0..dice.between(1, 4) {
+                sketch.piece();
+            }
+            if dice.percent(55) {
+                sketch.fails();
+            } else {
+                sketch.work();
+            }
+            documents.push(document(dice, &format!("flow{number}"), &sketch.steps()));
+        }
+        let starts = (0..dice.between(3, 6))
+            .map(|number| StartPlan {
+                workflow: WorkflowId::known(format!("flow{}", dice.below(count as u64))),
+                input: json!({"n": dice.between(0, 9), "list": (0..dice.between(0, 4)).collect::<Vec<_>>()}),
+                key: format!("start{number}"),
+                repeats: u32::from(dice.percent(30)),
+                cancelled_after_ms: dice.percent(20).then(|| dice.skewed(1, 60_000)),
+            })
+            .collect();
+        Self { tenant, documents, starts }
+    }
+
+    pub fn document(&self, workflow: &WorkflowId) -> Option<&Document> {
+        self.documents.iter().find(|document| document.id == workflow.as_str())
+    }
+}
+
+/// A workflow that others run as a step.
+fn child(dice: &Dice, id: &str, fails: bool) -> Document {
+    let mut sketch = Sketch::new(dice, false);
+    sketch.work();
+    if fails {
+        sketch.fatal();
+    }
+    document(dice, id, &sketch.steps())
+}
+
+fn document(dice: &Dice, id: &str, steps: &Json) -> Document {
+    let document = json!({
+        "id": id, "name": id, "compensate_on": *dice.pick(&ENDS), "parameters": { "limit": 7 }, "steps": steps,
+    });
+    serde_json::from_value(document).unwrap_or_else(|error| unreachable!("it is a document: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reveille_core::flow::Flow;
+    use reveille_core::time::Millis;
+
+    #[test]
+    fn whatever_is_drawn_can_be_saved() {
+        for seed in 0..2_000 {
+            let plan = FlowsPlan::draw(&Dice::new(seed), TenantId::known("t"), seed % 2 == 0);
+            for document in &plan.documents {
+                let read = Flow::check(document, 1, Millis(0));
+                assert!(read.is_ok(), "seed {seed}: {:?}\n{document:?}", read.err());
+            }
+        }
+    }
+}
