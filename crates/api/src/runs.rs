@@ -18,7 +18,7 @@ use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, StepId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started, rollback_id};
+use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started, rollback_of};
 use reveille_flows::RunQuery;
 use reveille_roster::Scope;
 use serde_json::json;
@@ -143,7 +143,7 @@ pub async fn get(
         let until = engine.now() + patience.as_millis() as i64;
         run = engine.run_after(&run.head.id, until).await?.ok_or_else(unknown)?;
     }
-    let rollback = rollback_id(&run.head.id);
+    let rollback = rollback_of(&run.head);
     let rollback = engine.flows().run(&rollback).await?.map(|rollback| rollback.head.id.to_string());
     Ok(Json(RunDetail::of(&run, rollback)))
 }
@@ -269,6 +269,7 @@ impl From<RerunError> for ApiError {
             RerunError::Unknown => unknown(),
             RerunError::UnknownStep(_) | RerunError::NotDone(..) => Self::field("from_step", message),
             RerunError::NotOver => Self::new(StatusCode::CONFLICT, "RUN_NOT_OVER", message),
+            RerunError::NotOfAWorkflow => Self::new(StatusCode::CONFLICT, "RUN_NOT_REPEATABLE", message),
             RerunError::Start(error) => error.into(),
         }
     }

@@ -18,6 +18,7 @@ mod parts;
 pub mod picture;
 mod read;
 mod run;
+mod saga;
 mod schema;
 mod scope;
 mod steps;
@@ -26,12 +27,13 @@ mod template;
 mod timeline;
 
 pub use definition::{CompensateOn, Flow, ForEach, Owner, Problem, Retry, RunWhen, Step, Undo};
-pub use document::{CompensationDocument, Document, Meta, RetryDocument, StepDocument};
+pub use document::{CompensationDocument, Document, Meta, RetryDocument, RollbackDocument, StepDocument};
 pub use dry_run::{Fate, Foreseen, Known, dry_run};
 pub use interpret::{Asked, interpret};
 pub use node::{Due, Fan, Node, NodeKey, Sent};
 pub use parts::Part;
 pub use run::{Compensation, Head, Origin, Run};
+pub use saga::{ClientUndo, Failed, STACK_MAX, Stack, stack, stack_flow, stack_id};
 pub use schema::Schema;
 pub use steps::{DEPTH_MAX, GATE_TOPIC, ITEMS_MAX, Kind, Level, Notify, Subworkflow, Worker};
 pub use table::{RunState, StepState};
@@ -63,8 +65,17 @@ pub enum Event {
         by: String,
         reason: String,
     },
-    /// The run that undoes this one is there.
-    RollbackMade,
+    /// The run that undoes this one is there. It takes the compensations up to this one, not included.
+    RollbackMade {
+        upto: u32,
+    },
+    /// A client's job has succeeded; this undoes it.
+    Record(Arc<Compensation>),
+    /// A client's job has failed for good.
+    Fail {
+        failed: Failed,
+        words: String,
+    },
 }
 
 /// How a job or another run ended, for the step that had sent it off.
@@ -97,6 +108,11 @@ pub enum Refusal {
     Stale,
     #[error("there is nothing to do yet")]
     TooEarly,
+    /// The job was asked for before its workflow failed: it is to be undone by itself.
+    #[error("the workflow has failed meanwhile")]
+    Failed,
+    #[error("it holds {STACK_MAX} compensations, and takes no more")]
+    Full,
 }
 
 /// Begins a run. `run` is new: it may bring steps that are settled already, from the run that it repeats.
@@ -120,8 +136,9 @@ pub fn advance(run: &Run, flow: &Flow, event: &Event, now: Millis) -> Result<Cha
         Event::Over { node, attempt, outcome } => {
             over(&mut draft, node, *attempt, outcome)?;
         }
-        Event::RollbackMade if run.head.owes_rollback => draft.head.owes_rollback = false,
-        Event::RollbackMade => return Err(Refusal::Stale),
+        Event::RollbackMade { upto } => saga::rollback_made(&mut draft, *upto)?,
+        Event::Record(undo) => saga::record(&mut draft, undo)?,
+        Event::Fail { failed, words } => saga::fail(&mut draft, failed, words)?,
         _ if state.is_terminal() => return Err(Refusal::Over(state)),
         Event::Time if run.head.deadline.is_some_and(|deadline| deadline <= now) => {
             draft.end(RunState::TimedOut, "the run took too long");

@@ -148,6 +148,9 @@ pub struct Owed {
     /// Look at the content of the result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub output_scan: bool,
+    /// Take note of it in the saga of its workflow: what undoes it is to be kept, or what came before undone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub saga: bool,
 }
 
 impl Owed {

@@ -6,10 +6,12 @@
 mod clock;
 mod output;
 mod report;
+mod saga;
 
 pub use clock::{Due, Limits, due, pass_time, set_back};
 pub use output::{await_scan, check_output, discard, release};
 pub use report::{Made, Report, Status, finish};
+pub use saga::{saga_settled, stillborn};
 
 use crate::approval::{Answer, Choice, Conflict};
 use crate::backoff;
@@ -223,8 +225,7 @@ pub fn cancel(job: &Job, by: &str, reason: &str, now: Millis) -> Result<Job, Ref
 
 /// 16. What the ended job owed to others has been sent.
 pub fn settled(job: &Job) -> Job {
-    let output_scan = job.owed.output_scan;
-    Job { owed: Owed { output_scan, ..Owed::default() }, ..job.clone() }
+    Job { owed: Owed { cancel: false, dead_letter: false, ..job.owed }, ..job.clone() }
 }
 
 /// Asks the table, writes the mark, and leaves the rest as it was.

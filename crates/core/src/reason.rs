@@ -62,6 +62,10 @@ reasons! {
     OutputQuarantined = "output_quarantined";
     /// It does so after a look at the content.
     OutputQuarantinedAsync = "output_quarantined_async";
+    /// What undoes a job cannot be read.
+    SagaUnmarshalFailed = "saga_unmarshal_failed";
+    /// What undoes a job cannot be kept: its saga holds as much as it may, or the store refuses it.
+    SagaNotRecorded = "saga_not_recorded";
 }
 
 #[cfg(test)]

@@ -238,6 +238,9 @@ impl Engine {
                 if job.owed.output_scan {
                     self.spawn(self.clone().second_look(job.clone()));
                 }
+                if job.owed.saga {
+                    self.tell_saga(job);
+                }
             }
             _ => {}
         }

@@ -8,6 +8,7 @@ mod dry_run;
 mod outcome;
 mod rerun;
 mod rollback;
+mod saga;
 mod seats;
 mod send;
 mod start;
@@ -17,7 +18,7 @@ mod watch;
 
 pub use dry_run::{DryRun, DryStep, Judged};
 pub use rerun::RerunError;
-pub use rollback::rollback_id;
+pub use rollback::{rollback_id, rollback_of};
 pub(crate) use seats::Runs;
 pub use start::{Asked, StartRunError, Started};
 pub use store::SaveError;
@@ -98,6 +99,7 @@ impl Engine {
                     let before = loaded.run.head.state;
                     loaded.run.apply(Change::clone(&change));
                     self.tell_of_run(&loaded.run.head, Some(before));
+                    self.metrics.saga.recorded(change.compensations.len());
                     self.settle_run(loaded, &change.nodes);
                     return Ok(loaded.run.head.clone());
                 }
@@ -139,6 +141,7 @@ impl Engine {
     pub(crate) fn settle_run(&self, loaded: &Loaded, nodes: &[(NodeKey, Node)]) {
         let head = &loaded.run.head;
         self.runs.timers.set(&head.id, head.due);
+        self.metrics.saga.settled(head, nodes);
         for (key, node) in nodes {
             if node.owes_cancel {
                 self.spawn(self.clone().call_back(head.id.clone(), key.clone(), node.clone()));

@@ -25,6 +25,7 @@ use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use reveille_traces::Counts;
 use safety::SafetyMetrics;
+use saga::SagaMetrics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use traces::TraceMetrics;
@@ -108,6 +109,7 @@ pub struct Metrics {
     pub(crate) net: NetMetrics,
     output: OutputMetrics,
     pub(crate) safety: SafetyMetrics,
+    pub(crate) saga: SagaMetrics,
     traces: TraceMetrics,
     run_lock_fallbacks: Counter,
 }
@@ -166,6 +168,7 @@ impl Default for Metrics {
             net: NetMetrics::list(&mut page),
             output: OutputMetrics::list(&mut page),
             safety: SafetyMetrics::list(&mut page),
+            saga: SagaMetrics::list(&mut page),
             traces: TraceMetrics::list(&mut page),
             run_lock_fallbacks: page
                 .list("workflow_lock_fallback", "Runs that went on without their lock, the store being away"),
@@ -174,7 +177,6 @@ impl Default for Metrics {
         for limit in Limit::ALL {
             drop(metrics.limited.get_or_create(&limit.label()));
         }
-        saga::list(&mut page);
         Self { registry: page.0, ..metrics }
     }
 }

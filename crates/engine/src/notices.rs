@@ -30,7 +30,8 @@ impl Engine {
         loop {
             let Some(job) = self.store.job(sent.id()).await? else { return Ok(()) };
             // If the job has moved on (a success was quarantined), its later change owes its own notices.
-            if (job.state(), job.owed) != (sent.state(), sent.owed) {
+            let notices = |job: &Job| (job.state(), job.owed.cancel, job.owed.dead_letter);
+            if notices(&job) != notices(sent) {
                 return Ok(());
             }
             if self.store.commit(Step::change(&job, life::settled(&job))).await? != Commit::Conflict {

@@ -70,6 +70,9 @@ impl Engine {
             if job.owed.output_scan {
                 self.clone().second_look(job.clone()).await;
             }
+            if job.owed.saga {
+                self.note_in_saga(job).await;
+            }
         };
         let paid = tokio::time::timeout(PAID_WITHIN, paid).await;
         paid.map(|()| true).map_err(|_| StoreError::Unavailable(format!("{:?} is still owed", job.owed)))

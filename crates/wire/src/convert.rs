@@ -1,9 +1,11 @@
 //! The only place where wire and core meet. What comes in here has passed [`crate::packet::decode`];
 //! what goes out passes the same rules at the other end.
 
+mod compensation;
 mod incoming;
 mod outgoing;
 
+pub use compensation::{compensation, kept_compensation};
 pub use incoming::{Introduction, beat, cancellation, introduction, progress, report, request};
 pub use outgoing::{
     alert_packet, budget, cancel_packet, dead_letter_packet, dispatch_packet, metadata, priority,

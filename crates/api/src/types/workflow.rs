@@ -115,7 +115,8 @@ pub struct RunRecord {
     pub started_at: String,
     pub completed_at: Option<String>,
     pub error: String,
-    /// `started`, `step`, `rerun` or `rollback`.
+    /// `started`, `step`, `rerun`, `rollback`, or `client`: it keeps what undoes the jobs of a workflow that a
+    /// client drives itself.
     pub origin: &'static str,
     /// The run that this one is a step of, repeats or undoes.
     pub parent_run_id: Option<String>,
@@ -133,6 +134,7 @@ impl RunRecord {
             Origin::Step { run, .. } => ("step", Some(run)),
             Origin::Rerun { of, .. } => ("rerun", Some(of)),
             Origin::Rollback { of } => ("rollback", Some(of)),
+            Origin::Client => ("client", None),
         };
         Self {
             id: head.id.to_string(),
@@ -162,7 +164,7 @@ pub struct RunDetail {
     pub input: Json,
     #[schema(value_type = Object)]
     pub output: Option<Json>,
-    /// The run that undoes this one, if there is one.
+    /// The run that undoes this one, if there is one; the last, if there are several.
     pub rollback_run_id: Option<String>,
     /// By the step's id; rounds as `step[0]`.
     pub steps: BTreeMap<String, StepRecord>,

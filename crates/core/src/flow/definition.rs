@@ -71,6 +71,8 @@ pub struct Flow {
     pub parameters: BTreeMap<String, Json>,
     pub output: Option<Template>,
     pub compensate_on: BTreeSet<CompensateOn>,
+    /// Whether what is undone is undone all at once, and not one after the other.
+    pub undoes_at_once: bool,
     pub steps: BTreeMap<StepId, Step>,
 }
 

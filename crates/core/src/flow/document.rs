@@ -38,6 +38,9 @@ pub struct Document {
     /// Ours: the ends after which what was done is undone. Failure alone, if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compensate_on: Option<Vec<String>>,
+    /// Ours: how it is undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackDocument>,
     pub steps: BTreeMap<String, StepDocument>,
 }
 
@@ -150,4 +153,11 @@ pub struct CompensationDocument {
     pub timeout_sec: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryDocument>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RollbackDocument {
+    /// All at once, and not one after the other, last first.
+    pub parallel: bool,
 }

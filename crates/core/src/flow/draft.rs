@@ -247,8 +247,17 @@ impl<'a> Draft<'a> {
             Err(problem) => (Json::Null, problem),
         };
         let job = self.get(key).and_then(Node::job).cloned();
-        self.compensations.push(Arc::new(Compensation { node: key.clone(), job, input, problem }));
+        let undo = Compensation { node: key.clone(), job, input, problem, client: None };
+        self.record(Arc::new(undo));
+    }
+
+    pub fn record(&mut self, undo: Arc<Compensation>) {
+        self.compensations.push(undo);
         self.head.compensations += 1;
+    }
+
+    pub fn note(&mut self, line: Line) {
+        self.timeline.push(line);
     }
 
     pub fn fail(&mut self, key: &NodeKey, words: &str) {

@@ -26,7 +26,10 @@ pub fn interpret(
     while run.is_live() {
         let change = match next(&run, &mut answer) {
             Some(event) => advance(&run, flow, &event, now),
-            None if run.head.owes_rollback => advance(&run, flow, &Event::RollbackMade, now),
+            None if run.head.owes_rollback => {
+                let upto = run.head.compensations;
+                advance(&run, flow, &Event::RollbackMade { upto }, now)
+            }
             None => match run.head.due {
                 Some(due) => {
                     now = now.max(due);

@@ -65,6 +65,7 @@ pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flo
         parameters: document.parameters.clone(),
         output: output.transpose()?,
         compensate_on: compensate_on(document)?,
+        undoes_at_once: document.rollback.is_some_and(|rollback| rollback.parallel),
         steps: read,
     })
 }

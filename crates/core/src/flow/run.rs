@@ -2,6 +2,7 @@
 
 use super::Change;
 use super::node::{Node, NodeKey};
+use super::saga::{ClientUndo, Stack};
 use super::table::{RunState, StepState};
 use crate::id::{JobId, KeyId, RunId, StepId, TenantId, WorkflowId};
 use crate::request::Actor;
@@ -46,6 +47,9 @@ pub struct Head {
     /// How many compensations were recorded.
     #[serde(default)]
     pub compensations: u32,
+    /// Of a run that keeps what undoes a client's jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Box<Stack>>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
     pub origin: Origin,
@@ -82,6 +86,8 @@ pub enum Origin {
     Rollback {
         of: RunId,
     },
+    /// It keeps what undoes the jobs of a workflow that a client drives itself.
+    Client,
 }
 
 impl Origin {
@@ -102,6 +108,9 @@ pub struct Compensation {
     /// Why its input could not be worked out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// The job it undoes is a client's, and no step of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<ClientUndo>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -214,6 +223,7 @@ impl Head {
             cancels: 0,
             owes_rollback: false,
             compensations: 0,
+            stack: None,
             error: String::new(),
             origin: Origin::Started,
             started_by: None,

@@ -2,6 +2,7 @@
 
 mod refused;
 mod runs;
+mod saga;
 
 use super::*;
 use crate::id::{RunId, TenantId, WorkflowId};

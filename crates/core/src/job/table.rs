@@ -88,6 +88,8 @@ pub fn next(state: State, event: Event) -> Result<State, Refusal> {
         (S::Pending, E::Allow) => S::Scheduled,
         (S::Pending, E::RequireApproval) => S::ApprovalRequired,
         (S::Pending, E::Deny) => S::Denied,
+        // A compensation that could not be kept: it is there to be seen, and goes nowhere.
+        (S::Pending, E::GiveUp) => S::Failed,
 
         (S::ApprovalRequired, E::Approve) => S::Pending,
         (S::ApprovalRequired, E::Reject) => S::Denied,

@@ -162,5 +162,6 @@ fn detailed(mut job: Job, report: &Report) -> Job {
     if let Some(mark) = job.marks.last_mut() {
         mark.worker = Some(report.worker.clone());
     }
+    job.owed.saga = super::saga::concerns(&job.request, report.status);
     job
 }

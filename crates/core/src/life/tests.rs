@@ -1,3 +1,5 @@
+mod saga;
+
 use super::*;
 use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::policy::{Policy, Verdict};

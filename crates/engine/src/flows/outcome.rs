@@ -4,6 +4,7 @@ use crate::Engine;
 use reveille_core::approval::Choice;
 use reveille_core::flow::{Event, OUTPUT_LEN_MAX, Origin, Outcome, Run, RunState};
 use reveille_core::job::{Job, State};
+use reveille_core::request::OfRun;
 use reveille_store::StoreError;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -18,8 +19,13 @@ impl Engine {
 
     pub(super) async fn step_is_over(self, job: Arc<Job>) {
         let Some(of) = &job.request.place.of_run else { return };
+        self.step_is_over_with(of, &job).await;
+    }
+
+    /// The same, where the job that did it may be another's.
+    pub(super) async fn step_is_over_with(&self, of: &OfRun, job: &Job) {
         let outcome = loop {
-            match self.outcome_of(&job).await {
+            match self.outcome_of(job).await {
                 Ok(outcome) => break outcome,
                 Err(error) => {
                     self.trouble.store.tell(

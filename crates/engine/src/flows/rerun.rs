@@ -13,6 +13,8 @@ pub enum RerunError {
     UnknownStep(StepId),
     #[error("the run is not over")]
     NotOver,
+    #[error("only runs of workflows are repeated; this one keeps or undoes what others did")]
+    NotOfAWorkflow,
     #[error("{0} has not succeeded, and {1} needs it")]
     NotDone(StepId, StepId),
     #[error(transparent)]
@@ -32,6 +34,9 @@ impl Engine {
         let (old, flow) = (loaded.run, loaded.flow);
         if !old.head.state.is_terminal() {
             return Err(RerunError::NotOver);
+        }
+        if matches!(old.head.origin, Origin::Rollback { .. } | Origin::Client) {
+            return Err(RerunError::NotOfAWorkflow);
         }
         let asked = Asked {
             tenant: old.head.tenant.clone(),

@@ -1,5 +1,6 @@
 //! Where runs are held while somebody decides about them.
 
+use super::saga::OnTheirWay;
 use super::timers::RunTimers;
 use super::{Loaded, RunError};
 use crate::Engine;
@@ -22,6 +23,7 @@ pub(crate) struct Runs {
     open: Mutex<FxHashMap<RunId, Slot>>,
     read: Mutex<FxHashMap<(TenantId, WorkflowId, u32), (Millis, Arc<Flow>)>>,
     pub(super) timers: RunTimers,
+    pub(super) on_their_way: OnTheirWay,
 }
 
 /// One at a time decides about a run.

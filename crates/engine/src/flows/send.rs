@@ -1,6 +1,7 @@
 //! What steps send off: jobs, other runs and alerts; and how they are called back.
 
 use super::outcome::outcome_of_run;
+use super::rollback::NotUndone;
 use super::{Asked, Loaded, StartRunError, Started};
 use crate::Engine;
 use crate::drive::{DriveError, STORE_PAUSE};
@@ -11,11 +12,17 @@ use reveille_core::flow::{
     DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step,
 };
 use reveille_core::id::{JobId, RunId, Topic};
+use reveille_core::job::Job;
+use reveille_core::reason::Reason;
 use reveille_core::request::{Actor, Needs, OfRun, Place, Priority, Request, Role};
 use reveille_store::BlobKey;
 use reveille_wire::{convert, subject};
 use serde_json::Value as Json;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two looks at a job that does the work of another.
+const FOLLOWED_FOR: Duration = Duration::from_secs(30);
 
 impl Engine {
     /// Sends off what a step under way owes. If it is there already, nothing happens.
@@ -25,13 +32,17 @@ impl Engine {
         let input = node.input.clone().unwrap_or_default();
         match &node.sent {
             Some(Sent::Job(id)) => {
-                let request = match &head.origin {
-                    Origin::Rollback { of } => super::rollback::request(head, of, key, node, id),
-                    _ => Ok(request(head, step, key, node, id)),
+                let Origin::Rollback { of } = &head.origin else {
+                    let request = request(head, step, key, node, id);
+                    return self
+                        .spawn(self.clone().submit_step(request, Some(Bytes::from(input.to_string()))));
                 };
-                match request {
-                    Ok(request) => self.spawn(self.clone().submit_step(request, input)),
-                    Err(words) => self.step_failed(&head.id, key, node.attempt, words),
+                match super::rollback::request(head, of, key, node, id) {
+                    Ok((request, input)) => {
+                        let context = input.map(|input| Bytes::from(input.to_string()));
+                        self.spawn(self.clone().submit_step(request, context));
+                    }
+                    Err(not_undone) => self.not_undone(head, key, node.attempt, not_undone),
                 }
             }
             Some(Sent::Run(id)) => {
@@ -63,12 +74,17 @@ impl Engine {
     }
 
     /// Submits a step's job like any other. Whoever is full now has room later.
-    async fn submit_step(self, request: Request, input: Arc<Json>) {
+    async fn submit_step(self, request: Request, context: Option<Bytes>) {
         let Some(of) = request.place.of_run.clone() else { return };
-        let context = Bytes::from(input.to_string());
+        let (id, is_compensation) = (request.id.clone(), request.is_compensation());
         loop {
-            let (request, context) = (request.clone(), Some(context.clone()));
-            match self.submit(Submission { request, context, submitter: Submitter::IsGone }).await {
+            let (request, context) = (request.clone(), context.clone());
+            let submitted = self.submit(Submission { request, context, submitter: Submitter::IsGone }).await;
+            if is_compensation && matches!(submitted, Ok(Submitted::New(_))) {
+                self.metrics.saga.dispatched();
+            }
+            match submitted {
+                Ok(Submitted::Existing(job)) if *job.id() != id => return self.follow_job(&of, job).await,
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
                     // The run may be over meanwhile, or the step: then nobody wants the job.
                     if self.wants(&of).await {
@@ -89,6 +105,40 @@ impl Engine {
             }
             tokio::time::sleep(STORE_PAUSE).await;
         }
+    }
+
+    /// The key of a compensation belongs to another job, so that one does it: as it ends, so does the step.
+    async fn follow_job(&self, of: &OfRun, job: Arc<Job>) {
+        let mut job = job;
+        while !job.state().is_terminal() {
+            match self.wait_for_end(job.id(), FOLLOWED_FOR).await {
+                Ok(Some(found)) => job = found,
+                Ok(None) => {
+                    let words = format!("job {} has its key, and is gone", job.id());
+                    return self.step_failed(&of.run, &of.node, of.attempt, words);
+                }
+                Err(error) => {
+                    self.trouble.store.tell(self.now(), "a job could not be read", job.id(), &error);
+                    tokio::time::sleep(STORE_PAUSE).await;
+                }
+            }
+            if self.is_draining() {
+                return;
+            }
+        }
+        self.step_is_over_with(of, &job).await;
+    }
+
+    fn not_undone(&self, head: &Head, key: &NodeKey, attempt: u32, why: NotUndone) {
+        let words = match why {
+            NotUndone::NoInput(problem) => format!("its input cannot be worked out: {problem}"),
+            NotUndone::Unreadable(problem) => {
+                self.metrics.saga.unreadable();
+                tracing::warn!(run = %head.id, step = %key, %problem, "a compensation cannot be read");
+                format!("{}: {problem}", Reason::SagaUnmarshalFailed.code())
+            }
+        };
+        self.step_failed(&head.id, key, attempt, words);
     }
 
     /// Whether the run still waits for this attempt of a step. Asked of the store, where another server may have

@@ -122,6 +122,7 @@ impl Engine {
             let outcome = match committed {
                 Ok(RunCommit::Done) => {
                     run.apply((*change).clone());
+                    engine.metrics.saga.recorded(change.compensations.len());
                     let loaded = Loaded { run, flow };
                     engine.tell_of_run(&loaded.run.head, None);
                     engine.settle_all(&loaded);

@@ -89,8 +89,10 @@ impl Engine {
 
     /// The workflow that a run goes by.
     pub(crate) async fn flow_of(&self, head: &Head) -> Result<Arc<Flow>, StoreError> {
-        if let Origin::Rollback { .. } = head.origin {
-            return Ok(super::rollback::flow());
+        match head.origin {
+            Origin::Rollback { .. } => return Ok(super::rollback::flow(head.version)),
+            Origin::Client => return Ok(super::saga::flow()),
+            _ => {}
         }
         let flow = self.flow(&head.tenant, &head.workflow, Some(head.version)).await?;
         let gone =

@@ -14,9 +14,9 @@ use reveille_engine::{
     Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededDice, Settings, StartRunError, Started,
     rollback_id,
 };
-use reveille_flows::MemoryFlows;
+use reveille_flows::{Flows, MemoryFlows};
 use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
+use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode, Store};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 const START: Millis = Millis(1_800_000_000_000);
 
-struct WorldClock(Instant);
+pub struct WorldClock(Instant);
 
 impl Clock for WorldClock {
     fn now(&self) -> Millis {
@@ -40,17 +40,19 @@ impl Clock for WorldClock {
 /// What a worker does with a job: how it ends, and what it gives.
 type Work = Arc<dyn Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync>;
 
-struct World {
-    store: MemoryStore,
-    flows: MemoryFlows,
-    clock: Arc<WorldClock>,
+pub struct World {
+    pub store: MemoryStore,
+    pub flows: MemoryFlows,
+    pub clock: Arc<WorldClock>,
     work: Work,
     /// Every job that a worker was given: topic and input.
-    done: Arc<Mutex<Vec<(String, Value)>>>,
+    pub done: Done,
 }
 
+type Done = Arc<Mutex<Vec<(String, Value)>>>;
+
 impl World {
-    fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
+    pub fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
         let clock = Arc::new(WorldClock(Instant::now()));
         let now = clock.clone();
         Self {
@@ -66,13 +68,18 @@ impl World {
         Self::new(|_, input| (JobStatus::Succeeded, input.clone()))
     }
 
-    /// A server with one worker that takes every topic of these tests.
-    async fn start(&self) -> Engine {
+    /// A server with one worker for each of two tenants, which takes every topic of these tests.
+    pub async fn start(&self) -> Engine {
+        self.start_on(Arc::new(self.store.clone()), Arc::new(self.flows.clone())).await
+    }
+
+    /// The same, with something between the server and what it keeps.
+    pub async fn start_on(&self, store: Arc<dyn Store>, flows: Arc<dyn Flows>) -> Engine {
         let bus = LocalBus::default();
         let engine = Engine::start(Parts {
-            store: Arc::new(self.store.clone()),
+            store,
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(self.flows.clone()),
+            flows,
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
@@ -84,30 +91,32 @@ impl World {
         })
         .await
         .unwrap();
-        let tenant = TenantId::known("default");
-        let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
-        engine.introduce(&tenant, Introduction { worker: WorkerId::known("w"), topics });
-        tokio::spawn(work(bus, self.store.clone(), self.work.clone(), self.done.clone()));
-        let beating = engine.clone();
-        tokio::spawn(async move {
-            loop {
-                let load = Load { max_parallel_jobs: 100, ..Load::default() };
-                beating.beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
-                tokio::time::sleep(Duration::from_secs(5)).await;
-            }
-        });
+        for (worker, tenant) in [("w", "default"), ("v", "other")] {
+            let (id, tenant) = (WorkerId::known(worker), TenantId::known(tenant));
+            let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
+            engine.introduce(&tenant, Introduction { worker: id.clone(), topics });
+            tokio::spawn(work(worker, bus.clone(), self.store.clone(), self.work.clone(), self.done.clone()));
+            let beating = engine.clone();
+            tokio::spawn(async move {
+                loop {
+                    let load = Load { max_parallel_jobs: 100, ..Load::default() };
+                    beating.beat(&id, &tenant, &Beat { load, ..Beat::default() });
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+            });
+        }
         engine
     }
 
-    async fn save(&self, engine: &Engine, steps: Value) -> u32 {
+    pub async fn save(&self, engine: &Engine, steps: Value) -> u32 {
         self.save_with(engine, steps, json!({})).await
     }
 
-    async fn save_with(&self, engine: &Engine, steps: Value, more: Value) -> u32 {
+    pub async fn save_with(&self, engine: &Engine, steps: Value, more: Value) -> u32 {
         engine.save_workflow(&TenantId::known("default"), document("w", steps, more), "ada").await.unwrap()
     }
 
-    fn topics_done(&self) -> Vec<String> {
+    pub fn topics_done(&self) -> Vec<String> {
         self.done.lock().unwrap().iter().map(|(topic, _)| topic.clone()).collect()
     }
 }
@@ -120,13 +129,14 @@ fn document(id: &str, steps: Value, mut more: Value) -> Document {
     serde_json::from_value(document).unwrap()
 }
 
-async fn work(bus: LocalBus, store: MemoryStore, work: Work, done: Arc<Mutex<Vec<(String, Value)>>>) {
-    let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
+async fn work(worker: &str, bus: LocalBus, store: MemoryStore, work: Work, done: Done) {
+    let mut jobs = bus.subscribe(&format!("worker.{worker}.jobs"), None).await.unwrap();
     while let Some(delivery) = jobs.recv().await {
         let packet = packet::decode(&delivery.message.payload).unwrap();
         let Some(Payload::JobRequest(job)) = packet.payload else { continue };
         let id = JobId::known(job.job_id.as_str());
-        let input = store.blob(&BlobKey::context_of(&id)).await.unwrap().unwrap();
+        let input = BlobKey::from_pointer(&job.context_ptr).unwrap();
+        let input = store.blob(&input).await.unwrap().unwrap();
         let input: Value = serde_json::from_slice(&input).unwrap();
         done.lock().unwrap().push((job.topic.clone(), input.clone()));
         let (status, output) = work(&job.topic, &input);
@@ -137,13 +147,13 @@ async fn work(bus: LocalBus, store: MemoryStore, work: Work, done: Arc<Mutex<Vec
             .unwrap();
         let report = JobResult {
             job_id: job.job_id,
-            worker_id: "w".to_owned(),
+            worker_id: worker.to_owned(),
             status: status as i32,
             result_ptr: result.pointer(),
             error_message: if status == JobStatus::Succeeded { String::new() } else { "it broke".to_owned() },
             ..JobResult::default()
         };
-        let packet = packet::envelope("w", "trace", START, Payload::JobResult(report));
+        let packet = packet::envelope(worker, "trace", START, Payload::JobResult(report));
         bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
     }
 }
@@ -159,17 +169,17 @@ fn asked(input: Value) -> Asked {
     }
 }
 
-async fn begin(engine: &Engine, input: Value) -> RunId {
+pub async fn begin(engine: &Engine, input: Value) -> RunId {
     engine.start_run(asked(input)).await.unwrap().id().clone()
 }
 
-async fn over(engine: &Engine, id: &RunId) -> Run {
+pub async fn over(engine: &Engine, id: &RunId) -> Run {
     let run = engine.run_after(id, engine.now() + 3_600_000).await.unwrap().unwrap();
     assert!(run.head.state.is_terminal(), "{:?}", run.head);
     run
 }
 
-fn states(run: &Run) -> String {
+pub fn states(run: &Run) -> String {
     let steps = run.nodes.iter().map(|(key, node)| format!("{key}={}", node.state));
     format!("{}: {}", run.head.state, steps.collect::<Vec<_>>().join(" "))
 }
@@ -252,7 +262,7 @@ async fn what_was_done_is_undone_last_first_and_once() {
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
     let done = world.done.lock().unwrap().clone();
-    assert_eq!(done[3].1["input"], json!({"undo": "two"}));
+    assert_eq!(done[3].1, json!({"undo": "two"}), "the worker is given what the compensation says");
     let job = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback_id(&id)))).await.unwrap().unwrap();
     let request = &job.request;
     assert_eq!(request.priority.as_str(), "critical");

@@ -15,5 +15,6 @@ mod packets;
 mod records;
 mod replicas;
 mod safety_net;
+mod sagas;
 mod traces;
 mod warm_start;

@@ -2,7 +2,6 @@
 
 use super::Unusable;
 use crate::cap;
-use prost::Message;
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::job::Progress;
@@ -88,9 +87,7 @@ pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Res
             of_run: None,
         },
         idempotency_key: Some(meta.idempotency_key).filter(|key| !key.is_empty()),
-        compensation: job
-            .compensation
-            .map_or_else(bytes::Bytes::new, |compensation| compensation.encode_to_vec().into()),
+        compensation: job.compensation.as_ref().map(super::kept_compensation).unwrap_or_default(),
         // Delegations come from workspaces, never in a packet.
         delegated: None,
         submitted_by: None,

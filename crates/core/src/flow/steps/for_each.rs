@@ -53,7 +53,8 @@ pub(in super::super) fn begin(draft: &mut Draft<'_>, id: &StepId, for_each: &For
         Ok(_) => return draft.fail(&key, "for_each: is not a list"),
         Err(problem) => return draft.fail(&key, &format!("for_each: {problem}")),
     };
-    if items.len() > ITEMS_MAX {
+    // A rollback goes through whatever was recorded: nothing of it may be left done for being much.
+    if items.len() > ITEMS_MAX && !for_each.is_tolerant {
         let words = format!("for_each: has {} items; at most {ITEMS_MAX} are allowed", items.len());
         return draft.fail(&key, &words);
     }

@@ -40,11 +40,14 @@ const DISCOVERED: &str = "docs/adr/0006-discovered-routing.md";
 const CONFIG: &str = "docs/config.md";
 const ASKING: &str = "docs/adr/0026-asking-another-kernel.md";
 const GATES: &str = "docs/adr/0032-runs-are-values-kept-in-parts.md";
+const SAGAS: &str = "docs/adr/0033-sagas-of-clients-are-runs.md";
 const HELD_BACK: &str = "docs/adr/0022-results-that-are-held-back.md";
 
 /// What happens beside the diagram, and the page that tells of it.
-const BESIDE: [(State, Event, State, &str); 30] = [
+const BESIDE: [(State, Event, State, &str); 31] = [
     (State::Pending, Event::Submit, State::Pending, ARCHITECTURE),
+    // A compensation that nobody could keep is a dead letter.
+    (State::Pending, Event::GiveUp, State::Failed, SAGAS),
     (State::Pending, Event::Throttle, State::Pending, CONFIG),
     // Section 6 has it in words: a job that nobody can judge is requeued.
     (State::Pending, Event::Unjudged, State::Pending, ASKING),

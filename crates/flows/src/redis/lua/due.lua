@@ -4,8 +4,8 @@ local call = redis.call
 local due = {}
 local last = string.format('%.3f', now / 1000)
 for _, member in ipairs(call('ZRANGE', KEYS[1], '-inf', last, 'BYSCORE', 'LIMIT', 0, limit)) do
-  -- No workflow has a colon in its name.
-  local id = member:match('^[^:]*:(.*)$')
+  -- No run has a colon in its id; a client's own name for its workflow may.
+  local id = member:match('^.*:([^:]*)$')
   local at = id and call('HGET', prefix .. 'wf:run:' .. id, 'due')
   if at and at ~= '' then due[#due + 1] = id else call('ZREM', KEYS[1], member) end
 end
