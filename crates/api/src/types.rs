@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod compensation;
 pub mod dead_letter;
 pub mod dead_packet;
 pub mod drain;

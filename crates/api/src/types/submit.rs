@@ -1,5 +1,6 @@
 //! A job as it is asked for over HTTP, with the limits of the reference's gateway.
 
+use super::compensation::CompensationBody;
 use crate::ApiError;
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId, Topic};
@@ -7,6 +8,7 @@ use reveille_core::job::{Job, State};
 use reveille_core::request::{
     Actor, Budget, Hints, LABEL_KEY_LEN_MAX, LABEL_VALUE_LEN_MAX, Needs, Place, Priority, Request,
 };
+use reveille_wire::convert::{compensation as compensation_of, kept_compensation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -59,6 +61,12 @@ pub struct SubmitRequest {
     pub deadline_ms: Option<i64>,
     pub allow_summarization: bool,
     pub allow_retrieval: bool,
+    /// The workflow that it is part of, if the caller drives one itself.
+    pub workflow_id: Option<String>,
+    /// Which step of that workflow it is.
+    pub step_index: Option<i32>,
+    /// What undoes it, once it has succeeded, when a job of the same workflow fails for good.
+    pub compensation: Option<CompensationBody>,
 }
 
 impl SubmitRequest {
@@ -71,6 +79,8 @@ impl SubmitRequest {
     ) -> Result<(Request, Bytes), ApiError> {
         self.check(tenant)?;
         let context = self.context_blob()?;
+        let compensation =
+            self.compensation.map(|undo| kept_compensation(&undo.into_message())).unwrap_or_default();
         let word = |value: Option<String>| value.unwrap_or_default();
         let request = Request {
             tenant: tenant.clone(),
@@ -116,15 +126,24 @@ impl SubmitRequest {
             place: Place {
                 adapter_id: word(self.adapter_id),
                 memory_id: word(self.memory_id),
+                workflow_id: word(self.workflow_id),
+                step_index: self.step_index.unwrap_or_default(),
                 ..Place::default()
             },
             idempotency_key: self.idempotency_key.filter(|key| !key.is_empty()),
-            compensation: Bytes::new(),
+            compensation,
             delegated: None,
             submitted_by: None,
             trace: None,
             id,
         };
+        if !request.compensation.is_empty() {
+            // Over the bus there is nobody to tell; here a bad one is refused before anything is done.
+            if request.place.workflow_id.is_empty() {
+                return Err(ApiError::field("compensation", "means something only beside workflow_id"));
+            }
+            compensation_of(&request).map_err(|problem| ApiError::field("compensation", problem))?;
+        }
         Ok((request, context))
     }
 
@@ -163,6 +182,7 @@ impl SubmitRequest {
             ("capability", &self.capability),
             ("team_id", &self.team_id),
             ("project_id", &self.project_id),
+            ("workflow_id", &self.workflow_id),
         ];
         for (field, value) in words {
             if value.as_ref().is_some_and(|value| value.len() > WORD_LEN_MAX) {
@@ -314,6 +334,25 @@ mod tests {
         ] {
             let error = format!("{:?}", read(&body).err());
             assert!(error.contains(&format!("{field}:")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_undoes_a_job_is_kept_as_caps_message() {
+        let undo = json!({"topic": "job.cancel", "labels": {"size": "m"}, "capability": "cancel"});
+        let body = json!({"prompt": "x", "workflow_id": "trip", "step_index": 2, "compensation": undo});
+        let (request, _) = read(&body).unwrap();
+        assert_eq!((request.place.workflow_id.as_str(), request.place.step_index), ("trip", 2));
+        let undo = compensation_of(&request).unwrap();
+        assert_eq!((undo.topic.as_str(), undo.labels["size"].as_str()), ("job.cancel", "m"));
+        assert_eq!((undo.needs.capability.as_str(), undo.budget), ("cancel", request.budget));
+        for bad in [
+            json!({"prompt": "x", "compensation": {"topic": "job.cancel"}}),
+            json!({"prompt": "x", "workflow_id": "trip", "compensation": {}}),
+            json!({"prompt": "x", "workflow_id": "trip", "compensation": {"topic": "job.c", "deadline_ms": -1}}),
+        ] {
+            let error = format!("{:?}", read(&bad).err());
+            assert!(error.contains("compensation:"), "{bad}: {error}");
         }
     }
 
