@@ -140,6 +140,7 @@ pub struct Mark {
 /// restart finds them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a debt of its own, paid by itself")]
 pub struct Owed {
     /// Tell workers to stop (`sys.job.cancel`).
     pub cancel: bool,
