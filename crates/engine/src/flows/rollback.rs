@@ -226,15 +226,13 @@ pub(super) fn request(
     request.env.insert("saga_workflow_id".to_owned(), workflow.clone());
     // A try that failed has used its key up.
     let attempt = if node.attempt > 1 { format!("|{}", node.attempt) } else { String::new() };
-    request.idempotency_key = Some(match request.idempotency_key {
-        Some(key) => format!("{key}{attempt}"),
-        None => {
-            let Place { parent_job_id: job, step_index, .. } = &request.place;
-            let (topic, capability) = (&request.topic, &request.needs.capability);
-            let hashed = format!("{workflow}|{job}|{topic}|{capability}|{step_index}{attempt}");
-            format!("saga:{}", &sha256_hex(hashed.as_bytes())[..32])
-        }
-    });
+    let said = request.idempotency_key.take().map(|key| format!("{key}{attempt}"));
+    request.idempotency_key = Some(said.unwrap_or_else(|| {
+        let Place { parent_job_id: job, step_index, .. } = &request.place;
+        let (topic, capability) = (&request.topic, &request.needs.capability);
+        let hashed = format!("{workflow}|{job}|{topic}|{capability}|{step_index}{attempt}");
+        format!("saga:{}", &sha256_hex(hashed.as_bytes())[..32])
+    }));
     let role = Role::Compensation;
     request.place.of_run =
         Some(Box::new(OfRun { run: head.id.clone(), node: key.clone(), attempt: node.attempt, role }));
