@@ -91,7 +91,10 @@ impl SimFlows {
     async fn set_back(&self, step: &RunStep, key: NodeKey, before: Node) -> Result<(), StoreError> {
         // Under the same revision, so that nothing but the step itself tells.
         let head = Head { due: before.due.map(Due::at), ..step.change.head.clone() };
-        let nodes = vec![(key, before)];
+        // What was sent off counts: if the timer fires again, it is another attempt.
+        let sent = step.change.nodes.iter().find(|(sent, _)| *sent == key);
+        let attempt = sent.map_or(before.attempt, |(_, node)| node.attempt);
+        let nodes = vec![(key, Node { attempt, ..before })];
         let change = Change { head, nodes, timeline: Vec::new(), ..Change::clone(&step.change) };
         self.flows.commit(RunStep::change(&step.change.head, Arc::new(change))).await?;
         Ok(())
