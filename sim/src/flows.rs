@@ -143,8 +143,8 @@ fn unheard() -> StoreError {
 
 #[async_trait::async_trait]
 impl Flows for SimFlows {
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError> {
-        self.port.write_or_wonder("save workflow", self.flows.save(saved)).await
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
+        self.port.write_or_wonder("save workflow", self.flows.save(saved, workflows_max)).await
     }
 
     async fn workflow(
@@ -175,6 +175,14 @@ impl Flows for SimFlows {
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
         self.port.read("run", self.flows.run(id)).await
+    }
+
+    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError> {
+        self.port.read("step of a run", self.flows.node(id, key)).await
+    }
+
+    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.port.read("late runs", self.flows.due(by, limit)).await
     }
 
     async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {

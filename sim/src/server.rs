@@ -16,7 +16,6 @@ use crate::watch::Watched;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, Parts, SeededDice, Settings};
-use reveille_flows::{Flows, NoFlows};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -267,19 +266,11 @@ fn settings(world: &World) -> Settings {
     settings
 }
 
-/// Servers that share a store keep no workflows yet.
-fn flows(world: &Arc<World>, life: &Life) -> Arc<dyn Flows> {
-    if world.plan.is_shared() {
-        return Arc::new(NoFlows);
-    }
-    Arc::new(SimFlows::new(world.clone(), life.clone()))
-}
-
 async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
-        flows: flows(world, life),
+        flows: Arc::new(SimFlows::new(world.clone(), life.clone())),
         courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),

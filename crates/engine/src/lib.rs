@@ -71,7 +71,8 @@ pub use engine::{Engine, LimitSettings, OutputSettings, Parts, Settings};
 pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
 pub use explain::Explanation;
 pub use flows::{
-    Asked, DryRun, DryStep, Judged, RerunError, RunError, SaveError, StartRunError, Started, rollback_id, rollback_of,
+    Asked, DryRun, DryStep, Judged, RerunError, RunError, SaveError, StartRunError, Started, rollback_id,
+    rollback_of,
 };
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use lease::Lease;

@@ -188,8 +188,8 @@ impl Flows for RedisFlows {
         pipeline.atomic().cmd("HGET").arg(run).arg("head").cmd("LRANGE").arg(list).arg(0).arg(-1);
         let (head, lines): (Option<String>, Vec<String>) = self.link.pipeline(&pipeline).await?;
         let Some(head) = head else { return Ok(Vec::new()) };
-        let last = read::<Head>(&head)?.lines;
-        let first = last + 1 - (lines.len() as u64).min(LINES_MAX as u64);
+        let lines_made = read::<Head>(&head)?.lines;
+        let first = lines_made + 1 - (lines.len() as u64).min(LINES_MAX as u64);
         let lines = (first..).zip(&lines).filter(|(n, _)| *n > after).take(page_len(limit));
         lines.map(|(n, line)| Ok((n, read(line)?))).collect()
     }

@@ -5,20 +5,15 @@ use crate::types::event::EventQuery;
 use reveille_core::presence::Contract;
 use reveille_engine::What;
 
+/// What events are about.
+const KINDS: [&str; 4] = ["worker", "job", "run", "workspace"];
+
 #[derive(Debug, Default)]
 pub struct Filter {
-    kinds: Option<Kinds>,
+    kinds: Option<Vec<&'static str>>,
     worker: Option<String>,
     job: Option<String>,
     pub contract: Option<Contract>,
-}
-
-#[derive(Debug, Default)]
-struct Kinds {
-    worker: bool,
-    job: bool,
-    run: bool,
-    workspace: bool,
 }
 
 impl Filter {
@@ -26,14 +21,10 @@ impl Filter {
         let wrong = |field: &str, words: &str| Err(ApiError::field(field, words));
         let mut kinds = None;
         for kind in query.kinds.as_deref().into_iter().flat_map(|list| list.split(',')) {
-            let kinds = kinds.get_or_insert_with(Kinds::default);
-            match kind.trim() {
-                "worker" => kinds.worker = true,
-                "job" => kinds.job = true,
-                "run" => kinds.run = true,
-                "workspace" => kinds.workspace = true,
-                _ => return wrong("kinds", "must be of worker, job, run and workspace, with commas between"),
-            }
+            let Some(known) = KINDS.into_iter().find(|known| *known == kind.trim()) else {
+                return wrong("kinds", "must be of worker, job, run and workspace, with commas between");
+            };
+            kinds.get_or_insert_with(Vec::new).push(known);
         }
         let contract = match query.contract.as_deref() {
             None => None,
@@ -47,7 +38,11 @@ impl Filter {
 
     /// Whether a fleet is part of what is wanted at all.
     pub fn wants_workers(&self) -> bool {
-        self.job.is_none() && self.kinds.as_ref().is_none_or(|kinds| kinds.worker)
+        self.job.is_none() && self.wants_kind("worker")
+    }
+
+    fn wants_kind(&self, kind: &str) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
     }
 
     /// Whether a member of this name is meant.
@@ -56,7 +51,6 @@ impl Filter {
     }
 
     pub fn lets(&self, what: &What) -> bool {
-        let kinds = self.kinds.as_ref();
         match what {
             What::Worker { member, .. } => {
                 self.wants_workers()
@@ -65,19 +59,19 @@ impl Filter {
             }
             What::Job { id, worker, .. } => {
                 let at_worker = |asked: &String| worker.as_ref().is_some_and(|id| id.as_str() == asked);
-                kinds.is_none_or(|kinds| kinds.job)
+                self.wants_kind("job")
                     && self.contract.is_none()
                     && self.job.as_deref().is_none_or(|job| job == id.as_str())
                     && self.worker.as_ref().is_none_or(at_worker)
             }
             What::Run { .. } => {
-                kinds.is_none_or(|kinds| kinds.run)
+                self.wants_kind("run")
                     && self.contract.is_none()
                     && self.job.is_none()
                     && self.worker.is_none()
             }
             What::Workspace { id, .. } => {
-                kinds.is_none_or(|kinds| kinds.workspace)
+                self.wants_kind("workspace")
                     && self.job.is_none()
                     && self.wants_worker(id.as_str())
                     && self.contract.is_none_or(|contract| contract == Contract::Molecule)

@@ -93,7 +93,7 @@ pub enum Origin {
 impl Origin {
     /// Whether the run goes by a workflow that somebody saved, and needs that version of it until it is gone.
     pub fn goes_by_a_version(&self) -> bool {
-        !matches!(self, Self::Rollback { .. })
+        !matches!(self, Self::Rollback { .. } | Self::Client)
     }
 }
 

@@ -213,7 +213,7 @@ pub(super) fn request(
     }
     let (mut request, input) = match undo.request {
         Some(request) => (Request { id: id.clone(), ..*request }, None),
-        None => own(head, id, undo)?,
+        None => own(head, of, id, undo)?,
     };
     let workflow = request.place.workflow_id.clone();
     request.priority = Priority::Critical;
@@ -240,13 +240,15 @@ pub(super) fn request(
 }
 
 /// What undoes a step of ours.
-fn own(head: &Head, id: &JobId, undo: Undoing) -> Result<(Request, Option<Json>), NotUndone> {
+fn own(head: &Head, of: &RunId, id: &JobId, undo: Undoing) -> Result<(Request, Option<Json>), NotUndone> {
     let topic = Topic::parse(&undo.topic).map_err(|problem| NotUndone::Unreadable(problem.to_string()))?;
     let mut request = super::send::plain(head, id, topic);
     request.labels = undo.labels;
     request.env = undo.env;
     request.place.step_index = undo.step_index;
-    request.place.parent_job_id = undo.job.map(|job| job.to_string()).unwrap_or_default();
+    // A step that was no job has a name of its own all the same: two runs of a workflow are undone twice.
+    request.place.parent_job_id =
+        undo.job.map_or_else(|| format!("{of}:{}", undo.node), |job| job.to_string());
     request.budget.deadline_ms = undo.timeout_ms;
     request.needs = Needs {
         capability: undo.capability,

@@ -21,10 +21,12 @@ const READ_FOR_MS: i64 = 24 * 3600 * 1000;
 #[derive(Default)]
 pub(crate) struct Runs {
     open: Mutex<FxHashMap<RunId, Slot>>,
-    read: Mutex<FxHashMap<(TenantId, WorkflowId, u32), (Millis, Arc<Flow>)>>,
+    read: Mutex<FxHashMap<Version, (Millis, Arc<Flow>)>>,
     pub(super) timers: RunTimers,
     pub(super) on_their_way: OnTheirWay,
 }
+
+type Version = (TenantId, WorkflowId, u32);
 
 /// One at a time decides about a run.
 pub(super) type Slot = Arc<tokio::sync::Mutex<Seat>>;

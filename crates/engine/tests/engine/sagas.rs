@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_hours(1);
 /// A job of a workflow, with what undoes it if a topic for that is named.
 fn job(id: &str, workflow: &str, topic: &str, undo: &str) -> Request {
     let mut request = Request::plain(id, topic);
-    request.place.workflow_id = workflow.to_owned();
+    workflow.clone_into(&mut request.place.workflow_id);
     if !undo.is_empty() {
         request.compensation =
             message(&cap::Compensation { topic: undo.into(), ..cap::Compensation::default() });
@@ -79,7 +79,7 @@ fn done(world: &World) -> Vec<String> {
     world.done.lock().unwrap().iter().map(told).collect()
 }
 
-async fn metric(engine: &Engine, name: &str) -> String {
+fn metric(engine: &Engine, name: &str) -> String {
     let page = engine.metrics_page();
     let name = format!("cordum_scheduler_saga_{name} ");
     page.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("{name}")).to_owned()
@@ -104,7 +104,7 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
     first.labels.insert("colour".to_owned(), "red".to_owned());
     assert_eq!(ask(&engine, first).await.state(), State::Succeeded);
     assert_eq!(ask(&engine, job("b", "trip", "job.b", "job.undo.b")).await.state(), State::Succeeded);
-    assert_eq!(metric(&engine, "recorded_total").await, "2");
+    assert_eq!(metric(&engine, "recorded_total"), "2");
     assert_eq!(ask(&engine, job("c", "trip", "job.c", "job.undo.a")).await.state(), State::Failed);
     let rollback = rolled_back(&engine, "default", "trip").await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
@@ -144,7 +144,7 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
         ("active", "0"),
         ("rollback_duration_seconds_count", "1"),
     ] {
-        assert_eq!(metric(&engine, name).await, value, "{name}");
+        assert_eq!(metric(&engine, name), value, "{name}");
     }
     let pruned = world.flows.prune(engine.now() + 1, 10).await.unwrap();
     assert_eq!(pruned, 2, "nothing of it stays for ever");
@@ -165,7 +165,7 @@ async fn a_workflow_that_fails_again_has_only_its_new_jobs_undone() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let undone: Vec<_> = done(&world).into_iter().filter(|done| done.contains("undo")).collect();
     assert_eq!(undone, ["job.undo.a of a", "job.undo.b of b"]);
-    assert_eq!(metric(&engine, "rollback_triggered_total").await, "2");
+    assert_eq!(metric(&engine, "rollback_triggered_total"), "2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ async fn what_cannot_be_read_is_a_dead_letter_and_the_rest_is_undone() {
     assert!(letter.reason.contains("job bad"), "{}", letter.reason);
     let buried = engine.job(&letter.job_id).await.unwrap().unwrap();
     assert_eq!((buried.request.labels["saga_workflow_id"].as_str(), buried.attempts.len()), ("trip", 0));
-    assert_eq!(metric(&engine, "unmarshal_error_total").await, "1");
+    assert_eq!(metric(&engine, "unmarshal_error_total"), "1");
     assert!(!engine.job(&JobId::known("bad")).await.unwrap().unwrap().is_live());
 }
 
@@ -276,7 +276,7 @@ async fn compensations_go_one_after_the_other_unless_told_otherwise() {
         ask(&engine, job("c", "trip", "job.c", "")).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(compensations(&engine).await.len(), at_once, "{a} {b}");
-        assert_eq!(metric(&engine, "active").await, "1");
+        assert_eq!(metric(&engine, "active"), "1");
     }
     for (rollback, at_once) in [(json!({"parallel": false}), 1), (json!({"parallel": true}), 2)] {
         let world = failing_c();
@@ -318,7 +318,7 @@ async fn two_compensations_with_one_key_are_one_job() {
     let rollback = rolled_back(&engine, "default", "trip").await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
     assert_eq!(done(&world)[3..], ["job.undo.a of b"]);
-    assert_eq!(metric(&engine, "compensation_dispatched_total").await, "1");
+    assert_eq!(metric(&engine, "compensation_dispatched_total"), "1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,6 +334,6 @@ async fn a_compensation_that_fails_does_not_hold_up_the_others() {
     let rollback = rolled_back(&engine, "default", "trip").await;
     assert_eq!(states(&rollback), "failed: undo=failed undo[0]=failed undo[1]=succeeded");
     assert_eq!(done(&world)[3..], ["job.undo.b of b", "job.undo.a of a"]);
-    assert_eq!(metric(&engine, "compensation_failed_total").await, "1");
-    assert_eq!(metric(&engine, "rollback_triggered_total").await, "1", "what undoes is not undone");
+    assert_eq!(metric(&engine, "compensation_failed_total"), "1");
+    assert_eq!(metric(&engine, "rollback_triggered_total"), "1", "what undoes is not undone");
 }

@@ -2,7 +2,7 @@
 //! in order.
 
 use super::*;
-use reveille_core::flow::{Head, Line};
+use reveille_core::flow::{Head, Line, Node, NodeKey};
 use reveille_core::id::WorkflowId;
 use reveille_flows::{MemoryFlows, RunCommit, Saved};
 use reveille_store::suite::hooked::{Hook, Hooked};
@@ -73,8 +73,8 @@ impl Flows for FusedFlows {
         self.1.commit(self.0.commit(step)).await
     }
 
-    async fn save(&self, saved: Saved) -> Result<u32, StoreError> {
-        self.0.save(saved).await
+    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
+        self.0.save(saved, workflows_max).await
     }
 
     async fn workflow(
@@ -101,6 +101,14 @@ impl Flows for FusedFlows {
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
         self.0.run(id).await
+    }
+
+    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError> {
+        self.0.node(id, key).await
+    }
+
+    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.0.due(by, limit).await
     }
 
     async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
