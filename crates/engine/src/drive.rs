@@ -145,6 +145,7 @@ impl Engine {
         let step = if self.is_one_of_many() { step.telling(Self::news_of(&job)) } else { step };
         let committed = self.store.commit(step).await;
         if committed.as_ref().is_err_and(StoreError::may_pass) {
+            self.doubts.raise(job.id(), job.revision);
             self.spawn(self.clone().make_up_for(before.cloned(), job));
         }
         committed
@@ -155,13 +156,17 @@ impl Engine {
             let turn = self.turn(job.id()).await;
             match self.store.job(job.id()).await {
                 Ok(Some(stored)) if stored == job => {
+                    // Unless somebody else did the same in the same millisecond, and was answered.
+                    if !self.doubts.settle(job.id(), job.revision) {
+                        return;
+                    }
                     self.tell(before.as_deref(), &job).await;
                     self.tell_story(before.as_deref(), &job);
                     return self.settle(&job);
                 }
                 Err(error) if error.may_pass() => {}
                 // It did not count, or somebody has gone on from there.
-                _ => return,
+                _ => return self.doubts.drop_one(job.id(), job.revision),
             }
             drop(turn);
             tokio::time::sleep(STORE_PAUSE).await;
@@ -210,6 +215,7 @@ impl Engine {
 
     /// Says what was committed, to those who count and those who watch. Called with the job's turn held.
     pub(crate) async fn tell(&self, before: Option<&Job>, job: &Job) {
+        self.doubts.settle(job.id(), job.revision);
         self.metrics.observe(before.map(Job::state), job);
         // Where servers share the store, the step itself has told.
         if !self.is_one_of_many() {

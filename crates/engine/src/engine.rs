@@ -5,6 +5,7 @@ use crate::chorus::Chorus;
 use crate::clerk::{AtStart, Clerk};
 use crate::clock::{Clock, Dice};
 use crate::delegate::Ladder;
+use crate::doubts::Doubts;
 use crate::events::Events;
 use crate::flows::Runs;
 use crate::keys::Keys;
@@ -174,6 +175,7 @@ pub struct Inner {
     pub(crate) waiters: Waiters<JobId>,
     pub(crate) runs: Runs,
     pub(crate) run_waiters: Waiters<RunId>,
+    pub(crate) doubts: Doubts,
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
@@ -252,6 +254,7 @@ impl Engine {
             waiters: Waiters::default(),
             runs: Runs::default(),
             run_waiters: Waiters::default(),
+            doubts: Doubts::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
             events: Arc::new(events),

@@ -14,6 +14,7 @@ mod dead_letters;
 mod dead_packets;
 mod delegate;
 mod dispatch;
+mod doubts;
 mod drains;
 mod drive;
 mod engine;
