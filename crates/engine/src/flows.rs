@@ -62,10 +62,6 @@ impl Engine {
         if let Some(lock) = lock {
             lock.release().await;
         }
-        if matches!(&driven, Err(RunError::Store(error)) if error.may_pass()) {
-            let (engine, id) = (self.clone(), id.clone());
-            self.spawn(async move { engine.pick_up_run(&id).await });
-        }
         if !seat.is_unsure && !seat.loaded.as_ref().is_some_and(|loaded| loaded.run.is_live()) {
             seat.loaded = None;
             drop(seat);
@@ -111,7 +107,9 @@ impl Engine {
                     }
                 }
                 Err(error) => {
-                    seat.doubt();
+                    if seat.failed(&error) {
+                        self.spawn(self.clone().clear_doubt(id.clone()));
+                    }
                     return Err(error.into());
                 }
             }

@@ -94,9 +94,11 @@ impl Seat {
         (self.loaded, self.is_unsure, self.used_at) = (Some(loaded), false, Some(now));
     }
 
-    /// Nobody knows whether the last change counted; what is stored says so.
-    pub fn doubt(&mut self) {
-        (self.loaded, self.is_unsure) = (None, true);
+    /// A change failed, and if that may pass nobody knows whether it counted: what is stored says so. Says whether
+    /// there was no doubt before.
+    pub fn failed(&mut self, error: &StoreError) -> bool {
+        self.loaded = None;
+        error.may_pass() && !std::mem::replace(&mut self.is_unsure, true)
     }
 }
 

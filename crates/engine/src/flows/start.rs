@@ -137,10 +137,8 @@ impl Engine {
                 }
                 Err(error) => {
                     // It may have counted all the same: then it goes on from what is stored.
-                    if error.may_pass() {
-                        seat.doubt();
-                        let (engine, id) = (engine.clone(), id.clone());
-                        engine.clone().spawn(async move { engine.pick_up_run(&id).await });
+                    if seat.failed(&error) {
+                        engine.spawn(engine.clone().clear_doubt(id.clone()));
                     }
                     Err(error.into())
                 }

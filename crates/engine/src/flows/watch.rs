@@ -1,5 +1,6 @@
 //! Looking after runs: when their time comes, when their server is gone, and for those who wait for one.
 
+use super::RunError;
 use super::seats::Seat;
 use crate::Engine;
 use crate::drive::STORE_PAUSE;
@@ -76,6 +77,34 @@ impl Engine {
         }
         if found > 0 {
             tracing::info!(runs = found, "runs picked up");
+        }
+    }
+
+    /// Finds out whether a change of a run counted that was not answered.
+    pub(super) async fn clear_doubt(self, id: RunId) {
+        loop {
+            let slot = self.runs.slot(&id);
+            let mut seat = slot.lock().await;
+            if !seat.is_unsure {
+                return;
+            }
+            let is_live = match self.hold(&mut seat, &id).await {
+                Ok(loaded) => loaded.run.is_live(),
+                Err(RunError::Store(error)) if error.may_pass() => {
+                    let words = "nobody knows whether a change of a run counted";
+                    self.trouble.store.tell(self.now(), words, &id, &error);
+                    drop(seat);
+                    tokio::time::sleep(STORE_PAUSE).await;
+                    continue;
+                }
+                Err(_) => false,
+            };
+            if !is_live {
+                *seat = Seat::default();
+                drop(seat);
+                self.runs.close(&id);
+            }
+            return;
         }
     }
 
