@@ -117,6 +117,15 @@ fn policy_of(document: Value) -> Policy {
     Policy::new(document, source.as_bytes()).unwrap()
 }
 
+/// Other threads get their turn, however busy the machine is.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test's own clock may stand still, and no timer of it would end"
+)]
+fn give_way() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
 /// Lets everything else go on until it is so.
 pub async fn eventually(is_so: impl AsyncFn() -> bool) {
     for round in 1..=100_000 {
@@ -124,9 +133,8 @@ pub async fn eventually(is_so: impl AsyncFn() -> bool) {
             return;
         }
         tokio::task::yield_now().await;
-        // Other threads get their turn too, however busy the machine is. The test's own clock may stand still.
         if round % 10 == 0 {
-            std::thread::sleep(Duration::from_millis(1));
+            give_way();
         }
     }
     panic!("it did not come to that");
