@@ -29,7 +29,7 @@ const STEPS: [Step; 10] = [
     Step { name: "clippy", what: "no warnings", run: clippy },
     Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
     Step { name: "build", what: "the server, the simulation and the examples", run: build },
-    Step { name: "sim", what: "the simulation, five hundred seeds", run: simulate },
+    Step { name: "sim", what: "the simulation, many seeds", run: simulate },
     Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
     Step { name: "stock", what: "stock SDK workers on the server", run: stock },
     Step { name: "chaos", what: "killed servers and workers, full disks, spoilt files", run: chaos },
