@@ -40,7 +40,7 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs,shared,runs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs,shared,runs,shared-runs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
@@ -60,6 +60,9 @@ fn main() -> Result<()> {
     }
     if wanted("runs") {
         runtime.block_on(runs::measure(&mut report, &server, seconds))?;
+    }
+    if wanted("shared-runs") {
+        runtime.block_on(runs::measure_shared(&mut report, &server, seconds))?;
     }
     if wanted("policy") {
         policy::measure(&mut report)?;

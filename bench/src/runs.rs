@@ -1,5 +1,6 @@
 //! Runs of a workflow from HTTP to succeeded: ten steps, one after the other, each a job at a worker.
 
+use crate::engines::Engines;
 use crate::http::Connection;
 use crate::report::Report;
 use crate::server::Server;
@@ -17,36 +18,63 @@ const WORKERS: usize = 4;
 const CALLERS: usize = 128;
 
 pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
-    let server = Server::start(binary).await?;
-    let (stop, stopped) = watch::channel(false);
-    let workers: Vec<_> = (0..WORKERS).map(|number| start_worker(number, &server, stopped.clone())).collect();
-    Connection::open(&server.http).await?.post("/api/v1/workflows", workflow()).await?;
+    let servers = vec![Server::start(binary).await?];
+    measure_at(report, servers, "", "≥ 150", seconds).await
+}
 
-    flood(&server, Duration::from_secs(3)).await.context("warming up")?;
-    let (cpu_before, written_before, began) = (server.cpu_seconds(), server.written_bytes(), Instant::now());
-    let mut latencies = flood(&server, Duration::from_secs(seconds)).await?;
+pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+    for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
+        let engines = Engines::start();
+        let mut servers = Vec::new();
+        for number in 0..count {
+            servers.push(Server::start_shared(binary, number, &engines).await?);
+        }
+        measure_at(report, servers, on, "", seconds).await?;
+    }
+    Ok(())
+}
+
+async fn measure_at(
+    report: &mut Report,
+    servers: Vec<Server>,
+    on: &str,
+    target: &'static str,
+    seconds: u64,
+) -> Result<()> {
+    let (stop, stopped) = watch::channel(false);
+    let workers: Vec<_> =
+        (0..WORKERS).map(|number| start_worker(number, &servers[0], stopped.clone())).collect();
+    Connection::open(&servers[0].http).await?.post("/api/v1/workflows", workflow()).await?;
+
+    flood(&servers, Duration::from_secs(3)).await.context("warming up")?;
+    let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
+    let written = || servers.iter().map(Server::written_bytes).sum::<u64>();
+    let (cpu_before, written_before, began) = (cpu(), written(), Instant::now());
+    let mut latencies = flood(&servers, Duration::from_secs(seconds)).await?;
     let took = began.elapsed().as_secs_f64();
     let runs = latencies.len() as f64;
-    report.add(
-        format!("runs of {STEPS} steps, {CALLERS} callers, {WORKERS} workers"),
-        runs / took,
-        "runs/s",
-        "≥ 150",
-    );
-    report.add("  server CPU for a run", (server.cpu_seconds() - cpu_before) * 1e3 / runs, "ms", "");
-    let written = (server.written_bytes() - written_before) as f64;
-    report.add("  written to the disk for a run", written / 1024.0 / runs, "KiB", "");
+    let what = format!("runs of {STEPS} steps{on}, {CALLERS} callers, {WORKERS} workers");
+    report.add(what, runs / took, "runs/s", target);
+    report.add(format!("  server CPU for a run{on}"), (cpu() - cpu_before) * 1e3 / runs, "ms", "");
+    if on.is_empty() {
+        let kib = (written() - written_before) as f64 / 1024.0;
+        report.add("  written to the disk for a run", kib / runs, "KiB", "");
+    }
     latencies.sort_by(f64::total_cmp);
     let at = |share: f64| latencies.get((runs * share) as usize).copied().unwrap_or(f64::NAN);
-    report.add("  a run from start to end, p50", at(0.5), "ms", "");
-    report.add("  a run from start to end, p99", at(0.99), "ms", "");
-    report.add("  server memory afterwards", server.memory_mib(), "MiB", "");
+    report.add(format!("  a run from start to end{on}, p50"), at(0.5), "ms", "");
+    report.add(format!("  a run from start to end{on}, p99"), at(0.99), "ms", "");
+    let memory: f64 = servers.iter().map(Server::memory_mib).sum();
+    report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
     let _ = stop.send(true);
     for worker in workers {
         worker.await??;
     }
-    server.stop().await
+    for server in servers {
+        server.stop().await?;
+    }
+    Ok(())
 }
 
 /// Each step gets what the one before gave, and one more.
@@ -84,10 +112,10 @@ fn start_worker(
 }
 
 /// As fast as they end: how long each run took, in milliseconds.
-async fn flood(server: &Server, lasting: Duration) -> Result<Vec<f64>> {
+async fn flood(servers: &[Server], lasting: Duration) -> Result<Vec<f64>> {
     let end = Instant::now() + lasting;
     let mut callers = Vec::new();
-    for _ in 0..CALLERS {
+    for server in servers.iter().cycle().take(CALLERS) {
         let mut connection = Connection::open(&server.http).await?;
         callers.push(tokio::spawn(async move {
             let mut took = Vec::new();
