@@ -123,9 +123,26 @@ pub fn status(job: &Job) -> Option<Status> {
     Some(if ran_out { Status::Expired } else { Status::Invalidated })
 }
 
-/// The judgement that asks for a person, or did last.
+/// The judgement that asks for a person, or did last. A step of a workflow that is there to ask does so whenever policy
+/// lets it.
 pub fn question(job: &Job) -> Option<&Judgement> {
-    job.judgements.iter().rev().find(|judgement| judgement.verdict.decision == Decision::RequireApproval)
+    let asks = |judgement: &&Judgement| {
+        let decision = judgement.verdict.decision;
+        decision == Decision::RequireApproval || (job.request.is_gate() && decision.lets_run())
+    };
+    job.judgements.iter().rev().find(asks)
+}
+
+/// Why a person is asked, in words.
+pub fn why(job: &Job) -> String {
+    let of_run = job.request.place.of_run.as_ref().filter(|_| job.request.is_gate());
+    match (question(job), of_run) {
+        (Some(judgement), Some(of)) if judgement.verdict.decision != Decision::RequireApproval => {
+            format!("step {} of run {} asks", of.node, of.run)
+        }
+        (Some(judgement), _) => judgement.verdict.reason.clone(),
+        (None, _) => String::new(),
+    }
 }
 
 impl Answer {

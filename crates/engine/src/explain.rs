@@ -2,11 +2,11 @@
 
 use crate::Engine;
 use crate::safety::Circuit;
-use reveille_core::backoff;
 use reveille_core::floor::{Fitting, Wait};
 use reveille_core::job::{Job, Phase, State};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
+use reveille_core::{approval, backoff};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
@@ -48,11 +48,12 @@ impl Engine {
             }
             Phase::ApprovalRequired => {
                 let rule = job.judgement().map_or("policy", |judgement| judgement.verdict.rule_id.as_str());
-                told(
-                    "approval_required",
-                    format!("A person must approve it: rule {rule}."),
-                    Some("Approve or reject it."),
-                )
+                let words = if job.request.is_gate() {
+                    format!("A person must approve it: {}.", approval::why(job))
+                } else {
+                    format!("A person must approve it: rule {rule}.")
+                };
+                told("approval_required", words, Some("Approve or reject it."))
             }
             Phase::Scheduled { not_before, .. } if *not_before > now => {
                 let last = job.marks.last().map_or("", |mark| mark.note.as_str());

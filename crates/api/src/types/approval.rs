@@ -5,7 +5,6 @@ use super::text;
 use crate::ApiError;
 use reveille_core::approval::{self, Answer, Choice, Decided, Status};
 use reveille_core::job::Job;
-use reveille_core::policy::Decision;
 use reveille_core::request::Request;
 use reveille_engine::Reach;
 use serde::{Deserialize, Serialize};
@@ -98,10 +97,10 @@ impl Approval {
             decision: verdict.decision.as_str().to_owned(),
             policy_snapshot: verdict.snapshot.clone(),
             policy_rule_id: verdict.rule_id.clone(),
-            policy_reason: verdict.reason.clone(),
+            policy_reason: approval::why(job),
             constraints: verdict.constraints.as_ref().and_then(|told| serde_json::to_value(told).ok()),
             job_hash: approval::job_hash(&job.request),
-            approval_required: verdict.decision == Decision::RequireApproval,
+            approval_required: true,
             approval_ref: job.id().to_string(),
             approval_status: status.as_str().to_owned(),
             approval_actionability: actionability.to_owned(),

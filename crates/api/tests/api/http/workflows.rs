@@ -207,3 +207,34 @@ async fn a_tenant_has_as_many_workflows_as_it_may_and_no_more() {
     assert_eq!(api.call(&key, "DELETE", "/api/v1/workflows/a", "").await.0, 204);
     assert_eq!(save(&key, "c").await.0, 201);
 }
+
+#[tokio::test]
+async fn an_approval_step_is_in_the_inbox_whatever_policy_says_of_it() {
+    let api = Api::open().await;
+    let (ann, bob) = (api.named_key("ann", "acme", USER).await, api.named_key("bob", "acme", USER).await);
+    let document =
+        json!({"id": "w", "name": "n", "steps": {"ask": {"type": "approval", "input": {"what": "go on?"}}}});
+    assert_eq!(api.call(&ann, "POST", "/api/v1/workflows", &document.to_string()).await.0, 201);
+    let (_, started) = api.call(&ann, "POST", "/api/v1/workflows/w/runs", "{}").await;
+    let run = started["run_id"].as_str().unwrap();
+    eventually(async || {
+        let (_, page) = api.call(&bob, "GET", "/api/v1/approvals", "").await;
+        let item = page["items"][0].clone();
+        item["policy_reason"] == format!("step ask of run {run} asks") && item["approval_required"] == true
+    })
+    .await;
+    let (_, page) = api.call(&bob, "GET", "/api/v1/approvals", "").await;
+    let job = page["items"][0]["approval_ref"].as_str().unwrap();
+    let (status, shown) = api.call(&bob, "GET", &format!("/api/v1/approvals/{job}/context"), "").await;
+    assert_eq!((status, &shown["input"]["value"]["what"]), (200, &json!("go on?")), "{shown}");
+    let (_, why) = api.call(&bob, "GET", &format!("/api/v1/jobs/{job}/explain"), "").await;
+    assert_eq!(why["explanation"], format!("A person must approve it: step ask of run {run} asks."));
+    let answer = json!({"job_hash": page["items"][0]["job_hash"], "policy_snapshot": page["items"][0]["policy_snapshot"]});
+    let (status, reply) =
+        api.call(&bob, "POST", &format!("/api/v1/approvals/{job}/approve"), &answer.to_string()).await;
+    assert_eq!(status, 200, "{reply}");
+    eventually(async || {
+        api.call(&ann, "GET", &format!("/api/v1/workflow-runs/{run}"), "").await.1["status"] == "succeeded"
+    })
+    .await;
+}
