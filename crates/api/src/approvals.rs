@@ -13,7 +13,7 @@ use axum::extract::{Path, Query, State};
 use bytes::Bytes;
 use reveille_core::approval::{self, Answer};
 use reveille_core::job::{self, Job};
-use reveille_engine::{Answered, Audience, Engine};
+use reveille_engine::{Answered, Engine};
 use reveille_roster::Scope;
 use reveille_store::{BlobKey, JobQuery, StoreError};
 
@@ -30,10 +30,7 @@ pub async fn list(
     auth.needs(Scope::Read)?;
     let asked = query.include_resolved()?;
     let query = JobQuery {
-        tenant: match auth.audience() {
-            Audience::Everyone => None,
-            Audience::Tenant(tenant) => Some(tenant),
-        },
+        tenant: auth.list_of(),
         state: (!asked).then_some(job::State::ApprovalRequired),
         asked,
         cursor: query.cursor()?,

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use reveille_core::id::TenantId;
-use reveille_engine::{Audience, Engine};
+use reveille_engine::Engine;
 use reveille_roster::Scope;
 use reveille_store::{AuditQuery, verify_chain};
 
@@ -31,10 +31,7 @@ pub async fn events(
     auth.needs(Scope::Read)?;
     let tenant = match named(&auth, query.tenant.as_deref())? {
         Some(tenant) => Some(tenant),
-        None => match auth.audience() {
-            Audience::Everyone => None,
-            Audience::Tenant(tenant) => Some(tenant),
-        },
+        None => auth.list_of(),
     };
     let query = AuditQuery { tenant, ..query.understood(engine.now())? };
     let page = engine.store().audit(&query).await?;

@@ -10,6 +10,7 @@ use reveille_roster::Scope;
 use std::sync::Arc;
 
 /// A caller whose key has been checked.
+#[derive(Clone)]
 pub struct Auth {
     caller: Arc<Caller>,
     /// The tenant it acts for: its own, or for an operator the one in `X-Tenant-ID`.
@@ -41,18 +42,16 @@ impl Auth {
             .get("x-tenant-id")
             .and_then(|value| value.to_str().ok())
             .filter(|value| !value.is_empty());
-        let tenant = match asked {
-            None => caller.tenant.clone(),
-            Some(name) => {
-                let tenant = TenantId::parse(name)?;
-                if !caller.sees(&tenant) {
-                    return Err(ApiError::forbidden("X-Tenant-ID is not this key's tenant"));
-                }
-                tenant
-            }
-        };
+        let asked = asked.map(TenantId::parse).transpose()?;
+        Self::acting_for(caller, asked)
+            .ok_or_else(|| ApiError::forbidden("X-Tenant-ID is not this key's tenant"))
+    }
+
+    /// A caller that is known, acting for its own tenant or for another that it may see.
+    pub fn acting_for(caller: Arc<Caller>, asked: Option<TenantId>) -> Option<Self> {
         let sees_everyone = asked.is_none() && caller.may(Scope::Admin);
-        Ok(Self { caller, tenant, sees_everyone })
+        let tenant = asked.unwrap_or_else(|| caller.tenant.clone());
+        caller.sees(&tenant).then_some(Self { caller, tenant, sees_everyone })
     }
 
     pub fn needs(&self, scope: Scope) -> Result<&Self, ApiError> {
@@ -70,6 +69,11 @@ impl Auth {
     /// Whose members and events it gets: its tenant's, or everybody's for an operator that named none.
     pub fn audience(&self) -> Audience {
         if self.sees_everyone { Audience::Everyone } else { Audience::Tenant(self.tenant.clone()) }
+    }
+
+    /// The tenant that lists are of; nothing for those of everybody.
+    pub fn list_of(&self) -> Option<TenantId> {
+        (!self.sees_everyone).then(|| self.tenant.clone())
     }
 
     pub fn is_operator(&self) -> bool {

@@ -11,9 +11,9 @@ use crate::types::dead_packet::{DeadPacket, DeadPacketPage, PacketQuery};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use reveille_core::id::{JobId, TenantId};
+use reveille_core::id::JobId;
 use reveille_core::job;
-use reveille_engine::{Audience, Engine};
+use reveille_engine::Engine;
 use reveille_roster::Scope;
 use reveille_store::DeadLetterQuery;
 
@@ -34,7 +34,7 @@ pub async fn page(
     Query(query): Query<LetterQuery>,
 ) -> Result<Json<DeadLetterPage>, ApiError> {
     auth.needs(Scope::Read)?;
-    let query = DeadLetterQuery { tenant: tenant(&auth), ..query.understood()? };
+    let query = DeadLetterQuery { tenant: auth.list_of(), ..query.understood()? };
     let page = engine.store().dead_letters(&query).await?;
     Ok(Json(DeadLetterPage {
         items: page.items.iter().map(DeadLetter::of).collect(),
@@ -45,7 +45,7 @@ pub async fn page(
 #[utoipa::path(get, path = "/api/v1/dlq/stats", tag = "dead letters", responses((status = 200, body = DeadLetterStats)))]
 pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<DeadLetterStats>, ApiError> {
     auth.needs(Scope::Read)?;
-    let counts = engine.store().count_dead_letters(tenant(&auth).as_ref()).await?;
+    let counts = engine.store().count_dead_letters(auth.list_of().as_ref()).await?;
     Ok(Json(DeadLetterStats::of(&counts)))
 }
 
@@ -91,7 +91,7 @@ pub async fn retry_many(
     OptionalBody(filter): OptionalBody<RetryFilter>,
 ) -> Result<Json<RetriedMany>, ApiError> {
     auth.needs(Scope::Write)?;
-    let query = DeadLetterQuery { tenant: tenant(&auth), ..filter.understood()? };
+    let query = DeadLetterQuery { tenant: auth.list_of(), ..filter.understood()? };
     Ok(Json(RetriedMany::of(&engine.retry_many(query, auth.caller()).await?)))
 }
 
@@ -109,14 +109,6 @@ pub async fn packets(
         items: page.items.iter().map(DeadPacket::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
-}
-
-/// Whose letters a list shows.
-fn tenant(auth: &Auth) -> Option<TenantId> {
-    match auth.audience() {
-        Audience::Everyone => None,
-        Audience::Tenant(tenant) => Some(tenant),
-    }
 }
 
 /// The entry, if there is one that this caller may see. Another tenant's does not exist for it.

@@ -90,8 +90,7 @@ pub async fn list(
 fn understood(query: ListQuery, auth: &Auth) -> Result<JobQuery, ApiError> {
     let tenant = match query.tenant.as_deref() {
         Some(name) => Some(TenantId::parse(name)?),
-        None if auth.is_operator() => None,
-        None => Some(auth.tenant.clone()),
+        None => auth.list_of(),
     };
     if tenant.as_ref().is_some_and(|tenant| !auth.sees(tenant)) {
         return Err(ApiError::forbidden("tenant: it is not this key's tenant"));

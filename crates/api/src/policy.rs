@@ -87,8 +87,7 @@ pub async fn replay(
     auth.needs(Scope::Read)?;
     let policy = read_policy(&body.policy).map_err(|problem| ApiError::field("policy", problem))?;
     let since = moment("since", &body.since, engine.now())?;
-    let tenant = (!auth.is_operator()).then(|| auth.tenant.clone());
-    let replay = engine.replay(&policy, tenant, since).await?;
+    let replay = engine.replay(&policy, auth.list_of(), since).await?;
     Ok(Json(ReplayReply::of(policy.snapshot(), replay)))
 }
 

@@ -44,7 +44,7 @@ pub async fn list(
 ) -> Result<Json<HeldPage>, ApiError> {
     auth.needs(Scope::Read)?;
     let query = JobQuery {
-        tenant: (!auth.is_operator()).then(|| auth.tenant.clone()),
+        tenant: auth.list_of(),
         state: Some(JobState::OutputQuarantined),
         cursor: cursor(query.cursor.as_deref())?,
         limit: limit(query.limit.as_deref())?,

@@ -97,7 +97,7 @@ pub async fn list(
 ) -> Result<Json<RunPage>, ApiError> {
     auth.needs(Scope::Read)?;
     let tenant = match query.org_id.as_deref() {
-        None if auth.is_operator() => None,
+        None => auth.list_of(),
         named => Some(tenant(&auth, named)?),
     };
     let state = match query.status.as_deref() {
