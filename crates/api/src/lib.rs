@@ -1,35 +1,38 @@
 //! The HTTP surface. A handler is: extract, authorise, call the engine, answer. Nothing decides here.
 //!
 //! Paths, bodies and the error envelope are the reference's (`/api/v1/…`, `X-API-Key`), so that
-//! scripts written for it work.
+//! scripts written for it work. The console calls the same handlers and draws what they answer, so that what may be
+//! seen and done is decided once.
 
-mod approvals;
-mod audit;
-mod auth;
-mod body;
-mod dead_letters;
+pub mod approvals;
+pub mod audit;
+pub mod auth;
+pub mod body;
+pub mod dead_letters;
 mod dry_run;
 mod error;
+pub mod figures;
 mod graph;
 pub mod grpc;
 mod health;
-mod jobs;
+pub mod jobs;
 mod keys;
 mod molecule;
 mod openapi;
 mod openorca;
-mod policy;
-mod pools;
+pub mod overview;
+pub mod policy;
+pub mod pools;
 mod presence;
-mod quarantine;
+pub mod quarantine;
 mod rate;
-mod runs;
-mod stream;
+pub mod runs;
+pub mod stream;
 mod trace;
-mod types;
+pub mod types;
 mod voicegateway;
-mod workers;
-mod workflows;
+pub mod workers;
+pub mod workflows;
 
 pub use error::ApiError;
 pub use openapi::document as openapi_document;
@@ -63,6 +66,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/dlq/retry", post(dead_letters::retry_many))
         .route("/dlq/{job_id}", get(dead_letters::get).delete(dead_letters::delete))
         .route("/dlq/{job_id}/retry", post(dead_letters::retry))
+        .route("/overview", get(overview::get))
         .route("/workers", get(workers::list))
         .route("/workers/{id}", get(workers::get))
         .route("/workers/{id}/drain", post(workers::drain))

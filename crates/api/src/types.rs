@@ -14,6 +14,7 @@ pub mod job;
 pub mod key;
 pub mod molecule;
 pub mod openorca;
+pub mod overview;
 pub mod policy;
 pub mod quarantine;
 pub mod submit;

@@ -10,6 +10,7 @@ mod limits;
 mod molecule;
 mod openorca;
 mod output;
+mod overview;
 mod policy;
 mod support;
 mod trace;

@@ -1,0 +1,58 @@
+//! `GET /api/v1/overview`: is the fleet alive, what is stuck and why, what waits for a person.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::figures::Figures;
+use crate::types::event::Counts;
+use crate::types::overview::{Overview, Throughput, Wait, WaitingJob};
+use crate::types::text::rfc3339;
+use axum::Json;
+use axum::extract::State;
+use reveille_core::job::State as JobState;
+use reveille_engine::Engine;
+use reveille_roster::Scope;
+use reveille_store::JobQuery;
+use std::collections::BTreeMap;
+
+/// Jobs of one state that are looked at: the newest.
+const LOOKED_AT: usize = 20;
+/// Jobs that are named for each reason.
+const NAMED: usize = 3;
+/// What waits for a person is counted up to here.
+const COUNTED_MAX: usize = 100;
+
+#[utoipa::path(get, path = "/api/v1/overview", tag = "fleet", responses((status = 200, body = Overview)))]
+pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let query =
+        |state, limit| JobQuery { tenant: auth.list_of(), state: Some(state), limit, ..JobQuery::default() };
+    let (approvals, held) =
+        (query(JobState::ApprovalRequired, COUNTED_MAX), query(JobState::OutputQuarantined, COUNTED_MAX));
+    let store = engine.store();
+    let dead = auth.list_of();
+    let (approvals, held, dead) =
+        tokio::try_join!(store.jobs(&approvals), store.jobs(&held), store.count_dead_letters(dead.as_ref()))?;
+    let mut waits: BTreeMap<&'static str, Wait> = BTreeMap::new();
+    for state in [JobState::Pending, JobState::Scheduled] {
+        let page = store.jobs(&query(state, LOOKED_AT)).await?;
+        for job in &page.items {
+            let why = engine.explain(job);
+            let wait = waits.entry(why.code).or_insert_with(|| Wait::new(why.code));
+            wait.jobs += 1;
+            wait.more |= page.next.is_some();
+            if wait.examples.len() < NAMED {
+                wait.examples.push(WaitingJob::of(job, why));
+            }
+        }
+    }
+    let figures = auth.is_operator().then(|| Figures::read(&engine.metrics_page()));
+    Ok(Json(Overview {
+        at: rfc3339(engine.now()),
+        fleet: Counts::of(engine.census().of(&auth.audience())),
+        approvals: approvals.items.len(),
+        quarantined: held.items.len(),
+        dead_letters: dead.values().sum(),
+        waits: waits.into_values().collect(),
+        throughput: figures.as_ref().map(Throughput::of),
+    }))
+}

@@ -1,0 +1,57 @@
+//! How things are, on one page, and whose things.
+
+use super::support::{Api, USER};
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use reveille_roster::Scope;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+#[tokio::test]
+async fn an_overview_says_what_waits_and_why() {
+    let policy = json!({"rules": [
+        {"id": "ask", "match": {"topics": ["job.careful"]}, "decision": "require_approval"},
+        {"id": "all", "decision": "allow"},
+    ]});
+    let api = Api::start(policy).await;
+    let (acme, other) = (api.key("acme", USER).await, api.key("other", USER).await);
+    for topic in ["job.careful", "job.lonely", "job.lonely"] {
+        let body = json!({"topic": topic, "context": {}}).to_string();
+        assert_eq!(api.call(&acme, "POST", "/api/v1/jobs", &body).await.0, 200);
+    }
+    let (status, seen) = api.call(&acme, "GET", "/api/v1/overview", "").await;
+    assert_eq!((status, &seen["approvals"], &seen["throughput"]), (200, &json!(1), &Value::Null));
+    let wait = &seen["waits"][0];
+    assert_eq!(
+        (&wait["code"], &wait["jobs"], &wait["more"]),
+        (&json!("no_workers"), &json!(2), &json!(false))
+    );
+    assert!(wait["examples"][0]["explanation"].as_str().unwrap().contains("job.lonely"), "{wait}");
+    let (_, nothing) = api.call(&other, "GET", "/api/v1/overview", "").await;
+    assert_eq!((&nothing["approvals"], &nothing["waits"]), (&json!(0), &json!([])), "another tenant's");
+    let operator = api.key("default", &[Scope::Admin]).await;
+    let (_, all) = api.call(&operator, "GET", "/api/v1/overview", "").await;
+    assert_eq!(all["throughput"]["received"], 3);
+}
+
+#[tokio::test]
+async fn an_operator_that_names_a_tenant_gets_that_tenants_lists() {
+    let api = Api::open().await;
+    let operator = api.key("default", &[Scope::Admin]).await;
+    for tenant in ["acme", "other"] {
+        let key = api.key(tenant, USER).await;
+        let body = json!({"topic": "job.x", "context": {}}).to_string();
+        assert_eq!(api.call(&key, "POST", "/api/v1/jobs", &body).await.0, 200);
+    }
+    let list = async |tenant: &str| {
+        let request =
+            Request::get("/api/v1/jobs").header("x-api-key", &operator).header("x-tenant-id", tenant);
+        let response = api.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let page: Value = serde_json::from_slice(&bytes).unwrap();
+        page["items"].as_array().unwrap().iter().map(|job| job["tenant"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(list("acme").await, ["acme"]);
+    assert_eq!(list("").await.len(), 2, "no tenant is every tenant");
+}
