@@ -34,9 +34,32 @@ class Browser:
     def open(self, url):
         call(f"{self.session}/url", {"url": url})
 
-    def run(self, script):
+    def run(self, script, *arguments):
         """What a piece of JavaScript returns."""
-        return call(f"{self.session}/execute/sync", {"script": script, "args": []})
+        return call(f"{self.session}/execute/sync", {"script": script, "args": arguments})
+
+    def fill(self, selector, text):
+        """Types into a field, as somebody with a keyboard would."""
+        element = self.find(selector)
+        call(f"{self.session}/element/{element}/clear", {})
+        call(f"{self.session}/element/{element}/value", {"text": text})
+
+    def press(self, selector):
+        call(f"{self.session}/element/{self.find(selector)}/click", {})
+
+    def find(self, selector):
+        found = call(f"{self.session}/element", {"using": "css selector", "value": selector})
+        return next(iter(found.values()))
+
+    def text(self, selector="body"):
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? '';", selector)
+
+    def path(self):
+        return self.run("return location.pathname;")
+
+    def forget(self):
+        """Signs out of everything."""
+        call(f"{self.session}/cookie", method="DELETE")
 
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(call(f"{self.session}/screenshot")))

@@ -56,6 +56,11 @@ impl ApiError {
         self.status
     }
 
+    /// What was wrong, for a person.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// When a caller that was turned away should try again, if that is known better than usual.
     pub fn retry_after(self, seconds: u64) -> Self {
         Self { retry_after_seconds: seconds, ..self }

@@ -341,6 +341,18 @@ impl Policy {
         self.0.tenants.queue_max(tenant)
     }
 
+    /// Its rules in the order in which they are asked: name, tier, decision and reason.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, &'static str, Decision, &str)> {
+        self.0
+            .rules
+            .iter()
+            .map(|rule| (rule.id.as_str(), rule.tier.as_str(), rule.decision, rule.reason.as_str()))
+    }
+
+    pub fn default_decision(&self) -> Decision {
+        self.0.default_decision
+    }
+
     /// What a careful reader of the file would remark on.
     pub fn remarks(&self) -> Vec<Remark> {
         // Where there are no rules at all, a tenant's own list of topics allows.

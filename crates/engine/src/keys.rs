@@ -66,8 +66,7 @@ pub enum KeyError {
 #[derive(Default)]
 pub struct Keys {
     by_hash: RwLock<FxHashMap<KeyHash, Known>>,
-    /// What each key is called, also when it is revoked.
-    names: RwLock<FxHashMap<KeyId, String>>,
+    by_id: RwLock<FxHashMap<KeyId, KeyHash>>,
     /// How often a key was changed here.
     changes: AtomicU64,
 }
@@ -115,15 +114,15 @@ impl Keys {
         }
         *by_hash = read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
         drop(by_hash);
-        *self.names.write().unwrap_or_else(PoisonError::into_inner) =
-            read.names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.by_id.write().unwrap_or_else(PoisonError::into_inner) =
+            read.by_id.into_inner().unwrap_or_else(PoisonError::into_inner);
         true
     }
 
     fn insert(&self, key: KeyRecord) {
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
-        names.insert(key.id.clone(), key.name.clone());
-        drop(names);
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        by_id.insert(key.id.clone(), key.hash);
+        drop(by_id);
         let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         by_hash.insert(key.hash, Known::new(key));
         self.changes.fetch_add(1, Ordering::SeqCst);
@@ -134,6 +133,15 @@ impl Keys {
         let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
         known.used_at.store(now.0, Ordering::Relaxed);
         Some(known.caller.clone())
+    }
+
+    /// The hash of a key that still opens something, and for whom.
+    pub fn of_id(&self, id: &KeyId, now: Millis) -> Option<(KeyHash, Arc<Caller>)> {
+        let hash = *self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(&hash).filter(|known| known.key.is_valid(now))?;
+        known.used_at.store(now.0, Ordering::Relaxed);
+        Some((hash, known.caller.clone()))
     }
 
     /// The key with this hash, if it is good and like this one.
@@ -265,7 +273,9 @@ impl Engine {
 
     /// What a key is called, also when it is revoked.
     pub(crate) fn name_of_key(&self, id: &KeyId) -> Option<String> {
-        self.keys.names.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        let hash = *self.keys.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
+        let keys = self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&hash).map(|known| known.key.name.clone())
     }
 
     /// Every key, by id.

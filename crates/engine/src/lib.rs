@@ -46,6 +46,7 @@ pub mod rules;
 mod run_lock;
 mod safety;
 mod scribe;
+mod seals;
 #[cfg(test)]
 mod seed_004;
 mod snapshot;
@@ -83,6 +84,7 @@ pub use replay::{Difference, REPLAY_MAX, Replay};
 pub use rules::{BadFile, RuleFiles, Rules};
 pub use run_lock::RunLocks;
 pub use safety::Circuit;
+pub use seals::SEAL_LEN;
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use survey::{Census, Count, in_hand, is_away, is_degraded, says_busy};

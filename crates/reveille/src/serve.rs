@@ -66,7 +66,8 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let name = replica_name()?;
-    let Ground { store, roster, flows, bus, doors } = Ground::open(&config, &name, clock.clone()).await?;
+    let Ground { store, roster, flows, bus, doors, findings } =
+        Ground::open(&config, &name, clock.clone()).await?;
     let files = rule_files(&config);
     let files_at_start = files.fingerprint();
     let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
@@ -101,7 +102,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     warn_about_clear_text(tls.as_ref(), [grpc_door.as_ref(), nats_door.as_ref(), resp_door.as_ref()])?;
     let served = tokio::spawn(http::serve(
         web,
-        reveille_api::router(engine.clone()),
+        reveille_api::router(engine.clone()).merge(reveille_console::router(engine.clone(), findings)),
         config.http.connections_max,
         stopped.clone(),
     ));
@@ -113,6 +114,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
     });
     eprintln!("listening on http://{address}");
+    eprintln!("the console is at http://{address}/");
     let mut connect = demo::Addresses::default();
     if is_shared {
         eprintln!("shared: jobs in Redis, messages in NATS, the roster in PostgreSQL; this server is {name}");
@@ -261,7 +263,8 @@ fn load_tls(doors: &Doors) -> Result<Option<Tls>> {
     Tls::load(cert, key).map(Some).context("doors.tls_cert and doors.tls_key")
 }
 
-async fn told_to_stop() -> Result<()> {
+/// SIGTERM, or Ctrl-C.
+pub async fn told_to_stop() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;

@@ -153,6 +153,18 @@ pub struct ChainGap {
 }
 
 impl Verified {
+    /// The same for a person.
+    pub fn words(&self) -> String {
+        let seen = format!("{} of {} entries checked", self.verified_events, self.total_events);
+        match self.gaps.first() {
+            Some(gap) => format!("{seen}; entry {} is {}", gap.at_seq, gap.fault),
+            None if self.status == "partial" => {
+                format!("{seen}; older ones were pruned, or newer ones not looked at")
+            }
+            None => seen,
+        }
+    }
+
     /// What was found when at most so many entries were to be looked at.
     pub fn of(tenant_id: String, found: &Verification, entries_max: u64) -> Self {
         let gap = |gap: &Gap| ChainGap { at_seq: gap.at_seq, fault: Fault::as_str(gap.fault) };

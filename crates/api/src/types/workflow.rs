@@ -63,7 +63,7 @@ pub struct StartBody {
     pub idempotency_key: Option<String>,
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, IntoParams, Default)]
 #[into_params(parameter_in = Query)]
 pub struct StartQuery {
     pub idempotency_key: Option<String>,
@@ -79,7 +79,7 @@ pub struct StartedReply {
     pub existing: bool,
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, IntoParams, Default)]
 #[into_params(parameter_in = Query)]
 pub struct RunListQuery {
     /// 50 unless told, at most 500.

@@ -5,7 +5,7 @@ mod svg;
 mod words;
 
 pub use lanes::text;
-pub use svg::svg;
+pub use svg::{Standing, svg, svg_of_run};
 pub use words::{Told, told};
 
 /// At most so many characters, the last of which then says that there were more.

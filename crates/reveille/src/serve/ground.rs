@@ -26,6 +26,8 @@ pub struct Ground {
     pub bus: Arc<dyn Bus>,
     /// What our own doors hand messages to; shared engines have doors of their own.
     pub doors: Option<LocalBus>,
+    /// What was seen of each engine when the server started, and so what it can lose.
+    pub findings: Vec<(String, Vec<Finding>)>,
 }
 
 impl Ground {
@@ -40,6 +42,7 @@ impl Ground {
 
     async fn own(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
         let file = config.data.folder.join("reveille.db");
+        let words = format!("{}: what was answered is on disk (WAL, synchronous FULL)", file.display());
         let open = move || SqliteStore::open(&file, Arc::new(move || clock.now()));
         let store = tokio::task::spawn_blocking(open).await??;
         let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
@@ -51,17 +54,20 @@ impl Ground {
             flows: Arc::new(flows),
             bus: Arc::new(bus.clone()),
             doors: Some(bus),
+            findings: vec![("SQLite".to_owned(), vec![Finding::Good(words)])],
         })
     }
 
     async fn shared(engines: Engines, config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        let now = clock.now();
         let roster = PostgresRoster::open(&engines.postgres).await.context("PostgreSQL")?;
         let keep_results_ms = i64::from(config.jobs.blob_hours) * 3600 * 1000;
         let options = RedisOptions { replica: name.to_owned(), keep_results_ms, ..engines.redis };
         let ledger = Arc::new(roster.ledger());
         let store =
             RedisStore::open(options, ledger, Arc::new(move || clock.now())).await.context("Redis")?;
-        for finding in store.check().await.context("Redis")? {
+        let of_redis = store.check().await.context("Redis")?;
+        for finding in &of_redis {
             match finding {
                 Finding::Bad(words) => anyhow::bail!("Redis: {words}"),
                 Finding::Risky(words) => tracing::warn!("Redis: {words}"),
@@ -73,14 +79,18 @@ impl Ground {
         let tenant = TenantId::parse(&config.doors.tenant).context("doors.tenant")?;
         let origin = Origin::Worker(Sender { tenant, key: None });
         let options = NatsOptions { replica: name.to_owned(), origin, ..engines.nats };
+        let of_nats = reveille_bus::examine(&options).await.context("NATS")?;
         let bus = NatsBus::open(options).await.context("NATS")?;
+        let of_postgres = reveille_roster::examine(&engines.postgres, now).await.context("PostgreSQL")?;
         tokio::spawn(seal(store.clone()));
+        let findings = [("Redis", of_redis), ("NATS", of_nats), ("PostgreSQL", of_postgres)];
         Ok(Self {
             store: Arc::new(store),
             roster: Arc::new(roster),
             flows: Arc::new(flows),
             bus: Arc::new(bus),
             doors: None,
+            findings: findings.map(|(name, found)| (name.to_owned(), found)).into(),
         })
     }
 }

@@ -35,7 +35,26 @@ svg { color-scheme: light dark; font: 11px ui-monospace, 'SF Mono', Menlo, Conso
 }
 ";
 
+/// How a step stands in a run, for a picture of that run.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Its state; the picture's reader has a style for it.
+    pub class: String,
+    /// What stands in its box instead of a note.
+    pub words: String,
+}
+
+/// A picture that stands alone.
 pub fn svg(flow: &Flow, layout: &Layout) -> String {
+    drawn(flow, layout, None)
+}
+
+/// The picture of a run, for a page that has the style.
+pub fn svg_of_run(flow: &Flow, layout: &Layout, steps: &BTreeMap<StepId, Standing>) -> String {
+    drawn(flow, layout, Some(steps))
+}
+
+fn drawn(flow: &Flow, layout: &Layout, run: Option<&BTreeMap<StepId, Standing>>) -> String {
     let width = layout.width * UNIT + 2 * MARGIN;
     // Lines may go past to the left or right of all steps.
     let ways = layout.ways.iter().flat_map(|way| way.x.iter().map(|x| x * UNIT));
@@ -46,15 +65,21 @@ pub fn svg(flow: &Flow, layout: &Layout) -> String {
         if flow.name.is_empty() { flow.id.to_string() } else { format!("{}: {}", flow.id, flow.name) };
     let title = escaped(&title);
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"{} {} {width} {height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<rect class=\"page\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"/>\n",
-        left - MARGIN,
-        -MARGIN,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flow\" width=\"{width}\" height=\"{height}\" viewBox=\"{} {} {width} {height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n",
         left - MARGIN,
         -MARGIN,
     );
+    if run.is_none() {
+        let (x, y) = (left - MARGIN, -MARGIN);
+        let _ = writeln!(
+            out,
+            "<style>{STYLE}</style>\n<rect class=\"page\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        );
+    }
     lines(&mut out, layout);
     for node in &layout.nodes {
-        step(&mut out, flow, flow.step(&node.step), node);
+        let standing = run.and_then(|steps| steps.get(&node.step));
+        step(&mut out, flow, flow.step(&node.step), node, standing);
     }
     out.push_str("</svg>\n");
     out
@@ -64,7 +89,7 @@ fn top(layer: u32) -> i64 {
     i64::from(layer) * (BOX_HEIGHT + LAYER_GAP)
 }
 
-fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed) {
+fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed, standing: Option<&Standing>) {
     let told = told(flow, step);
     let class = match told.kind {
         "worker" | "subworkflow" => "box",
@@ -72,6 +97,7 @@ fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed) {
         // What the server does itself.
         _ => "box server",
     };
+    let class = standing.map_or(class.to_owned(), |standing| format!("{class} {}", escaped(&standing.class)));
     let (left, top) = (node.x * UNIT - BOX_WIDTH / 2, top(node.layer));
     let all = [format!("{}: {} {}", step.id, told.kind, told.about)];
     let all =
@@ -98,7 +124,7 @@ fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed) {
     let said = |note: &&String| {
         !["after ", "with ", "chosen ", "undone "].iter().any(|by_lines| note.starts_with(by_lines))
     };
-    if let Some(note) = told.notes.iter().find(said) {
+    if let Some(note) = standing.map(|standing| &standing.words).or_else(|| told.notes.iter().find(said)) {
         text("note", left + 10, top + 53, &clip(note, LINE_LEN_MAX));
     }
     out.push_str("</g>\n");

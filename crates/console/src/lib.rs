@@ -1,0 +1,89 @@
+//! The web console: pages for people, at `/`.
+//!
+//! A page is: who is asking (a cookie), the answer of the API's own handler, and its drawing. What may be seen and
+//! done is decided there, so that no page shows or does what the API would not. Pages are whole without the script;
+//! the script only asks for a page again when something has changed, and puts in what differs.
+
+mod act;
+mod approvals;
+mod assets;
+mod audit;
+mod dead_letters;
+mod fleet;
+mod job;
+mod jobs;
+mod live;
+mod mask;
+mod now;
+mod page;
+mod policy;
+mod pulse;
+mod quarantine;
+mod run;
+mod session;
+mod submit;
+mod system;
+mod trouble;
+mod words;
+mod worker;
+mod workflows;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use pulse::Pulse;
+use reveille_core::finding::Finding;
+use reveille_engine::Engine;
+use std::sync::Arc;
+
+/// Bytes of a form: an input that is typed by hand, and then some.
+const FORM_LEN_MAX: usize = 256 * 1024;
+
+/// What every page has at hand.
+#[derive(Clone)]
+pub struct Console {
+    engine: Engine,
+    pulse: Arc<Pulse>,
+    /// What start-up found about each engine: its name, and what was seen.
+    engines: Arc<Vec<(String, Vec<Finding>)>>,
+}
+
+/// Every page. Must be called within a runtime: it begins to take the pulse.
+pub fn router(engine: Engine, engines: Vec<(String, Vec<Finding>)>) -> Router {
+    let pulse = Pulse::start(&engine);
+    let console = Console { engine, pulse, engines: Arc::new(engines) };
+    Router::new()
+        .route("/", get(now::show))
+        .route("/ui/sign-in", get(session::ask).post(session::sign_in))
+        .route("/ui/sign-out", post(session::sign_out))
+        .route("/ui/tenant", post(session::choose_tenant))
+        .route("/ui/live", get(live::follow))
+        .route("/ui/fleet", get(fleet::show))
+        .route("/ui/workers/{id}", get(worker::show))
+        .route("/ui/workers/{id}/{act}", post(worker::act))
+        .route("/ui/pools/{id}/{act}", post(fleet::act))
+        .route("/ui/jobs", get(jobs::list))
+        .route("/ui/jobs/new", get(submit::form).post(submit::send))
+        .route("/ui/jobs/{id}", get(job::show))
+        .route("/ui/jobs/{id}/{act}", post(job::act))
+        .route("/ui/approvals", get(approvals::list))
+        .route("/ui/approvals/{id}", get(approvals::show))
+        .route("/ui/approvals/{id}/{act}", post(approvals::act))
+        .route("/ui/quarantine", get(quarantine::list))
+        .route("/ui/quarantine/{id}/{act}", post(quarantine::act))
+        .route("/ui/dlq", get(dead_letters::list))
+        .route("/ui/dlq/retry", post(dead_letters::retry_group))
+        .route("/ui/dlq/{id}/{act}", post(dead_letters::act))
+        .route("/ui/workflows", get(workflows::list))
+        .route("/ui/workflows/{id}", get(workflows::show))
+        .route("/ui/workflows/{id}/start", post(workflows::start))
+        .route("/ui/runs", get(run::list))
+        .route("/ui/runs/{id}", get(run::show))
+        .route("/ui/runs/{id}/{act}", post(run::act))
+        .route("/ui/policy", get(policy::show).post(policy::simulate))
+        .route("/ui/audit", get(audit::show))
+        .route("/ui/system", get(system::show))
+        .merge(assets::routes())
+        .layer(DefaultBodyLimit::max(FORM_LEN_MAX))
+        .with_state(console)
+}

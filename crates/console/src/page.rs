@@ -1,0 +1,237 @@
+//! The frame around every page, and how a page goes out: escaped, under a strict policy, small.
+
+use crate::Console;
+use crate::assets;
+use crate::session::Session;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use reveille_core::id::TenantId;
+use reveille_core::job::State;
+use reveille_store::JobQuery;
+use std::collections::BTreeSet;
+use std::io::Write;
+
+/// Shorter pages are not worth packing.
+const PACKED_FROM: usize = 1_400;
+/// Beyond this, there are "many".
+const COUNTED_MAX: usize = 99;
+/// An operator may choose among so many tenants.
+const TENANTS_MAX: usize = 500;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A page that is ready to go out.
+pub struct Page {
+    markup: Markup,
+    is_packed: bool,
+}
+
+/// What a page is about, for the frame.
+pub struct About<'a> {
+    pub title: &'a str,
+    /// The entry of the menu that it belongs to: its path.
+    pub place: &'a str,
+    /// What it listens to: `worker`, `job`, `run`, or the id of one thing.
+    pub live: &'a str,
+    /// Seconds after which it is asked for again in any case; zero for never.
+    pub every: u32,
+}
+
+const MENU: [(&str, &str); 10] = [
+    ("/", "Now"),
+    ("/ui/fleet", "Fleet"),
+    ("/ui/jobs", "Jobs"),
+    ("/ui/approvals", "Approvals"),
+    ("/ui/quarantine", "Quarantine"),
+    ("/ui/dlq", "Dead letters"),
+    ("/ui/workflows", "Workflows"),
+    ("/ui/policy", "Policy"),
+    ("/ui/audit", "Audit"),
+    ("/ui/system", "System"),
+];
+
+/// What waits for somebody.
+#[derive(Default, Clone, Copy)]
+pub struct Waiting {
+    pub approvals: usize,
+    pub held: usize,
+    pub dead: usize,
+}
+
+impl Waiting {
+    /// A look that fails shows nothing here; the page itself says what is wrong.
+    pub async fn of(console: &Console, session: &Session) -> Self {
+        let tenant = session.auth.list_of();
+        let query = |state| JobQuery {
+            tenant: tenant.clone(),
+            state: Some(state),
+            limit: COUNTED_MAX + 1,
+            ..JobQuery::default()
+        };
+        let store = console.engine.store();
+        let (approvals, held) = (query(State::ApprovalRequired), query(State::OutputQuarantined));
+        let (approvals, held, dead) = tokio::join!(
+            store.jobs(&approvals),
+            store.jobs(&held),
+            store.count_dead_letters(tenant.as_ref())
+        );
+        Self {
+            approvals: approvals.map_or(0, |page| page.items.len()),
+            held: held.map_or(0, |page| page.items.len()),
+            dead: dead.map_or(0, |counts| counts.values().sum::<u64>() as usize),
+        }
+    }
+
+    fn at(&self, place: &str) -> usize {
+        match place {
+            "/ui/approvals" => self.approvals,
+            "/ui/quarantine" => self.held,
+            "/ui/dlq" => self.dead,
+            _ => 0,
+        }
+    }
+}
+
+impl Console {
+    /// The whole page around its content.
+    pub async fn page(
+        &self,
+        session: &Session,
+        headers: &HeaderMap,
+        about: About<'_>,
+        content: Markup,
+    ) -> Page {
+        let waiting = Waiting::of(self, session).await;
+        let markup = framed(self, session, &about, waiting, &content);
+        Page { markup, is_packed: takes_gzip(headers) }
+    }
+
+    /// Whom an operator may look at.
+    fn tenants(&self) -> BTreeSet<TenantId> {
+        let mut tenants: BTreeSet<TenantId> =
+            self.engine.list_keys().into_iter().map(|key| key.tenant).collect();
+        tenants.extend(self.engine.census().tenants().cloned());
+        tenants
+    }
+}
+
+fn framed(
+    console: &Console,
+    session: &Session,
+    about: &About<'_>,
+    waiting: Waiting,
+    content: &Markup,
+) -> Markup {
+    let auth = &session.auth;
+    html! {
+        (head(about.title))
+        body {
+            a.skip href="#main" { "To the content" }
+            header {
+                a.brand href="/" { (PreEscaped(assets::MARK)) "Reveille" }
+                nav aria-label="Pages" {
+                    @for (place, name) in MENU {
+                        @let count = waiting.at(place);
+                        a href=(place) aria-current=[(place == about.place).then_some("page")] {
+                            (name)
+                            @if count > 0 { " " span.count { @if count > COUNTED_MAX { "99+" } @else { (count) } } }
+                        }
+                    }
+                }
+                div.who {
+                    @if auth.is_operator() { (tenant_choice(console, session)) }
+                    @else { span.quiet title="tenant" { (auth.tenant) } }
+                    @if session.has_key {
+                        form method="post" action="/ui/sign-out" {
+                            input type="hidden" name="seal" value=(session.form_seal);
+                            button.plain type="submit" title={ "signed in as " (auth.name()) } { "Sign out" }
+                        }
+                    } @else { a href="/ui/sign-in" { "Sign in" } }
+                }
+            }
+            main #main data-live=(about.live) data-every=[(about.every > 0).then_some(about.every)] { (content) }
+            footer { span #pulse role="status" {} }
+            script src="/ui/live.js" defer {}
+        }
+    }
+}
+
+fn tenant_choice(console: &Console, session: &Session) -> Markup {
+    html! {
+        form.tenant method="post" action="/ui/tenant" {
+            input type="hidden" name="seal" value=(session.form_seal);
+            label.hidden for="tenant" { "Tenant" }
+            select #tenant name="tenant" data-sends {
+                option value="" selected[session.chosen.is_none()] { "all tenants" }
+                @for tenant in console.tenants().iter().take(TENANTS_MAX) {
+                    option value=(tenant) selected[session.chosen.as_ref() == Some(tenant)] { (tenant) }
+                }
+            }
+            noscript { button type="submit" { "Look" } }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en";
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · Reveille" }
+            link rel="stylesheet" href="/ui/style.css";
+            link rel="icon" type="image/svg+xml" href="/ui/icon.svg";
+        }
+    }
+}
+
+/// A page without the menu: for those who are not signed in, and for trouble.
+pub fn plain(title: &str, content: &Markup) -> Page {
+    Page { markup: html! { (head(title)) body.plain { (content) } }, is_packed: false }
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted =
+        headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|coding| coding.split(';').next().unwrap_or_default().trim() == "gzip")
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        let text = self.markup.into_string();
+        let packed = (self.is_packed && text.len() >= PACKED_FROM).then(|| gzip(text.as_bytes())).flatten();
+        let is_packed = packed.is_some();
+        let mut response = Response::new(packed.map_or_else(|| Body::from(text), Body::from));
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "same-origin"),
+            // A page is what it was when it was asked for, and for whoever asked.
+            (header::CACHE_CONTROL, "no-store"),
+            (header::VARY, "Cookie, Accept-Encoding"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if is_packed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        *response.status_mut() = StatusCode::OK;
+        response
+    }
+}
+
+/// Packed quickly rather than tightly.
+fn gzip(text: &[u8]) -> Option<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
+    packer.write_all(text).ok()?;
+    packer.finish().ok()
+}

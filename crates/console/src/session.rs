@@ -1,0 +1,296 @@
+//! Who is at the other end: a cookie that a key has sealed.
+//!
+//! The browser keeps no key. It keeps the key's name, an end, and a seal over both ([`Engine::sealed_by`]), which
+//! scripts cannot read. Forms carry a second seal: a page elsewhere can make a browser send a cookie, and cannot know
+//! that. Where callers without a key are let in, so are browsers; their forms must come from our own pages.
+
+use crate::Console;
+use crate::page::plain;
+use crate::trouble::Trouble;
+use crate::words::path;
+use axum::Form;
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use reveille_api::auth::Auth;
+use reveille_core::id::{KeyId, TenantId};
+use reveille_engine::{Engine, SEAL_LEN};
+use serde::Deserialize;
+use std::fmt::Write;
+
+const SESSION: &str = "reveille_session";
+const TENANT: &str = "reveille_tenant";
+/// How long a browser stays signed in.
+const LASTS_MS: i64 = 12 * 3600 * 1000;
+/// Nobody is sent back to a longer place than this.
+const NEXT_LEN_MAX: usize = 1_000;
+
+/// Somebody who has signed in, or needs not.
+pub struct Session {
+    pub auth: Auth,
+    /// What forms must bring along; empty for those who have no key.
+    pub form_seal: String,
+    /// The tenant that an operator has chosen to look at.
+    pub chosen: Option<TenantId>,
+    pub has_key: bool,
+    /// Where it came from, to lead back there.
+    pub uri: String,
+}
+
+impl FromRequestParts<Console> for Session {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str()).to_owned();
+        if parts.method != Method::GET && !is_from_here(&parts.headers) {
+            return Err(
+                Trouble::new(StatusCode::FORBIDDEN, "This form was sent from another site.").into_response()
+            );
+        }
+        Self::of(&parts.headers, &console.engine, &uri).ok_or_else(|| {
+            if parts.method == Method::GET && parts.uri.path() != "/ui/live" {
+                Redirect::to(&format!("/ui/sign-in?next={}", path(&uri))).into_response()
+            } else {
+                Trouble::new(StatusCode::UNAUTHORIZED, "You are signed out. Sign in and try again.")
+                    .into_response()
+            }
+        })
+    }
+}
+
+impl Session {
+    fn of(headers: &HeaderMap, engine: &Engine, uri: &str) -> Option<Self> {
+        let signed = cookie(headers, SESSION).and_then(|text| {
+            let mut parts = text.splitn(3, '.');
+            let key = KeyId::parse(parts.next()?).ok()?;
+            let end: i64 = parts.next()?.parse().ok()?;
+            let seal = unhex(parts.next()?)?;
+            let caller = (engine.now().0 < end).then(|| engine.sealed_by(&key, &words(end), &seal))??;
+            let form_seal = hex(&engine.seal(&key, &form_words(end))?);
+            Some((caller, form_seal))
+        });
+        let has_key = signed.is_some();
+        let (caller, form_seal) = match signed {
+            Some(signed) => signed,
+            None => (engine.anonymous()?, String::new()),
+        };
+        let chosen = cookie(headers, TENANT).and_then(|name| TenantId::parse(name).ok());
+        let chosen = chosen.filter(|tenant| *tenant != caller.tenant && caller.sees(tenant));
+        let auth = Auth::acting_for(caller, chosen.clone())?;
+        Some(Self { auth, form_seal, chosen, has_key, uri: uri.to_owned() })
+    }
+
+    /// A form of ours says so.
+    pub fn allows(&self, seal: &str) -> Result<(), Trouble> {
+        // Both are of one length, and an HMAC is no secret that is guessed byte by byte over a network: what is compared
+        // in constant time is their digests.
+        let digest = |text: &str| reveille_core::digest::sha256(text.as_bytes());
+        if digest(&self.form_seal) == digest(seal) {
+            return Ok(());
+        }
+        Err(Trouble::new(
+            StatusCode::FORBIDDEN,
+            "This form is out of date. Go back, load the page again, and try again.",
+        ))
+    }
+}
+
+/// What browsers tell of where a form comes from.
+fn is_from_here(headers: &HeaderMap) -> bool {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text(header::HeaderName::from_static("sec-fetch-site")) {
+        return matches!(site, "same-origin" | "none");
+    }
+    match (text(header::ORIGIN), text(header::HOST)) {
+        (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
+        // No browser: it has no cookie that somebody else could use.
+        (None, _) => true,
+        (Some(_), None) => false,
+    }
+}
+
+fn words(end: i64) -> String {
+    format!("console session until {end}")
+}
+
+fn form_words(end: i64) -> String {
+    format!("console form until {end}")
+}
+
+#[derive(Deserialize)]
+pub struct Ask {
+    next: Option<String>,
+}
+
+pub async fn ask(State(console): State<Console>, headers: HeaderMap, Query(ask): Query<Ask>) -> Response {
+    let next = place(ask.next.as_deref());
+    if Session::of(&headers, &console.engine, "/").is_some_and(|session| session.has_key) {
+        return Redirect::to(next).into_response();
+    }
+    form(next, None)
+}
+
+fn form(next: &str, problem: Option<&str>) -> Response {
+    let status = if problem.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+    let page = plain(
+        "Sign in",
+        &html! {
+            main.narrow {
+                h1 { "Reveille" }
+                p.quiet { "Sign in with a key. The first start prints one; " code { "reveille key create" } " makes more." }
+                @if let Some(problem) = problem { p.bad role="alert" { (problem) } }
+                form method="post" action="/ui/sign-in" {
+                    label for="key" { "Key" }
+                    input id="key" name="key" type="password" autocomplete="current-password" required autofocus;
+                    input type="hidden" name="next" value=(next);
+                    button.main type="submit" { "Sign in" }
+                }
+            }
+        },
+    );
+    (status, page).into_response()
+}
+
+#[derive(Deserialize)]
+pub struct SignIn {
+    key: String,
+    #[serde(default)]
+    next: String,
+}
+
+pub async fn sign_in(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    Form(form_sent): Form<SignIn>,
+) -> Response {
+    let next = place(Some(&form_sent.next));
+    if !is_from_here(&headers) {
+        return form(next, Some("This form was sent from another site."));
+    }
+    let end = console.engine.now().0 + LASTS_MS;
+    let Some((caller, seal)) = console.engine.seal_by_secret(form_sent.key.trim(), &words(end)) else {
+        return form(next, Some("That key is wrong, expired or revoked."));
+    };
+    let value = format!("{}.{end}.{}", caller.key, hex(&seal));
+    let mut response = Redirect::to(next).into_response();
+    set_cookie(&mut response, &headers, SESSION, &value, LASTS_MS / 1000);
+    response
+}
+
+#[derive(Deserialize)]
+pub struct Sealed {
+    seal: String,
+}
+
+pub async fn sign_out(
+    session: Session,
+    headers: HeaderMap,
+    Form(form_sent): Form<Sealed>,
+) -> Result<Response, Trouble> {
+    session.allows(&form_sent.seal)?;
+    let mut response = Redirect::to("/ui/sign-in").into_response();
+    set_cookie(&mut response, &headers, SESSION, "", 0);
+    set_cookie(&mut response, &headers, TENANT, "", 0);
+    Ok(response)
+}
+
+#[derive(Deserialize)]
+pub struct Chosen {
+    seal: String,
+    tenant: String,
+}
+
+/// An operator looks at one tenant, or at all again.
+pub async fn choose_tenant(
+    session: Session,
+    headers: HeaderMap,
+    Form(form_sent): Form<Chosen>,
+) -> Result<Response, Trouble> {
+    session.allows(&form_sent.seal)?;
+    let mut response = Redirect::to("/").into_response();
+    if form_sent.tenant.is_empty() {
+        set_cookie(&mut response, &headers, TENANT, "", 0);
+        return Ok(response);
+    }
+    let tenant = TenantId::parse(&form_sent.tenant)
+        .map_err(|error| Trouble::new(StatusCode::BAD_REQUEST, &format!("That is no tenant: {error}.")))?;
+    if !session.auth.sees(&tenant) {
+        return Err(Trouble::new(StatusCode::FORBIDDEN, "Your key sees its own tenant only."));
+    }
+    set_cookie(&mut response, &headers, TENANT, tenant.as_str(), LASTS_MS / 1000);
+    Ok(response)
+}
+
+/// A place of ours to go to next; never another site's.
+fn place(next: Option<&str>) -> &str {
+    let is_ours = |next: &&str| {
+        next.len() <= NEXT_LEN_MAX
+            && next.starts_with('/')
+            && !next.starts_with("//")
+            && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    };
+    next.filter(is_ours).unwrap_or("/")
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(is, value)| *is == name && !value.is_empty()).map(|(_, value)| value)
+}
+
+fn set_cookie(response: &mut Response, headers: &HeaderMap, name: &str, value: &str, seconds: i64) {
+    let is_https = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let secure = if is_https { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    if let Ok(text) = HeaderValue::from_str(&text) {
+        response.headers_mut().append(header::SET_COOKIE, text);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if text.len() != 2 * SEAL_LEN || !text.is_ascii() {
+        return None;
+    }
+    (0..SEAL_LEN).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        assert_eq!(place(Some("/ui/jobs?state=RUNNING")), "/ui/jobs?state=RUNNING");
+        for elsewhere in
+            ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "/a b"]
+        {
+            assert_eq!(place(Some(elsewhere)), "/", "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_known() {
+        let check = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, HeaderValue::from_static(value));
+            }
+            is_from_here(&headers)
+        };
+        assert!(check(&[("sec-fetch-site", "same-origin")]));
+        assert!(!check(&[("sec-fetch-site", "cross-site")]));
+        assert!(!check(&[("sec-fetch-site", "same-site")]), "a neighbour under the same domain is not us");
+        assert!(check(&[("origin", "http://here:8080"), ("host", "here:8080")]));
+        assert!(!check(&[("origin", "http://evil"), ("host", "here:8080")]));
+        assert!(!check(&[("origin", "null"), ("host", "here:8080")]));
+    }
+}

@@ -1,0 +1,44 @@
+//! When a page cannot be shown: what was wrong, in words, on a page that leads on.
+
+use crate::page::plain;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use reveille_api::ApiError;
+
+#[derive(Debug)]
+pub struct Trouble {
+    status: StatusCode,
+    words: String,
+}
+
+impl Trouble {
+    pub fn new(status: StatusCode, words: &str) -> Self {
+        Self { status, words: words.to_owned() }
+    }
+}
+
+impl From<ApiError> for Trouble {
+    fn from(error: ApiError) -> Self {
+        Self { status: error.status(), words: error.message().to_owned() }
+    }
+}
+
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        let title = match self.status {
+            StatusCode::NOT_FOUND => "Not here",
+            StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "Not allowed",
+            status if status.is_server_error() => "Not now",
+            _ => "Not like this",
+        };
+        let body = html! {
+            main.narrow {
+                h1 { (title) }
+                p role="alert" { (self.words) }
+                p { a href="/" { "Back to the start" } }
+            }
+        };
+        (self.status, plain(title, &body)).into_response()
+    }
+}

@@ -1,0 +1,155 @@
+//! One worker: how it is, what it has in hand, how it has been, and drain or undrain.
+
+use crate::Console;
+use crate::act::{self, Sent};
+use crate::fleet::place;
+use crate::jobs;
+use crate::page::{About, Page};
+use crate::session::Session;
+use crate::trouble::Trouble;
+use crate::words::{ago, chip, count, moment, path, span};
+use axum::Form;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use maud::{Markup, html};
+use reveille_api::body::OptionalBody;
+use reveille_api::types::drain::DrainRequest;
+use reveille_api::types::job::JobRecord;
+use reveille_api::types::worker::Worker;
+use reveille_api::workers;
+use reveille_core::floor::Member;
+use reveille_core::id::{TenantId, WorkerId};
+use reveille_core::presence::Contract;
+use reveille_store::JobQuery;
+use serde::Deserialize;
+
+/// Jobs that are gone through to find those that it had.
+const LOOKED_THROUGH: usize = 500;
+const SHOWN_MAX: usize = 20;
+
+#[derive(Deserialize)]
+pub struct Which {
+    #[serde(default)]
+    contract: String,
+    #[serde(default)]
+    tenant: String,
+}
+
+pub async fn show(
+    State(console): State<Console>,
+    session: Session,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Page, Trouble> {
+    let member = member(&session, &id, &which).ok_or_else(unknown)?;
+    let engine = &console.engine;
+    let view = engine
+        .worker(member.who())
+        .filter(|view| session.auth.sees(&view.worker.tenant))
+        .ok_or_else(unknown)?;
+    let (now, worker) = (engine.now(), Worker::of(&view, engine.now()));
+    let held = engine.held_by(member.who());
+    let mut at_work = Vec::new();
+    for job in held.iter().take(SHOWN_MAX) {
+        at_work.extend(engine.job(job).await.map_err(reveille_api::ApiError::from)?);
+    }
+    let query = JobQuery { tenant: session.auth.list_of(), limit: LOOKED_THROUGH, ..JobQuery::default() };
+    let last = engine.store().jobs(&query).await.map_err(reveille_api::ApiError::from)?.items;
+    let was_its = |job: &&std::sync::Arc<reveille_core::job::Job>| {
+        job.worker() == Some(&member.id) && job.state().is_terminal()
+    };
+    let ended: Vec<JobRecord> =
+        last.iter().filter(was_its).take(SHOWN_MAX).map(|job| JobRecord::of(job)).collect();
+    let at_work: Vec<JobRecord> = at_work.iter().map(|job| JobRecord::of(job)).collect();
+    let title = if worker.agent_name.is_empty() { id.clone() } else { worker.agent_name.clone() };
+    let content = html! {
+        div data-part="head" {
+            h1 { (title) " " (chip(worker.status)) }
+            p.quiet {
+                (worker.contract) " worker of " (worker.tenant)
+                ", heard " (ago(moment(&worker.last_heartbeat), now))
+                @if worker.expires_in_ms > 0 { ", dead after another " (span(worker.expires_in_ms)) " of silence" }
+                @if worker.restored { ". It was known before the server started, and has not been heard since." }
+            }
+            div.acts { (acts(&session, &worker)) }
+        }
+        section data-part="history" {
+            h2 { "The last ten minutes" }
+            (console.pulse.sparkline(&member))
+        }
+        section data-part="facts" { h2 { "What it is" } (facts(&worker)) }
+        section data-part="held" {
+            h2 { "In hand " span.quiet { (count(held.len() as u64, "job", "jobs")) } }
+            (jobs::table(&at_work, now, "It has no job now."))
+        }
+        section data-part="ended" {
+            h2 { "Done " span.quiet { "among the last " (LOOKED_THROUGH) " jobs" } }
+            (jobs::table(&ended, now, "None of them was its."))
+        }
+    };
+    let about = About { title: &title, place: "/ui/fleet", live: &id, every: 5 };
+    Ok(console.page(&session, &headers, about, content).await)
+}
+
+/// Which one is meant: a name alone is a CAP worker, or the caller's own agent.
+fn member(session: &Session, id: &str, which: &Which) -> Option<Member> {
+    let tenant = if which.tenant.is_empty() {
+        session.auth.tenant.clone()
+    } else {
+        TenantId::parse(&which.tenant).ok()?
+    };
+    let contract = if which.contract.is_empty() { Contract::Cap } else { Contract::parse(&which.contract)? };
+    Some(Member { contract, tenant, id: WorkerId::parse(id).ok()? })
+}
+
+fn unknown() -> Trouble {
+    Trouble::new(StatusCode::NOT_FOUND, "There is no such worker; it may have left.")
+}
+
+fn acts(session: &Session, worker: &Worker) -> Markup {
+    let to = |act: &str| format!("/ui/workers/{}/{act}", path(&worker.worker_id));
+    html! {
+        @if session.auth.is_operator() && worker.contract == "cap" {
+            @if worker.drained { (session.button(&to("undrain"), "Undrain", "main")) }
+            @else { (session.button(&to("drain"), "Drain", "")) }
+        }
+        a.button href=(place(worker)) { "Reload" }
+    }
+}
+
+fn facts(worker: &Worker) -> Markup {
+    let list = |words: &[String]| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
+    let labels: Vec<String> = worker.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let percent = |part: f32| format!("{part:.0} %");
+    html! {
+        dl.facts {
+            dt { "id" } dd { code { (worker.worker_id) } }
+            dt { "pool" } dd { (if worker.pool.is_empty() { "–" } else { &worker.pool }) }
+            dt { "jobs" } dd { (worker.active_jobs) " of " (worker.max_parallel_jobs) }
+            @if let Some(task) = &worker.current_task { dt { "task" } dd { (task) } }
+            dt { "load" } dd { "cpu " (percent(worker.cpu_load)) ", memory " (percent(worker.memory_load)) ", gpu " (percent(worker.gpu_utilization)) }
+            dt { "topics" } dd { (list(&worker.topics)) }
+            dt { "capabilities" } dd { (list(&worker.capabilities)) }
+            dt { "labels" } dd { (list(&labels)) }
+            @if !worker.region.is_empty() { dt { "region" } dd { (worker.region) } }
+        }
+    }
+}
+
+pub async fn act(
+    State(console): State<Console>,
+    session: Session,
+    Path((id, act)): Path<(String, String)>,
+    Form(sent): Form<Sent>,
+) -> Result<Response, Trouble> {
+    session.allows(&sent.seal)?;
+    let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
+    match act.as_str() {
+        "drain" => drop(workers::drain(engine, auth, Path(id), OptionalBody(DrainRequest::default())).await?),
+        "undrain" => drop(workers::undrain(engine, auth, Path(id)).await?),
+        _ => return Err(act::unknown()),
+    }
+    Ok(act::back(&sent, "/ui/fleet"))
+}
