@@ -45,6 +45,7 @@ fn worker(name: &str) -> Worker {
     Worker::new(name)
         .pool("demo")
         .capacity(4)
+        .keep_load_private()
         .label("region", if name == "demo-eve" { "us" } else { "eu" })
         .handle("job.demo.echo", |job: Job| async move { job.input::<Value>() })
         .handle("job.demo.slow", |job: Job| async move {

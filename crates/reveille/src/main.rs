@@ -10,9 +10,9 @@ mod demo;
 mod drill;
 mod output;
 mod serve;
+mod story;
 
-use args::{Args, Command};
-use clap::Parser;
+use args::Command;
 use std::process::ExitCode;
 
 /// Many small allocations on two threads: measurably better here than the system's allocator.
@@ -20,13 +20,15 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = match args.command {
+    let done = match args::typed().command {
         Command::Serve(serve) => serve::run(&serve),
+        Command::Demo(demo) => story::run(&demo),
+        Command::Top(top) => commands::top::run(&top),
         Command::Job(job) => commands::job::run(job),
         Command::Approval(approval) => commands::approval::run(approval),
         Command::Workflow(workflow) => commands::workflow::run(workflow),
         Command::Run(run) => commands::run::run(run),
+        Command::Quarantine(quarantine) => commands::quarantine::run(quarantine),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Pool(pool) => commands::pool::run(pool),
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         Command::Key(key) => commands::key::run(key),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Drill(drill) => drill::run(&drill),
+        Command::Completions(shell) => Ok(commands::tools::completions(&shell)),
+        Command::Man(man) => commands::tools::man(&man),
     };
     match done {
         Ok(code) => code,

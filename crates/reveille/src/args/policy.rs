@@ -1,7 +1,7 @@
 //! `reveille policy`.
 
 use super::Server;
-use clap::Subcommand;
+use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
@@ -35,4 +35,27 @@ pub enum Policy {
         #[command(flatten)]
         server: Server,
     },
+    /// Ask what the server's policy would say of a job, and why; nothing is submitted
+    Ask(Ask),
+}
+
+#[derive(ClapArgs)]
+pub struct Ask {
+    /// What kind of job: job.something
+    #[arg(long)]
+    pub topic: String,
+    /// What the job does
+    #[arg(long)]
+    pub capability: Option<String>,
+    /// A risk tag; may be repeated
+    #[arg(long = "risk-tag", value_name = "TAG")]
+    pub risk_tags: Vec<String>,
+    /// Who asks for it
+    #[arg(long, value_name = "WHO")]
+    pub principal: Option<String>,
+    /// A label, as key=value; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub labels: Vec<String>,
+    #[command(flatten)]
+    pub server: Server,
 }

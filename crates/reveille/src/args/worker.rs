@@ -13,6 +13,12 @@ pub enum Worker {
         #[command(flatten)]
         server: Server,
     },
+    /// Show a worker
+    Get {
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Give a worker no new jobs; what it still has after the timeout goes elsewhere
     Drain {
         id: String,

@@ -2,7 +2,7 @@
 
 mod cases;
 
-use crate::args::{Policy as Command, Server};
+use crate::args::{Ask, Policy as Command, Server};
 use crate::client::Client;
 use crate::{exit, output};
 use anyhow::{Context, Result, anyhow};
@@ -17,6 +17,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Check { file, strict, json } => check(&file, strict, json),
         Command::Test { file, cases, json } => cases::run(&file, cases.as_deref(), json),
         Command::Simulate { file, since, server } => simulate(&file, &since, &server),
+        Command::Ask(question) => ask(&question),
     }
 }
 
@@ -70,5 +71,41 @@ fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
     let (changed, examined) = (output::text(&reply["changed"]), output::text(&reply["examined"]));
     let more = if reply["partial"] == true { "; there are more jobs than are looked at" } else { "" };
     output::line(&format!("{changed} of {examined} decisions would be others{more}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(question: &Ask) -> Result<ExitCode> {
+    let mut labels = serde_json::Map::new();
+    for label in &question.labels {
+        let (key, value) =
+            label.split_once('=').ok_or_else(|| anyhow!("--label: {label:?} is not key=value"))?;
+        labels.insert(key.to_owned(), value.into());
+    }
+    let body = json!({
+        "topic": question.topic,
+        "principal_id": question.principal.as_deref().unwrap_or_default(),
+        "labels": labels,
+        "meta": {
+            "capability": question.capability.as_deref().unwrap_or_default(),
+            "risk_tags": question.risk_tags,
+        },
+    });
+    let answer = Client::new(&question.server)?.post("/api/v1/policy/explain", &body)?;
+    if question.server.json {
+        output::json(&answer);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let decision = output::text(&answer["decision"]);
+    let decision = decision.strip_prefix("DECISION_TYPE_").unwrap_or(&decision);
+    output::line(&format!(
+        "{decision} by {}: {}",
+        output::text(&answer["ruleId"]),
+        output::text(&answer["reason"])
+    ));
+    let row = |line: &Value| ["ruleId", "matched", "why"].map(|field| output::text(&line[field])).to_vec();
+    let rows: Vec<Vec<String>> = answer["trace"].as_array().into_iter().flatten().map(row).collect();
+    if !rows.is_empty() {
+        output::table(&["RULE", "MATCHED", "WHY"], &rows);
+    }
     Ok(ExitCode::SUCCESS)
 }

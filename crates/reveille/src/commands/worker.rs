@@ -10,6 +10,7 @@ use std::process::ExitCode;
 pub fn run(command: Worker) -> Result<ExitCode> {
     match command {
         Worker::List { contract, server } => list(contract.as_deref(), &server),
+        Worker::Get { id, server } => get(&id, &server),
         Worker::Drain { id, timeout, server } => drain("workers", &id, timeout, &server),
         Worker::Undrain { id, server } => undrain("workers", &id, &server),
     }
@@ -52,6 +53,22 @@ fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
     let rows: Vec<Vec<String>> = items.iter().map(row).collect();
     let head = ["WORKER", "CONTRACT", "TENANT", "POOL", "STATUS", "JOBS", "CPU", "TOPICS", "LAST HEARD"];
     output::table(&head, &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn get(id: &str, server: &Server) -> Result<ExitCode> {
+    let worker = Client::new(server)?.get(&format!("/api/v1/workers/{id}"), &[])?;
+    if server.json {
+        output::json(&worker);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, value) in worker.as_object().into_iter().flatten() {
+        let text = match value {
+            Value::Array(items) => items.iter().map(output::text).collect::<Vec<_>>().join(", "),
+            value => output::text(value),
+        };
+        output::line(&format!("{name:<18} {text}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

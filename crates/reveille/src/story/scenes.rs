@@ -1,0 +1,183 @@
+//! The scenes, in order. Each says what it does, does it, and waits until it has happened.
+
+use super::crew::{Crew, NAMES};
+use super::house::House;
+use super::say;
+use crate::output::text;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub struct Story<'a> {
+    pub house: &'a House,
+    /// Between two scenes.
+    pub pace: Duration,
+}
+
+impl Story<'_> {
+    pub async fn tell(&self) -> Result<()> {
+        let crew = self.fleet().await?;
+        self.work().await?;
+        self.killed_worker(&crew).await?;
+        self.denied_job().await?;
+        self.approval().await?;
+        self.rollback().await
+    }
+
+    async fn fleet(&self) -> Result<Crew> {
+        self.scene("1. A fleet wakes up", &format!("Six workers start: {}.", NAMES.join(", "))).await;
+        let crew = Crew::start(self.house);
+        self.until("six workers", async || {
+            let workers = self.house.get("/api/v1/workers").await?;
+            Ok((workers["items"].as_array().map_or(0, Vec::len) == NAMES.len()).then_some(()))
+        })
+        .await?;
+        say("   All six are known, with what they can do. See /ui/fleet.");
+        Ok(crew)
+    }
+
+    async fn work(&self) -> Result<()> {
+        self.scene("2. Work", "Twenty jobs are asked for; each is judged by policy before a worker sees it.")
+            .await;
+        let mut jobs = Vec::new();
+        for number in 0..20 {
+            jobs.push(self.submit("job.demo.search", json!({ "number": number, "seconds": 0.5 })).await?);
+        }
+        for job in &jobs {
+            self.ended(job, "SUCCEEDED").await?;
+        }
+        say("   All twenty succeeded. See /ui/jobs.");
+        Ok(())
+    }
+
+    async fn killed_worker(&self, crew: &Crew) -> Result<()> {
+        self.scene("3. A worker is killed", "A long job runs, and its worker dies without a word.").await;
+        let job = self.submit("job.demo.think", json!({ "seconds": 4 })).await?;
+        let name = self
+            .until("a worker at the job", async || {
+                let worker = text(&self.house.get(&format!("/api/v1/jobs/{job}")).await?["worker_id"]);
+                Ok((!worker.is_empty()).then_some(worker))
+            })
+            .await?;
+        crew.kill(&name);
+        say(&format!(
+            "   {name} had it and is gone. See /ui/jobs/{job}: the server notices, and sends it elsewhere."
+        ));
+        let ended = self.ended(&job, "SUCCEEDED").await?;
+        ensure!(ended["attempts"].as_u64() > Some(1), "the job had one attempt only: {ended}");
+        say(&format!("   {} finished it, at try {}.", text(&ended["worker_id"]), ended["attempts"]));
+        Ok(())
+    }
+
+    async fn denied_job(&self) -> Result<()> {
+        self.scene("4. A job that policy denies", "An agent asks to touch production data.").await;
+        let body = json!({ "topic": "job.demo.think", "context": {}, "risk_tags": ["prod-data"] });
+        let (status, answer) = self.house.post("/api/v1/jobs", body).await?;
+        ensure!(status == 403, "the job was not denied: {answer}");
+        say(&format!(
+            "   Denied: {}. No worker saw it. See /ui/jobs/{}.",
+            text(&answer["error"]),
+            text(&answer["job_id"])
+        ));
+        Ok(())
+    }
+
+    async fn approval(&self) -> Result<()> {
+        self.scene("5. A job that wants a person", "A deploy is asked for; policy wants somebody's yes.")
+            .await;
+        let job = self.submit("job.demo.deploy", json!({ "what": "web 2.0" })).await?;
+        say(&format!("   It waits for you at /ui/approvals/{job}."));
+        let until = Instant::now() + self.pace * 4;
+        while Instant::now() < until && self.state(&job).await? == "APPROVAL_REQUIRED" {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        if self.state(&job).await? == "APPROVAL_REQUIRED" {
+            self.house.decide(&format!("/api/v1/approvals/{job}/approve")).await?;
+            say("   Nobody decided, so the story did.");
+        }
+        let state = self
+            .until("a decision", async || {
+                let state = self.state(&job).await?;
+                Ok(matches!(&*state, "SUCCEEDED" | "DENIED" | "CANCELLED" | "FAILED").then_some(state))
+            })
+            .await?;
+        say(&format!("   It ended as {state}."));
+        Ok(())
+    }
+
+    async fn rollback(&self) -> Result<()> {
+        self.scene(
+            "6. A workflow that is undone",
+            "Migrate, release, check; the check fails, and what was done is undone.",
+        )
+        .await;
+        let undo = |topic: &str| json!({ "topic": topic, "input": { "seconds": 1 } });
+        let document = json!({
+            "id": "rollout",
+            "name": "A rollout that fails",
+            "steps": {
+                "migrate": { "topic": "job.demo.migrate", "input": { "seconds": 1 }, "compensation": undo("job.demo.unmigrate") },
+                "release": { "topic": "job.demo.release", "input": { "seconds": 1 }, "depends_on": ["migrate"], "compensation": undo("job.demo.unrelease") },
+                "check": { "topic": "job.demo.check", "depends_on": ["release"] },
+            },
+        });
+        let (status, answer) = self.house.post("/api/v1/workflows", document).await?;
+        ensure!(status == 201, "the workflow was refused: {answer}");
+        let (_, answer) = self.house.post("/api/v1/workflows/rollout/runs", json!({ "input": {} })).await?;
+        let run = text(&answer["run_id"]);
+        say(&format!("   See /ui/runs/{run}."));
+        let undone = self
+            .until("the rollback", async || {
+                let detail = self.house.get(&format!("/api/v1/workflow-runs/{run}")).await?;
+                let Some(rollback) = detail["rollback_run_id"].as_str() else { return Ok(None) };
+                let rollback = self.house.get(&format!("/api/v1/workflow-runs/{rollback}")).await?;
+                Ok((rollback["status"] == "succeeded").then_some(rollback))
+            })
+            .await?;
+        let steps = undone["steps"].as_object().map_or(0, serde_json::Map::len);
+        say(&format!("   The run failed, and its {steps} compensations ran, the last first."));
+        Ok(())
+    }
+
+    async fn scene(&self, title: &str, words: &str) {
+        tokio::time::sleep(self.pace).await;
+        say(&format!("\n{title}\n   {words}"));
+    }
+
+    async fn submit(&self, topic: &str, context: Value) -> Result<String> {
+        let (status, answer) =
+            self.house.post("/api/v1/jobs", json!({ "topic": topic, "context": context })).await?;
+        ensure!(status == 200, "{topic} was refused: {answer}");
+        Ok(text(&answer["job_id"]))
+    }
+
+    async fn state(&self, job: &str) -> Result<String> {
+        Ok(text(&self.house.get(&format!("/api/v1/jobs/{job}")).await?["state"]))
+    }
+
+    async fn ended(&self, job: &str, state: &str) -> Result<Value> {
+        let ended = self.house.get(&format!("/api/v1/jobs/{job}?wait=50s")).await?;
+        ensure!(
+            ended["state"] == state,
+            "{job} is {} and not {state}: {}",
+            ended["state"],
+            ended["failure_reason"]
+        );
+        Ok(ended)
+    }
+
+    async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Option<T>>) -> Result<T> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(found) = look().await.with_context(|| format!("waiting for {what}"))? {
+                return Ok(found);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        bail!("nothing was seen of {what} within {} s", PATIENCE.as_secs())
+    }
+}
