@@ -10,8 +10,6 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Seed 748 is not kept yet: a commit that failed on a full disk takes another's, equal to the last millisecond, for its
-/// own, and the job is told of twice.
 const SIMULATED_SEEDS: u32 = 1000;
 /// Says how soon things happen, so nothing else runs beside it.
 const MEASURED: &str = "tests/stock/test_warm_start.py";
