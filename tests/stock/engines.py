@@ -96,6 +96,55 @@ class Redis(Engine):
             connection.shutdown(socket.SHUT_RDWR)
 
 
+class RedisNode(Redis):
+    """One of several Redis servers that are a cluster."""
+
+    def __init__(self, folder, fsync="everysec"):
+        super().__init__(folder, fsync)
+        self.bus_port = int(free_address().rpartition(":")[2])
+
+    def command(self):
+        words = f"--cluster-enabled yes --cluster-port {self.bus_port} --cluster-node-timeout 15000"
+        return [*super().command(), *words.split()]
+
+
+class RedisCluster:
+    """Three that share the slots. What is asked of the cluster is asked of the node that has the key."""
+
+    def __init__(self, folder, fsync="everysec"):
+        folders = [folder / f"node-{number}" for number in range(3)]
+        for path in folders:
+            path.mkdir()
+        self.nodes = [RedisNode(path, fsync) for path in folders]
+
+    @property
+    def url(self):
+        return self.nodes[0].url
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+        bounds = [0, 5461, 10923, 16384]
+        for number, node in enumerate(self.nodes):
+            node.cli("CLUSTER", "ADDSLOTSRANGE", str(bounds[number]), str(bounds[number + 1] - 1))
+            node.cli("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
+        for node in self.nodes[1:]:
+            self.nodes[0].cli("CLUSTER", "MEET", "127.0.0.1", str(node.port), str(node.bus_port))
+        for node in self.nodes:
+            wait_until("the cluster is one", lambda node=node: self.knows_all(node))
+
+    def knows_all(self, node):
+        about = node.cli("CLUSTER", "INFO")
+        return "cluster_state:ok" in about and "cluster_known_nodes:3" in about
+
+    def kill(self):
+        for node in self.nodes:
+            node.kill()
+
+    def cli(self, *words):
+        return self.nodes[0].cli("-c", *words)
+
+
 class Nats(Engine):
     @property
     def url(self):
@@ -148,11 +197,11 @@ def open_to_others(folder):
 
 
 class Engines:
-    def __init__(self, folder, fsync="everysec"):
+    def __init__(self, folder, fsync="everysec", redis=Redis):
         folders = {name: folder / name for name in ("redis", "nats", "postgres")}
         for path in folders.values():
             path.mkdir()
-        self.redis = Redis(folders["redis"], fsync)
+        self.redis = redis(folders["redis"], fsync)
         self.nats = Nats(folders["nats"])
         self.postgres = Postgres(folders["postgres"])
 
@@ -185,8 +234,8 @@ class Replica(Server):
 
 
 @contextlib.contextmanager
-def running_engines(folder, fsync="everysec"):
-    engines = Engines(folder, fsync)
+def running_engines(folder, fsync="everysec", redis=Redis):
+    engines = Engines(folder, fsync, redis)
     with contextlib.ExitStack() as stack:
         for engine in engines.all():
             engine.start()

@@ -220,7 +220,8 @@ impl Engine {
         if request.context_ptr.is_empty() {
             return Ok(Some(Bytes::new()));
         }
-        if request.context_ptr != BlobKey::context_of(&request.id).pointer() {
+        let input = BlobKey::from_pointer(&request.context_ptr).ok();
+        if input.and_then(|key| key.job_of_context()).as_ref() != Some(&request.id) {
             return Ok(None);
         }
         match self.content(&request.context_ptr).await {

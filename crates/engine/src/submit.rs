@@ -6,7 +6,7 @@ use crate::metrics::Limit;
 use crate::turns::Turn;
 use bytes::Bytes;
 use reveille_core::audit::of_step;
-use reveille_core::id::{TenantId, Topic};
+use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{Job, State};
 use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
@@ -91,9 +91,12 @@ impl Engine {
         submission: Submission,
         message: Option<Receipt>,
     ) -> Result<Submitted, SubmitError> {
-        let Submission { request, context, submitter } = submission;
+        let Submission { mut request, context, submitter } = submission;
         if self.is_draining() {
             return Err(SubmitError::Draining);
+        }
+        if context.is_some() {
+            request.context_ptr = self.context_of(&request.id).pointer();
         }
         request.check()?;
         // A delegation goes to its workspace, whatever the files say of its topic.
@@ -132,6 +135,11 @@ impl Engine {
             existing = self.store.job(&holder).await?;
         }
         existing.map(|existing| existing_job(existing, request)).transpose()
+    }
+
+    /// The input of a job that we were given together with it.
+    pub(crate) fn context_of(&self, id: &JobId) -> BlobKey {
+        self.store.kept_as(BlobKey::context_of(id))
     }
 
     fn room_for(&self, request: &Request) -> Result<(), SubmitError> {
@@ -218,7 +226,7 @@ impl Engine {
         let room = Room { queue_max: self.shared_queue_max(&job), ..self.room_for_placed(&job) };
         let mut step = Step::insert(job).on(Terms { room, under: None, answers: message });
         if let Some(context) = context {
-            step.blobs.push((BlobKey::context_of(&id), context, now + self.settings.blob_ttl_ms));
+            step.blobs.push((self.context_of(&id), context, now + self.settings.blob_ttl_ms));
         }
         let job = step.job.clone();
         let committed = self.commit_or_make_up(None, step).await;

@@ -101,7 +101,7 @@ impl Engine {
             tracing::warn!("warm start is off; starting cold");
             return;
         }
-        let key = BlobKey::workers_snapshot();
+        let key = self.store.kept_as(BlobKey::workers_snapshot());
         let found = match tokio::time::timeout(READ_WITHIN, self.store.blob(&key)).await {
             Err(_) => {
                 tracing::warn!("the worker snapshot took longer than 5 s to read; starting cold");
@@ -172,7 +172,7 @@ impl Engine {
         let bytes = serde_json::to_vec(&self.take_snapshot(now))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let len = bytes.len();
-        let key = BlobKey::workers_snapshot();
+        let key = self.store.kept_as(BlobKey::workers_snapshot());
         let mode = PutMode::Under(lock.clone());
         let is_written = self.store.put_blob(key, bytes.into(), now + KEEP_MS, mode).await?;
         Ok(is_written.then_some(len))

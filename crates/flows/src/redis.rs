@@ -45,12 +45,12 @@ impl RedisFlows {
     /// Uses the store's connections, and hands over the scripts.
     pub async fn open(store: &RedisStore) -> Result<Self, StoreError> {
         let scripts = Scripts {
-            commit: Script::new(include_str!("redis/lua/commit.lua")),
-            save: Script::new(include_str!("redis/lua/save.lua")),
-            delete: Script::new(include_str!("redis/lua/delete.lua")),
-            remove: Script::new(include_str!("redis/lua/remove.lua")),
-            due: Script::new(include_str!("redis/lua/due.lua")),
-            page: Script::new(include_str!("redis/lua/page.lua")),
+            commit: store.script(include_str!("redis/lua/commit.lua")),
+            save: store.script(include_str!("redis/lua/save.lua")),
+            delete: store.script(include_str!("redis/lua/delete.lua")),
+            remove: store.script(include_str!("redis/lua/remove.lua")),
+            due: store.script(include_str!("redis/lua/due.lua")),
+            page: store.script(include_str!("redis/lua/page.lua")),
         };
         let Scripts { commit, save, delete, remove, due, page } = &scripts;
         let link = store.link();
@@ -80,7 +80,7 @@ impl RedisFlows {
         ended_before: Millis,
         limit: usize,
     ) -> Result<u64, StoreError> {
-        let mut script = self.scripts.remove.prepare_invoke();
+        let mut script = self.scripts.remove.key(self.key("wf:runs:ended"));
         script.arg(&self.prefix).arg(named.map_or("", |id| id.as_str()));
         script.arg(ended_before.0).arg(limit).arg(NUMBERS_KEPT_MS);
         Ok(self.link.run_surely(&script).await?)

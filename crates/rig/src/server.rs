@@ -102,15 +102,30 @@ pub fn free_port() -> u16 {
 
 /// Whether something answers a line on the port, and with these words in it.
 pub fn says(port: u16, line: &str, words: &str) -> bool {
-    let answer = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
-        stream.write_all(line.as_bytes())?;
-        let mut buffer = [0; 4096];
-        let len = stream.read(&mut buffer)?;
-        Ok(String::from_utf8_lossy(&buffer[..len]).into_owned())
-    };
-    answer().is_ok_and(|answer| answer.contains(words))
+    answer(port, line).is_ok_and(|answer| answer.contains(words))
+}
+
+/// What Redis answers to a command, as it comes; nothing if it does not.
+pub fn ask(port: u16, command: &str) -> String {
+    answer(port, &format!("{command}\r\n")).unwrap_or_default()
+}
+
+fn answer(port: u16, line: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    stream.write_all(line.as_bytes())?;
+    let mut buffer = [0; 4096];
+    let len = stream.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..len]).into_owned())
+}
+
+/// Looks until it is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < STARTS_WITHIN, "waited too long until {what}");
+        pause();
+    }
 }
 
 /// A command whose process dies with the thread that starts it.

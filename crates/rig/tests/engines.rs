@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed check is a failed test")]
 
-use reveille_rig::{Fsync, Nats, Postgres, Redis};
+use reveille_rig::{Fsync, Nats, Postgres, Redis, RedisCluster};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -15,6 +15,18 @@ fn redis_keeps_what_it_answered_over_a_kill() {
     let port = redis.port();
     drop(redis);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn a_cluster_of_redis_is_one_and_ends_with_its_value() {
+    let cluster = RedisCluster::start();
+    let owner = cluster.owner_of("a");
+    assert_eq!(cluster.ask(owner, "SET a 1"), "+OK\r\n");
+    assert!(cluster.ask((owner + 1) % 3, "GET a").starts_with("-MOVED"));
+    let ports: Vec<String> =
+        (0..3).map(|node| cluster.url(node).trim_start_matches("redis://").to_owned()).collect();
+    drop(cluster);
+    assert!(ports.iter().all(|port| TcpStream::connect(port).is_err()));
 }
 
 #[test]

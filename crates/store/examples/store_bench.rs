@@ -79,7 +79,11 @@ async fn live(store: &SqliteStore, id: &str, clock: &Clock, latencies: &mut Vec<
     let judged = life::judge(&job, Judgement { verdict, checked_at: now }, now).unwrap_or(job);
     let mut step = Step::insert(judged);
     let job = Arc::clone(&step.job);
-    step.blobs.push((BlobKey::context_of(job.id()), Bytes::from(vec![b'x'; CONTEXT_LEN]), expires_at));
+    step.blobs.push((
+        store.kept_as(BlobKey::context_of(job.id())),
+        Bytes::from(vec![b'x'; CONTEXT_LEN]),
+        expires_at,
+    ));
     timed(latencies, store.commit(step)).await;
 
     let worker = Some(WorkerId::known("worker-1"));

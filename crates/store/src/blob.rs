@@ -11,11 +11,15 @@ pub const BLOB_LEN_MAX: usize = 10 * 1024 * 1024;
 /// The largest value that the platform itself may store: its snapshot of a large fleet.
 pub const SNAPSHOT_LEN_MAX: usize = 64 * 1024 * 1024;
 
+/// The hash tag that all keys of ours have in common on a Redis Cluster, so that they are in one slot.
+pub(crate) const SLOT_TAG: &str = "{rv}";
+
 const REDACTED: &str = ":redacted:";
 const WORKERS_SNAPSHOT: &str = "sys:workers:snapshot";
 
 /// A key in the three families that jobs may point at (`ctx:`, `res:` and `art:`), or the platform's own
-/// snapshot of its workers.
+/// snapshot of its workers. On a Redis Cluster, what we write together with a job has a hash tag before it
+/// ([`Store::kept_as`](crate::Store::kept_as)).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey(String);
 
@@ -43,9 +47,27 @@ impl BlobKey {
         Self(WORKERS_SNAPSHOT.to_owned())
     }
 
-    /// The key that a pointer such as `redis://res:<job>` names.
+    /// The key that a pointer such as `redis://res:<job>` names. With the tag it is another key; where there is
+    /// no cluster, nobody writes that.
     pub fn from_pointer(pointer: &str) -> Result<Self, NotABlobKey> {
-        Self::parse(pointer.strip_prefix("redis://").ok_or(NotABlobKey)?)
+        let key = pointer.strip_prefix("redis://").ok_or(NotABlobKey)?;
+        match key.strip_prefix(SLOT_TAG) {
+            Some(name) => Self::parse(name).map(Self::in_our_slot),
+            None => Self::parse(key),
+        }
+    }
+
+    /// The same name, beside the jobs of a cluster.
+    pub(crate) fn in_our_slot(self) -> Self {
+        if self.is_in_our_slot() { self } else { Self(format!("{SLOT_TAG}{}", self.0)) }
+    }
+
+    pub(crate) fn is_in_our_slot(&self) -> bool {
+        self.0.starts_with(SLOT_TAG)
+    }
+
+    fn name(&self) -> &str {
+        self.0.strip_prefix(SLOT_TAG).unwrap_or(&self.0)
     }
 
     pub fn context_of(job: &JobId) -> Self {
@@ -58,14 +80,14 @@ impl BlobKey {
 
     /// The job whose result this is, or a redacted copy of it.
     pub fn job_of_result(&self) -> Option<JobId> {
-        let name = self.0.strip_prefix("res:")?;
+        let name = self.name().strip_prefix("res:")?;
         let id = name.split_once(REDACTED).map_or(name, |(id, _)| id);
         JobId::parse(id).ok()
     }
 
     /// The job that this is the input of.
     pub fn job_of_context(&self) -> Option<JobId> {
-        JobId::parse(self.0.strip_prefix("ctx:")?).ok()
+        JobId::parse(self.name().strip_prefix("ctx:")?).ok()
     }
 
     /// Where a copy of the result goes that lacks what nobody may read.
@@ -125,6 +147,20 @@ mod tests {
         assert_eq!(BlobKey::parse_readable("ctx:a"), BlobKey::parse("ctx:a"));
         for key in ["sys:workers:snapshot2", "sys:workers", "sys:", "ctx:", "key"] {
             assert_eq!(BlobKey::parse_readable(key), Err(NotABlobKey), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_may_carry_the_tag_and_a_clients_key_may_not() {
+        let job = JobId::known("j");
+        let kept = BlobKey::context_of(&job).in_our_slot();
+        assert_eq!(kept.pointer(), "redis://{rv}ctx:j");
+        assert_eq!(BlobKey::from_pointer(&kept.pointer()).as_ref(), Ok(&kept));
+        assert_eq!((kept.job_of_context(), kept.clone().in_our_slot()), (Some(job.clone()), kept.clone()));
+        assert_eq!(BlobKey::from_pointer("redis://{rv}res:j:redacted:1").unwrap().job_of_result(), Some(job));
+        assert_eq!(BlobKey::parse(kept.as_str()), Err(NotABlobKey));
+        for pointer in ["redis://{rv}sys:workers:snapshot", "redis://{rv}{rv}ctx:j", "redis://{other}ctx:j"] {
+            assert_eq!(BlobKey::from_pointer(pointer), Err(NotABlobKey), "{pointer}");
         }
     }
 }

@@ -75,7 +75,7 @@ pub struct Step {
     pub job: Arc<Job>,
     /// The revision it was decided on; nothing for a new job.
     pub expects: Option<u64>,
-    /// Blobs that become visible with the change, each with its expiry.
+    /// Blobs that become visible with the change, each with its expiry, under names from [`Store::kept_as`].
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
     /// What must be so elsewhere too.
     pub terms: Terms,
@@ -158,6 +158,12 @@ pub trait Store: Blobs + Breakers + DeadPackets + Replicas + Trail {
     /// releases the result takes it off. What the step adds to the audit trail is appended in the same
     /// commit, to the chain of the job's tenant.
     async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
+
+    /// The name of a blob that is to be written in a step or under a lock, and by which it is then found. Nearly
+    /// always it is as it was; a store that is spread over nodes keeps such blobs beside the jobs.
+    fn kept_as(&self, key: BlobKey) -> BlobKey {
+        key
+    }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;
 

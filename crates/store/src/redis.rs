@@ -4,6 +4,9 @@
 //! `redis/lua`. A decision costs one trip to load and one to commit. What `commit` answered survives what the
 //! settings of Redis say it does: with `appendfsync always` a crash of the machine, with `everysec` all but the
 //! last second of it.
+//!
+//! On a Redis Cluster every key of ours is in one slot, because a script needs all its keys in one. Results are
+//! not: workers write them under names that they have always had, and a script leaves those alone.
 
 mod blobs;
 mod breakers;
@@ -24,8 +27,8 @@ mod tests;
 
 use crate::ledger::Ledger;
 use crate::{
-    Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step, Store,
-    StoreError,
+    BlobKey, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step,
+    Store, StoreError,
 };
 pub use keys::part as key_part;
 pub use link::Link as RedisLink;
@@ -53,7 +56,7 @@ pub struct RedisOptions {
     /// Certificates in PEM: whom to believe, and who we are (certificate, key).
     pub tls_ca: Option<Vec<u8>>,
     pub tls_identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Before every key of ours; a hash tag on a cluster.
+    /// Before every key of ours. On a cluster a hash tag stands before it.
     pub prefix: String,
     /// How long a result is kept that its worker gave no end.
     pub keep_results_ms: i64,
@@ -104,10 +107,14 @@ impl RedisStore {
         ledger: Arc<dyn Ledger>,
         clock: Clock,
     ) -> Result<Self, StoreError> {
-        let link = Link::open(&options)?;
-        let scripts = Scripts::new();
+        let link = Link::open(&options).await?;
+        let keys = if link.is_to_a_cluster() {
+            Keys::on_a_cluster(&options.prefix)
+        } else {
+            Keys::on_one(&options.prefix)
+        };
+        let scripts = Scripts::new(&keys);
         link.load(&scripts.all()).await?;
-        let keys = Keys { prefix: options.prefix.clone() };
         Ok(Self { link, scripts: Arc::new(scripts), keys, options: Arc::new(options), ledger, clock })
     }
 
@@ -119,6 +126,11 @@ impl RedisStore {
     /// What stands before every key.
     pub fn prefix(&self) -> &str {
         &self.keys.prefix
+    }
+
+    /// A script that does what it does in one piece, wherever the keys are.
+    pub fn script(&self, text: &str) -> redis::Script {
+        scripts::script(&self.keys, text)
     }
 
     fn now(&self) -> Millis {
@@ -135,6 +147,10 @@ impl RedisStore {
 impl Store for RedisStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
         self.commit_step(&step).await
+    }
+
+    fn kept_as(&self, key: BlobKey) -> BlobKey {
+        if self.keys.is_on_a_cluster() { key.in_our_slot() } else { key }
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
@@ -176,7 +192,7 @@ impl Store for RedisStore {
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        let mut script = self.scripts.take_letter_off.prepare_invoke();
+        let mut script = self.scripts.take_letter_off.key(self.keys.meta(job));
         script.arg(&self.keys.prefix).arg(job.as_str());
         Ok(self.link.run_surely(&script).await?)
     }
@@ -186,9 +202,12 @@ impl Store for RedisStore {
         let mut left = limit;
         while left > 0 {
             let part = left.min(PRUNED_AT_ONCE);
-            let mut script = self.scripts.prune.prepare_invoke();
-            script.arg(&self.keys.prefix).arg(ended_before.0).arg(part);
-            let went: u64 = self.link.run_surely(&script).await?;
+            let mut script = self.scripts.prune.key(self.keys.of("job:index:ended"));
+            script.arg(&self.keys.prefix).arg(self.keys.tag).arg(ended_before.0).arg(part);
+            let (mut went, jobs): (u64, Vec<String>) = self.link.run_surely(&script).await?;
+            went += self
+                .delete_far(jobs.iter().flat_map(|id| [format!("ctx:{id}"), format!("res:{id}")]))
+                .await?;
             gone += went;
             left -= part;
             if went == 0 {
@@ -196,8 +215,8 @@ impl Store for RedisStore {
             }
         }
         // Locks go by themselves.
-        let mut script = self.scripts.sweep_blobs.prepare_invoke();
-        script.arg(&self.keys.prefix).arg(now.0).arg(limit);
+        let mut script = self.scripts.sweep_blobs.key(self.keys.of("blob:ends"));
+        script.arg(now.0).arg(limit);
         Ok(gone + self.link.run_surely::<u64>(&script).await?)
     }
 

@@ -1,13 +1,17 @@
 //! Inputs and outputs in Redis, over one shared connection whose commands are pipelined.
 //!
-//! A Redis that is away is waited for: a command is tried again until it answers, within a limit.
+//! A Redis that is away is waited for: a command is tried again until it answers, within a limit. One that says that
+//! another node has the key is one of a cluster, and from then on keys are looked for there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Cmd, FromRedisValue};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::Error;
@@ -33,6 +37,8 @@ pub struct Unreachable(String);
 
 pub struct Blobs {
     redis: ConnectionManager,
+    url: String,
+    cluster: OnceCell<ClusterConnection>,
     is_away: AtomicBool,
 }
 
@@ -48,7 +54,8 @@ impl Blobs {
             .set_pipeline_buffer_size(PIPELINE_MAX);
         let client = redis::Client::open(redis_url).map_err(Error::RedisUrl)?;
         let redis = ConnectionManager::new_lazy_with_config(client, config).map_err(Error::RedisUrl)?;
-        Ok(Self { redis, is_away: AtomicBool::new(false) })
+        let (url, cluster) = (redis_url.to_owned(), OnceCell::new());
+        Ok(Self { redis, url, cluster, is_away: AtomicBool::new(false) })
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>, Unreachable> {
@@ -63,8 +70,7 @@ impl Blobs {
         let give_up_at = Instant::now() + AWAY_MAX;
         let mut pause = PAUSE_MIN;
         loop {
-            let mut redis = self.redis.clone();
-            let problem = match timeout(ANSWER_WAIT_MAX, command.query_async(&mut redis)).await {
+            let problem = match timeout(ANSWER_WAIT_MAX, self.send(command)).await {
                 Ok(Ok(answer)) => {
                     self.note_answer();
                     return Ok(answer);
@@ -79,6 +85,26 @@ impl Blobs {
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    async fn send<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        if self.cluster.get().is_none() {
+            let answer = command.query_async(&mut self.redis.clone()).await;
+            let moved = ErrorKind::Server(ServerErrorKind::Moved);
+            if !answer.as_ref().is_err_and(|error: &redis::RedisError| error.kind() == moved) {
+                return answer;
+            }
+        }
+        let cluster = self.cluster.get_or_try_init(|| self.connect_to_cluster()).await?;
+        command.query_async(&mut cluster.clone()).await
+    }
+
+    async fn connect_to_cluster(&self) -> RedisResult<ClusterConnection> {
+        let client = ClusterClient::builder([self.url.as_str()])
+            .connection_timeout(CONNECT_WAIT_MAX)
+            .response_timeout(ANSWER_WAIT_MAX)
+            .build()?;
+        client.get_async_connection().await
     }
 
     fn note_problem(&self, problem: &str) {

@@ -208,7 +208,7 @@ impl Engine {
 
     async fn task_of(&self, job: &Job) -> Option<String> {
         let blob = loop {
-            match self.store.blob(&BlobKey::context_of(job.id())).await {
+            match self.store.blob(&self.context_of(job.id())).await {
                 Ok(blob) => break blob?,
                 Err(error) if !error.may_pass() => return None,
                 Err(error) => {

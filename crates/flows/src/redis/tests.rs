@@ -2,12 +2,16 @@
 
 use super::*;
 use crate::suite;
-use reveille_rig::Redis;
+use reveille_rig::{Redis, RedisCluster};
 use reveille_store::{MemoryLedger, RedisOptions};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 async fn open(redis: &Redis, prefix: &str) -> RedisFlows {
-    let options = RedisOptions { url: redis.url(0), prefix: prefix.to_owned(), ..RedisOptions::default() };
+    open_at(redis.url(0), prefix).await
+}
+
+async fn open_at(url: String, prefix: &str) -> RedisFlows {
+    let options = RedisOptions { url, prefix: prefix.to_owned(), ..RedisOptions::default() };
     let store = RedisStore::open(options, Arc::new(MemoryLedger::default()), Arc::new(|| Millis(0)));
     RedisFlows::open(&store.await.unwrap()).await.unwrap()
 }
@@ -25,6 +29,17 @@ async fn redis_keeps_the_promises() {
     suite::run(&|| async {
         let n = numbers.fetch_add(1, Ordering::Relaxed);
         Arc::new(open(&redis, &format!("{{{n}}}")).await) as Arc<dyn Flows>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_keeps_the_promises() {
+    let cluster = RedisCluster::start();
+    let numbers = AtomicU32::new(0);
+    suite::run(&|| async {
+        let n = numbers.fetch_add(1, Ordering::Relaxed);
+        Arc::new(open_at(cluster.url(n as usize % 3), &format!("{n}:")).await) as Arc<dyn Flows>
     })
     .await;
 }

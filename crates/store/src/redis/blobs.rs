@@ -1,7 +1,10 @@
 //! Blobs under the names that workers read and write themselves.
 //!
 //! What we store expires by our clock, as `blob:ends` has it; Redis's own TTL comes a minute later and catches
-//! what we do not. What a worker stores has no entry there and expires as the worker said.
+//! what we do not. What a worker stores has no entry there and expires as the worker said. What is on another node
+//! of a cluster is as a worker's, whoever stored it (`far.rs`).
+
+mod far;
 
 use super::RedisStore;
 use crate::{BlobKey, Blobs, Lock, PutMode, StoreError};
@@ -15,6 +18,9 @@ const BESIDE_MS: i64 = 60_000;
 #[async_trait::async_trait]
 impl Blobs for RedisStore {
     async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
+        if self.is_far(key) {
+            return self.far_blob(key).await;
+        }
         let mut pipeline = Pipeline::new();
         pipeline.cmd("GET").arg(key.as_str());
         pipeline.cmd("ZSCORE").arg(self.keys.of("blob:ends")).arg(key.as_str());
@@ -29,6 +35,9 @@ impl Blobs for RedisStore {
         expires_at: Millis,
         mode: PutMode,
     ) -> Result<bool, StoreError> {
+        if self.is_far(&key) {
+            return self.put_far(&key, &value, expires_at, &mode).await;
+        }
         let ttl = self.ttl_ms(expires_at);
         if let PutMode::Under(lock) = &mode {
             return self.put_under(lock, &key, &value, expires_at).await;
@@ -48,25 +57,29 @@ impl Blobs for RedisStore {
     }
 
     async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
+        let (far, near): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| self.is_far(key));
+        let gone = self.delete_far(far.iter().map(|key| key.as_str().to_owned())).await?;
+        if near.is_empty() {
+            return Ok(gone);
+        }
         let mut script = self.scripts.delete_blobs.prepare_invoke();
-        for key in &keys {
+        for key in &near {
             script.key(key.as_str());
         }
         script.arg(&self.keys.prefix).arg(self.now().0);
-        Ok(self.link.run(&script).await?)
+        Ok(gone + self.link.run::<u64>(&script).await?)
     }
 
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
+        if self.is_far(key) {
+            return self.far_expiry(key).await;
+        }
         let mut pipeline = Pipeline::new();
         pipeline.cmd("PTTL").arg(key.as_str());
         pipeline.cmd("ZSCORE").arg(self.keys.of("blob:ends")).arg(key.as_str());
         let (ttl, ends): (i64, Option<i64>) = self.link.pipeline(&pipeline).await?;
-        // −2: no such key. −1: one without an end.
-        if ttl == -2 || !self.is_there_until(ends) {
-            return Ok(None);
-        }
-        let foreign = if ttl == -1 { Millis(i64::MAX) } else { self.now() + ttl };
-        Ok(Some(ends.map_or(foreign, Millis)))
+        let foreign = self.expiry_of(ttl);
+        Ok(foreign.filter(|_| self.is_there_until(ends)).map(|foreign| ends.map_or(foreign, Millis)))
     }
 }
 
@@ -88,6 +101,15 @@ impl RedisStore {
         script.arg(&self.keys.prefix).arg(lock.fence).arg(self.script_now());
         script.arg(expires_at.0).arg(self.ttl_ms(expires_at));
         Ok(self.link.run_surely(&script).await?)
+    }
+
+    /// What `PTTL` says. −2: no such key. −1: one without an end.
+    fn expiry_of(&self, ttl: i64) -> Option<Millis> {
+        match ttl {
+            -2 => None,
+            -1 => Some(Millis(i64::MAX)),
+            ttl => Some(self.now() + ttl),
+        }
     }
 
     fn is_there_until(&self, ends: Option<i64>) -> bool {

@@ -1,5 +1,7 @@
 //! Whether a Redis is fit to keep jobs, in words for whoever runs it.
 
+mod cluster;
+
 use super::RedisStore;
 use crate::StoreError;
 use redis::Pipeline;
@@ -16,9 +18,7 @@ const UNSEALED_MAX: u64 = 100_000;
 impl RedisStore {
     /// Looks at version, eviction, persistence and clock, and takes an empty database if all is well.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let mut found = vec![self.version().await?];
-        found.extend(self.settings().await);
-        found.push(self.skew().await?);
+        let mut found = self.look().await?;
         if !found.iter().any(Finding::is_bad) {
             found.push(self.claim().await?);
         }
@@ -27,9 +27,7 @@ impl RedisStore {
 
     /// The same without taking anything, and how much is kept.
     pub async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
-        let mut found = vec![self.version().await?];
-        found.extend(self.settings().await);
-        found.push(self.skew().await?);
+        let mut found = self.look().await?;
         let mut count = Pipeline::new();
         count.cmd("DBSIZE");
         for index in ["job:recent", "job:index:live", "dlq:index"] {
@@ -43,6 +41,15 @@ impl RedisStore {
         )));
         let words = format!("{unsealed} entries of the audit trail wait to be sealed");
         found.push(if unsealed > UNSEALED_MAX { Finding::Risky(words) } else { Finding::Good(words) });
+        Ok(found)
+    }
+
+    /// On a cluster, at the node that has our keys.
+    async fn look(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut found = vec![self.version().await?];
+        found.extend(self.cluster().await?);
+        found.extend(self.settings().await);
+        found.push(self.skew().await?);
         Ok(found)
     }
 

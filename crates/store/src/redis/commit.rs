@@ -16,6 +16,9 @@ impl RedisStore {
         let job = step.job_to_write();
         let script = self.commit_script(step, &job)?;
         let reply: Vec<String> = self.link.run_surely(&script).await?;
+        if self.keys.is_on_a_cluster() && job.state().is_terminal() && reply == ["done"] {
+            self.keep_result_of(job.id()).await;
+        }
         match reply.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["done"] => Ok(Commit::Done),
             ["conflict"] => Ok(Commit::Conflict),
@@ -39,6 +42,10 @@ impl RedisStore {
         script.key(self.keys.record(id)).key(self.keys.meta(id));
         script.key(self.keys.of("job:seq")).key(self.keys.of("audit:outbox"));
         for (key, _, _) in &step.blobs {
+            if self.is_far(key) {
+                let words = format!("a step cannot write {}, which is on another node", key.as_str());
+                return Err(StoreError::Refused(words));
+            }
             script.key(key.as_str());
         }
 
@@ -65,7 +72,8 @@ impl RedisStore {
         let message = terms.answers.as_ref();
         script.arg(message.map_or(String::new(), |message| self.keys.processed(message)));
         script.arg(message.map_or(String::new(), |message| self.keys.in_flight(message)));
-        let kept = job.state().is_terminal().then(|| BlobKey::result_of(id));
+        let keeps = job.state().is_terminal() && !self.keys.is_on_a_cluster();
+        let kept = keeps.then(|| BlobKey::result_of(id));
         script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(self.options.keep_results_ms);
         script.arg(step.news.as_deref().unwrap_or_default()).arg(NEWS_KEPT_MAX);
 

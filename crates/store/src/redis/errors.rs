@@ -23,6 +23,11 @@ pub(super) fn is_unknown_outcome(error: &RedisError) -> bool {
     error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
 }
 
+/// Whether a cluster says that the command was not carried out: another node has the key, or nobody has it now.
+pub(super) fn was_not_done(error: &RedisError) -> bool {
+    error.is_cluster_error() || error.kind() == ErrorKind::ClusterConnectionNotFound
+}
+
 /// What was read is not what was written.
 pub(super) fn unreadable(what: &str, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))

@@ -1,15 +1,30 @@
 //! The names of things in Redis, as the seeds and operators know them.
 
 use crate::Receipt;
+use crate::blob::SLOT_TAG;
 use reveille_core::id::{JobId, TenantId};
 
-/// Makes keys. On a cluster the prefix is a hash tag, so that one script reaches all that it needs.
+/// Makes keys. On a cluster all begin with one hash tag, so that one script reaches all that it needs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     pub prefix: String,
+    /// The tag; nothing where there is one Redis.
+    pub tag: &'static str,
 }
 
 impl Keys {
+    pub fn on_one(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), tag: "" }
+    }
+
+    pub fn on_a_cluster(prefix: &str) -> Self {
+        Self { prefix: format!("{SLOT_TAG}{prefix}"), tag: SLOT_TAG }
+    }
+
+    pub fn is_on_a_cluster(&self) -> bool {
+        !self.tag.is_empty()
+    }
+
     pub fn of(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }

@@ -1,65 +1,68 @@
 //! The connections: commands travel together over one, and large values over another, so that a snapshot of a
 //! million workers does not stand before a commit. A third is for whoever waits until there is something to read.
 
+mod way;
+
 use super::RedisOptions;
-use super::errors::is_unknown_outcome;
+use super::errors::{is_unknown_outcome, was_not_done};
 use crate::StoreError;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{
-    Client, ClientTlsConfig, ConnectionInfo, FromRedisValue, IntoConnectionInfo, Pipeline, RedisResult,
-    Script, ScriptInvocation, TlsCertificates,
-};
+use redis::{FromRedisValue, Pipeline, RedisResult, Script, ScriptInvocation};
 use std::time::Duration;
+use way::{Address, Way};
 
 /// How long Redis may take to answer, and to take a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LARGE_ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long Redis may be asked to wait for something to come.
 pub(super) const WAITS_MAX: Duration = Duration::from_secs(5);
-/// Between tries to connect; whoever asks meanwhile is told that Redis is away.
-const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-const RECONNECT_LAST: Duration = Duration::from_millis(500);
-const RECONNECTS: usize = 2;
-/// Commands that wait to be written before callers wait.
-const QUEUE: usize = 1024;
+/// How often a cluster is asked again that says it was asked at the wrong place, and how long after.
+const REDIRECTS: u32 = 3;
+const REDIRECT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub struct Link {
-    small: ConnectionManager,
-    large: ConnectionManager,
-    waiting: ConnectionManager,
+    small: Way,
+    large: Way,
+    waiting: Way,
 }
 
 impl Link {
-    /// Connects in the background: a Redis that is away now may be there in a moment.
-    pub fn open(options: &RedisOptions) -> Result<Self, StoreError> {
-        let client = client(options).map_err(|error| {
+    /// Finds out what kind of Redis it is, and connects.
+    pub async fn open(options: &RedisOptions) -> Result<Self, StoreError> {
+        let address = Address::of(options).map_err(|error| {
             StoreError::Refused(format!("the address of Redis is not one: {}", error.category()))
         })?;
-        let manager = |patience| {
-            let config = ConnectionManagerConfig::new()
-                .set_connection_timeout(Some(ANSWERS_WITHIN))
-                .set_response_timeout(Some(patience))
-                .set_min_delay(RECONNECT_FIRST)
-                .set_max_delay(RECONNECT_LAST)
-                .set_number_of_retries(RECONNECTS)
-                .set_pipeline_buffer_size(QUEUE);
-            ConnectionManager::new_lazy_with_config(client.clone(), config)
-        };
+        let small = address.one(ANSWERS_WITHIN)?;
+        let about: String = redis::cmd("INFO").arg("cluster").query_async(&mut small.clone()).await?;
+        if !about.contains("cluster_enabled:1") {
+            let (large, waiting) = (LARGE_ANSWERS_WITHIN, ANSWERS_WITHIN + WAITS_MAX);
+            return Ok(Self { small, large: address.one(large)?, waiting: address.one(waiting)? });
+        }
+        // The client itself would send again what may have been done. Blobs are such that it may.
         Ok(Self {
-            small: manager(ANSWERS_WITHIN)?,
-            large: manager(LARGE_ANSWERS_WITHIN)?,
-            waiting: manager(ANSWERS_WITHIN + WAITS_MAX)?,
+            small: address.many(ANSWERS_WITHIN, 0).await?,
+            large: address.many(LARGE_ANSWERS_WITHIN, REDIRECTS).await?,
+            waiting: address.many(ANSWERS_WITHIN + WAITS_MAX, 0).await?,
         })
+    }
+
+    pub fn is_to_a_cluster(&self) -> bool {
+        matches!(self.small, Way::Many(_))
     }
 
     /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
     pub async fn command<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
-        twice(|| async { command.query_async(&mut self.small.clone()).await }).await
+        twice(|| self.command_once(command)).await
+    }
+
+    /// For one that is not.
+    pub async fn command_once<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
+        self.redirected(|| async { command.query_async(&mut self.small.clone()).await }).await
     }
 
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        twice(|| async { pipeline.query_async(&mut self.small.clone()).await }).await
+        let ask = || async { pipeline.query_async(&mut self.small.clone()).await };
+        twice(|| self.redirected(ask)).await
     }
 
     /// For what carries values of any size.
@@ -67,14 +70,19 @@ impl Link {
         twice(|| async { pipeline.query_async(&mut self.large.clone()).await }).await
     }
 
+    /// The same, for a key that may be on any node.
+    pub async fn large_command<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
+        twice(|| async { command.query_async(&mut self.large.clone()).await }).await
+    }
+
     /// For one who waits for something to come. Nothing else travels with it, and it is asked once.
     pub async fn wait<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        pipeline.query_async(&mut self.waiting.clone()).await
+        self.redirected(|| async { pipeline.query_async(&mut self.waiting.clone()).await }).await
     }
 
     /// A script that does not know itself again, such as one that takes a lock, is run once.
     pub async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        script.invoke_async(&mut self.small.clone()).await
+        self.redirected(|| async { script.invoke_async(&mut self.small.clone()).await }).await
     }
 
     pub async fn run_surely<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
@@ -88,22 +96,20 @@ impl Link {
         }
         Ok(())
     }
-}
 
-fn client(options: &RedisOptions) -> RedisResult<Client> {
-    let mut info: ConnectionInfo = options.url.as_str().into_connection_info()?;
-    if let Some(password) = &options.password {
-        let settings = info.redis_settings().clone().set_password(password);
-        info = info.set_redis_settings(settings);
+    /// A cluster says when it was asked at the wrong place, and by then the client looks for the right one.
+    async fn redirected<T, F: Future<Output = RedisResult<T>>>(&self, ask: impl Fn() -> F) -> RedisResult<T> {
+        let mut answer = ask().await;
+        for _ in 0..REDIRECTS {
+            match &answer {
+                Err(error) if self.is_to_a_cluster() && was_not_done(error) => {}
+                _ => break,
+            }
+            tokio::time::sleep(REDIRECT_PAUSE).await;
+            answer = ask().await;
+        }
+        answer
     }
-    if options.tls_ca.is_none() && options.tls_identity.is_none() {
-        return Client::open(info);
-    }
-    let client_tls = options
-        .tls_identity
-        .clone()
-        .map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
-    Client::build_with_tls(info, TlsCertificates { client_tls, root_cert: options.tls_ca.clone() })
 }
 
 /// Does it again if nobody can say whether it was done.

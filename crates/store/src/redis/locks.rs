@@ -22,9 +22,9 @@ enum Took {
 impl RedisStore {
     pub(super) async fn take_lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         let name = self.keys.of(name);
-        let mut script = self.scripts.take.prepare_invoke();
+        let mut script = self.scripts.take.key(&name);
         self.lock_arguments(&mut script, &name, ttl_ms);
-        script.arg("").arg("");
+        script.arg("").arg("").arg("");
         match self.took(&script).await? {
             Took::Yours { fence, .. } => Ok(fence.map(|fence| Lock { name, fence })),
             Took::Seen | Took::Busy => Ok(None),
@@ -35,7 +35,7 @@ impl RedisStore {
         let name = self.keys.job_lock(id);
         let mut script = self.scripts.take.key(self.keys.record(id));
         self.lock_arguments(&mut script, &name, JOB_LOCK_MS);
-        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message));
+        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message)).arg("job");
         Ok(match self.took(&script).await? {
             Took::Seen => Opened::Seen,
             Took::Busy => Opened::Busy,
@@ -49,7 +49,7 @@ impl RedisStore {
     pub(super) async fn open_new_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
         let mut script = self.scripts.take.key(self.keys.record(id));
         self.lock_arguments(&mut script, "", 0);
-        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message));
+        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message)).arg("job");
         Ok(match self.took(&script).await? {
             Took::Seen => Opened::Seen,
             Took::Busy => Opened::Busy,

@@ -18,7 +18,7 @@ impl Replicas for RedisStore {
     }
 
     async fn beat(&self, about: &str) -> Result<Roll, StoreError> {
-        let mut script = self.scripts.beat.prepare_invoke();
+        let mut script = self.scripts.beat.key(self.keys.of("cordum:replicas"));
         script.arg(&self.keys.prefix).arg(&self.options.replica).arg(about).arg(BEAT_TTL_MS);
         script.arg(self.script_now()).arg(self.grace_ms());
         let (was_here, silent, here): (bool, Vec<String>, Vec<String>) = self.link.run(&script).await?;
@@ -26,7 +26,7 @@ impl Replicas for RedisStore {
     }
 
     async fn adopt(&self, silent: &str, limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
-        let mut script = self.scripts.adopt.prepare_invoke();
+        let mut script = self.scripts.adopt.key(self.keys.of("cordum:replicas"));
         script.arg(&self.keys.prefix).arg(silent).arg(&self.options.replica).arg(limit);
         script.arg(BEAT_TTL_MS).arg(self.script_now());
         let records: Option<Vec<Vec<u8>>> = self.link.run(&script).await?;

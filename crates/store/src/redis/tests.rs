@@ -1,5 +1,7 @@
 //! The suite over a real Redis, and what only this adapter can promise.
 
+mod cluster;
+
 use super::*;
 use crate::BlobKey;
 use crate::MemoryLedger;
@@ -15,12 +17,12 @@ use reveille_rig::{Fsync, Redis};
 const NOW: Millis = Millis(1_800_000_000_000);
 
 async fn open(redis: &Redis, replica: &str, clock: &ManualClock) -> RedisStore {
-    let options = RedisOptions {
-        url: redis.url(0),
-        replica: replica.to_owned(),
-        uses_our_clock: true,
-        ..RedisOptions::default()
-    };
+    open_at(redis.url(0), replica, clock).await
+}
+
+async fn open_at(url: String, replica: &str, clock: &ManualClock) -> RedisStore {
+    let options =
+        RedisOptions { url, replica: replica.to_owned(), uses_our_clock: true, ..RedisOptions::default() };
     RedisStore::open(options, Arc::new(MemoryLedger::default()), clock.clock()).await.unwrap()
 }
 
@@ -130,10 +132,20 @@ async fn whoever_was_heard_is_hinted_at_for_a_minute() {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_goes_in_the_end() {
     let redis = Redis::start();
+    let endless = what_stays(redis.url(0)).await;
+    assert_eq!(
+        endless,
+        ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq", "reveille:events"]
+    );
+}
+
+/// The keys without an end, when everything has been done and pruned.
+async fn what_stays(url: String) -> Vec<String> {
     let clock = ManualClock::new(NOW);
-    let (first, second) = (open(&redis, "first", &clock).await, open(&redis, "second", &clock).await);
+    let open = async |replica| open_at(url.clone(), replica, &clock).await;
+    let (first, second) = (open("first").await, open("second").await);
     let shared = |store: &RedisStore| -> Arc<dyn Store> { Arc::new(store.clone()) };
-    suite::run(&shared(&open(&redis, "", &clock).await), &clock).await;
+    suite::run(&shared(&open("").await), &clock).await;
     suite::sharing::run(&shared(&first), &shared(&second), &clock).await;
     // The checks leave jobs live; here they end.
     let mut cursor = None;
@@ -159,47 +171,5 @@ async fn everything_goes_in_the_end() {
         }
     }
     endless.sort();
-    assert_eq!(
-        endless,
-        ["audit:outbox", "cordum:lock:fence", "cordum:replicas", "job:seq", "reveille:events"]
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_redis_without_memory_says_what_is_full() {
-    let redis = Redis::start_with(Fsync::EverySecond, &["--maxmemory", "4mb"]);
-    let clock = ManualClock::new(NOW);
-    let store = open(&redis, "", &clock).await;
-    let mut number = 0;
-    let full = loop {
-        number += 1;
-        let mut step = Step::insert(suite::new_job("full", &number.to_string(), NOW));
-        step.blobs.push((BlobKey::context_of(step.job.id()), vec![b'x'; 500_000].into(), NOW + 1_000));
-        if let Err(error) = store.commit(step).await {
-            break error;
-        }
-    };
-    assert!(matches!(full, StoreError::Full(_)) && full.may_pass(), "{full}");
-    assert_eq!(full.to_string(), "the memory of Redis is full (maxmemory)");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_asked_for_and_never_shown() {
-    let redis = Redis::start_with(Fsync::EverySecond, &["--requirepass", "sesame"]);
-    let open = async |password: Option<&str>| {
-        let options = RedisOptions {
-            url: redis.url(0),
-            password: password.map(str::to_owned),
-            ..RedisOptions::default()
-        };
-        assert!(!format!("{options:?}").contains("sesame"));
-        let clock = ManualClock::new(NOW);
-        RedisStore::open(options, Arc::new(MemoryLedger::default()), clock.clock()).await.map(drop)
-    };
-    assert!(open(Some("sesame")).await.is_ok());
-    for password in [None, Some("open sesame")] {
-        let error = open(password).await.unwrap_err().to_string();
-        assert!(error.contains("auth") || error.contains("AUTH"), "{error}");
-        assert!(!error.contains("sesame"), "{error}");
-    }
+    endless
 }

@@ -65,6 +65,10 @@ impl<H: Hook> Store for Hooked<H> {
         self.hook.commit(&*self.inner, step).await
     }
 
+    fn kept_as(&self, key: BlobKey) -> BlobKey {
+        self.inner.kept_as(key)
+    }
+
     async fn job(&self, id: &JobId) -> Answer<Option<Arc<Job>>> {
         self.inner.job(id).await
     }

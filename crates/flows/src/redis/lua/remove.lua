@@ -1,5 +1,5 @@
 -- Removes runs that owe nothing, with all that is theirs: one that is named, or those last touched before a moment.
--- Says how many went.
+-- KEYS: wf:runs:ended. Says how many went.
 local prefix, named, before, limit, kept_ms = unpack(ARGV)
 local call = redis.call
 local function key(...) return prefix .. table.concat({...}) end
@@ -17,7 +17,7 @@ local function remove(id)
   local tenant, workflow, version, state, idempotency, live =
     unpack(call('HMGET', run, 'tenant', 'workflow', 'version', 'state', 'key', 'live'))
   if not tenant then
-    call('ZREM', key('wf:runs:ended'), id)
+    call('ZREM', KEYS[1], id)
     return 0
   end
   if live == '1' then return 0 end
@@ -36,7 +36,7 @@ end
 
 if named ~= '' then return remove(named) end
 local gone = 0
-for _, id in ipairs(call('ZRANGE', key('wf:runs:ended'), '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
+for _, id in ipairs(call('ZRANGE', KEYS[1], '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
   gone = gone + remove(id)
 end
 return gone

@@ -1,7 +1,7 @@
--- Takes over jobs of a replica that has fallen silent. Says false if it is back, else the jobs; none is the end.
+-- Takes over jobs of a replica that has fallen silent. KEYS: cordum:replicas. Says false if it is back, else the jobs; none is the end.
 local prefix, silent, me, limit, ttl, now = unpack(ARGV, 1, 6)
 local call = redis.call
-local replicas = prefix .. 'cordum:replicas'
+local replicas = KEYS[1]
 local time = call('TIME')
 local ms = now ~= '' and tonumber(now) or time[1] * 1000 + math.floor(time[2] / 1000)
 local last = call('ZSCORE', replicas, silent)

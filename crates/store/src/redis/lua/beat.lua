@@ -1,7 +1,7 @@
--- A replica says that it is here. Says whether it was here all the time, who has fallen silent, and who is here.
+-- A replica says that it is here. KEYS: cordum:replicas. Says whether it was here all the time, who has fallen silent, and who is here.
 local prefix, me, about, ttl, now, grace = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local call = redis.call
-local replicas = prefix .. 'cordum:replicas'
+local replicas = KEYS[1]
 local time = call('TIME')
 local ms = now ~= '' and tonumber(now) or time[1] * 1000 + math.floor(time[2] / 1000)
 local last = call('ZSCORE', replicas, me)

@@ -1,8 +1,9 @@
--- Removes ended jobs that were last touched before a moment, with all that is theirs. Says how many rows went.
-local prefix, before, limit = ARGV[1], ARGV[2], ARGV[3]
+-- Removes ended jobs that were last touched before a moment, with all that is theirs. KEYS: job:index:ended.
+-- Says how many rows went, and on a cluster (which has a tag) of which jobs: their other blobs are not here.
+local prefix, tag, before, limit = unpack(ARGV, 1, 4)
 local call = redis.call
-local gone = 0
-for _, id in ipairs(call('ZRANGE', prefix .. 'job:index:ended', '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
+local gone, jobs = 0, {}
+for _, id in ipairs(call('ZRANGE', KEYS[1], '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
   local fields = call('HMGET', prefix .. 'job:meta:' .. id, 'state', 'tenant', 'trace_id', 'idempotency_key', 'dlq', 'why')
   local state, tenant, trace, idempotency, dlq, why = unpack(fields, 1, 6)
   for _, index in ipairs{'recent', 'index:ended', 'index:asked', 'index:' .. (state or ''), 'index:tenant:' .. (tenant or '')} do
@@ -21,11 +22,12 @@ for _, id in ipairs(call('ZRANGE', prefix .. 'job:index:ended', '-inf', '(' .. b
       if call('HINCRBY', counts, why, -1) == 0 then call('HDEL', counts, why) end
     end
   end
-  for _, blob in ipairs{'ctx:' .. id, 'res:' .. id} do
+  for _, blob in ipairs{tag .. 'ctx:' .. id, tag .. 'res:' .. id} do
     gone = gone + call('DEL', blob)
     call('ZREM', prefix .. 'blob:ends', blob)
   end
   call('DEL', prefix .. 'job:rec:' .. id)
   gone = gone + call('DEL', prefix .. 'job:meta:' .. id)
+  if tag ~= '' then jobs[#jobs + 1] = id end
 end
-return gone
+return {gone, jobs}

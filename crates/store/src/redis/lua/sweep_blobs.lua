@@ -1,8 +1,8 @@
--- Removes blobs that have expired, the longest first. Says how many.
-local prefix, now, limit = ARGV[1], ARGV[2], ARGV[3]
-local over = redis.call('ZRANGE', prefix .. 'blob:ends', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+-- Removes blobs that have expired, the longest first. KEYS: blob:ends. Says how many.
+local now, limit = ARGV[1], ARGV[2]
+local over = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 for _, blob in ipairs(over) do
   redis.call('DEL', blob)
-  redis.call('ZREM', prefix .. 'blob:ends', blob)
+  redis.call('ZREM', KEYS[1], blob)
 end
 return #over

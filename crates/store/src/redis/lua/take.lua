@@ -1,9 +1,9 @@
 -- What must be known before a decision, in one trip: whether the message was seen before, whether the lock is
 -- free (then it is taken), and the job.
 --
--- KEYS  job:rec, or none for a plain lock
+-- KEYS  job:rec, or the lock if that is all that is asked for; `what` says which
 -- Says  seen | busy, by whom | yours, fence, job
-local prefix, lock, ttl, now, holder, grace, processed, inflight = unpack(ARGV, 1, 8)
+local prefix, lock, ttl, now, holder, grace, processed, inflight, what = unpack(ARGV, 1, 9)
 local call = redis.call
 local fence = ''
 
@@ -20,7 +20,7 @@ if lock ~= '' then
     -- One that would last for longer than two TTLs was taken by a clock that has been set back since.
     local is_valid = is_alive and us < till * 1000 and till * 1000 <= us + 2000 * ttl
     -- Within one replica a job has one turn at a time: what it has left locked it may open again.
-    local is_own = #KEYS > 0 and who == holder
+    local is_own = what == 'job' and who == holder
     if is_valid and not is_own then return {'busy', who} end
   end
   local last = prefix .. 'cordum:lock:fence'
@@ -30,5 +30,5 @@ if lock ~= '' then
   call('SET', lock, fence .. '|' .. holder .. '|' .. till, 'PX', ttl + grace)
 end
 if inflight ~= '' then call('SET', inflight, '1', 'PX', 120000) end
-if #KEYS == 0 then return {'yours', fence} end
+if what ~= 'job' then return {'yours', fence} end
 return {'yours', fence, call('GET', KEYS[1])}
