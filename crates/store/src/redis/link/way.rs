@@ -116,9 +116,6 @@ impl ConnectionLike for Way {
 
 /// Keys say where they are. What names none is for the node that has ours: to keep a script, and to say how it is.
 fn is_about_a_node(command: &Cmd) -> bool {
-    let name = match command.args_iter().next() {
-        Some(Arg::Simple(name)) => name,
-        _ => return false,
-    };
+    let Some(Arg::Simple(name)) = command.args_iter().next() else { return false };
     [&b"SCRIPT"[..], b"INFO", b"CONFIG", b"TIME", b"CLUSTER"].contains(&name)
 }
