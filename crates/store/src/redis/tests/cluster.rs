@@ -120,7 +120,9 @@ async fn a_slot_that_moves_leaves_no_half_step() {
     let cluster = RedisCluster::start();
     let clock = ManualClock::new(NOW);
     let store = open_at(cluster.url(0), "", &clock).await;
-    let job = suite::insert(&store, suite::new_job("moves", "a", NOW)).await;
+    // A judged one: its entry of the trail waits, so that every key is there that the script is handed.
+    let judged = suite::audit::judged(&suite::new_job("moves", "a", NOW), Decision::Allow, NOW);
+    let job = suite::insert(&store, judged).await;
     let keys = |store: &RedisStore| {
         let link = store.link();
         async move {
@@ -140,8 +142,13 @@ async fn a_slot_that_moves_leaves_no_half_step() {
     };
     must(to, &format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
     must(from, &format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
-    // All that the script is handed is still here; what it finds by itself need not be.
+    // What it comes to by itself need not be: nobody runs yet, so there is no index of those who do.
     let step = Step::change(&job, suite::running(&job, NOW));
+    let handed = [store.keys.record(job.id()), store.keys.meta(job.id()), store.keys.of("job:seq")];
+    assert!(
+        handed.iter().chain([&store.keys.of("audit:outbox")]).all(|key| before.contains(key)),
+        "{before:?}"
+    );
     let moving = store.commit(step.clone()).await;
     assert!(matches!(moving, Err(StoreError::Unavailable(_))), "{moving:?}");
     assert_eq!(keys(&store).await, before, "nothing was written");
