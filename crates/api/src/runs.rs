@@ -18,7 +18,7 @@ use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, StepId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started, rollback_of};
+use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started};
 use reveille_flows::RunQuery;
 use reveille_roster::Scope;
 use serde_json::json;
@@ -143,9 +143,8 @@ pub async fn get(
         let until = engine.now() + patience.as_millis() as i64;
         run = engine.run_after(&run.head.id, until).await?.ok_or_else(unknown)?;
     }
-    let rollback = rollback_of(&run.head);
-    let rollback = engine.flows().run(&rollback).await?.map(|rollback| rollback.head.id.to_string());
-    Ok(Json(RunDetail::of(&run, rollback)))
+    let rollback = engine.rollback_made(&run.head).await?;
+    Ok(Json(RunDetail::of(&run, rollback.map(|id| id.to_string()))))
 }
 
 #[utoipa::path(delete, path = "/api/v1/workflow-runs/{id}", tag = "runs", params(("id" = String, Path)), responses((status = 204, description = "It is gone"), (status = 404, description = "No such run"), (status = 409, description = "It is not over")))]

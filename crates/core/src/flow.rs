@@ -17,6 +17,7 @@ mod node;
 mod parts;
 pub mod picture;
 mod read;
+mod rollback;
 mod run;
 mod saga;
 mod schema;
@@ -26,12 +27,13 @@ mod table;
 mod template;
 mod timeline;
 
-pub use definition::{CompensateOn, Flow, ForEach, Owner, Problem, Retry, RunWhen, Step, Undo};
+pub use definition::{CompensateOn, Flow, ForEach, Owner, Problem, Retry, RunWhen, Step, Undo, UndoJob};
 pub use document::{CompensationDocument, Document, Meta, RetryDocument, RollbackDocument, StepDocument};
 pub use dry_run::{Fate, Foreseen, Known, dry_run};
 pub use interpret::{Asked, interpret};
 pub use node::{Due, Fan, Node, NodeKey, Sent};
 pub use parts::Part;
+pub use rollback::{UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, Undoing, UndoneBy, rollback_flow};
 pub use run::{Compensation, Head, Origin, Run};
 pub use saga::{ClientUndo, Failed, STACK_MAX, Stack, stack, stack_flow, stack_id};
 pub use schema::Schema;
@@ -179,13 +181,13 @@ fn over(draft: &mut Draft<'_>, key: &NodeKey, attempt: u32, outcome: &Outcome) -
     if node.state.is_settled() {
         return Err(Refusal::Stale);
     }
-    let retry = draft.flow.step(&key.step).retry;
+    let retry = draft.retry_of(key);
     match outcome {
         Outcome::Succeeded(output) => draft.succeed(key, output.clone()),
         Outcome::Failed { words, is_worth_another_try: true } | Outcome::TimedOut(words)
             if node.attempt <= retry.retries_max =>
         {
-            draft.retry(key, words);
+            draft.retry(key, retry, words);
         }
         Outcome::Failed { words, .. } => draft.end_badly(key, StepState::Failed, words),
         Outcome::TimedOut(words) => draft.end_badly(key, StepState::TimedOut, words),

@@ -7,9 +7,10 @@ use super::steps::{self, Kind};
 use super::table::RunState;
 use super::template::Template;
 use crate::expression::Expression;
-use crate::id::{StepId, WorkflowId};
+use crate::id::{StepId, Topic, WorkflowId};
 use crate::time::Millis;
 use crate::words::words;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -142,7 +143,7 @@ pub struct ForEach {
     pub is_tolerant: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Retry {
     pub retries_max: u32,
     pub initial_ms: i64,
@@ -157,6 +158,11 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// What undoes something is worth a few tries, unless its author said otherwise.
+    pub fn of_undoing() -> Self {
+        Self { retries_max: 3, ..Self::default() }
+    }
+
     /// How long to wait after this many tries.
     pub fn delay_ms(&self, tries: u32) -> i64 {
         let factor = self.multiplier.powi(i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX));
@@ -167,12 +173,23 @@ impl Retry {
 /// How a step that succeeded is undone.
 #[derive(Debug, Clone)]
 pub struct Undo {
-    pub topic: String,
     pub input: Template,
+    pub job: UndoJob,
+}
+
+/// The job that undoes a step, all but its input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UndoJob {
+    pub topic: Topic,
+    #[serde(default)]
     pub meta: Meta,
+    #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    #[serde(default)]
     pub env: BTreeMap<String, String>,
+    #[serde(default)]
     pub timeout_ms: Option<i64>,
+    #[serde(default = "Retry::of_undoing")]
     pub retry: Retry,
 }
 

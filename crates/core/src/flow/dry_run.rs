@@ -7,8 +7,8 @@ use super::definition::{Flow, Owner, RunWhen, Step};
 use super::scope::map;
 use super::steps::{Delay, ITEMS_MAX, Kind, moment};
 use super::table::StepState;
-use super::template::{Template, seen};
-use crate::expression::{Expression, Scope, to_json};
+use super::template::Template;
+use crate::expression::{Expression, Scope, from_json, to_json};
 use crate::id::StepId;
 use crate::time::Millis;
 use serde_json::Value as Json;
@@ -293,12 +293,13 @@ impl Ahead<'_> {
         let (mut context, mut steps) = (Vec::new(), Vec::new());
         for asked in expressions.iter().flat_map(|expression| expression.asks()) {
             match (asked.name.as_str(), asked.part.as_deref()) {
-                ("input", _) => scope.set("input", seen(self.input)),
-                ("item", _) => scope.set("item", item.map_or(cel::Value::Null, seen)),
+                ("input", _) => scope.set("input", from_json(self.input)),
+                ("item", _) => scope.set("item", item.map_or(cel::Value::Null, from_json)),
                 ("index", _) => scope.set("index", cel::Value::Int(index.unwrap_or(0))),
                 ("ctx", Some(name)) if !self.is_written(name) => {
-                    context
-                        .extend(self.flow.parameters.get(name).map(|value| (name.to_owned(), seen(value))));
+                    context.extend(
+                        self.flow.parameters.get(name).map(|value| (name.to_owned(), from_json(value))),
+                    );
                 }
                 ("steps", Some(step)) => match self.step_seen(&StepId::known(step)) {
                     Some(value) => steps.push((step.to_owned(), value)),
@@ -330,7 +331,7 @@ impl Ahead<'_> {
         let (output, state, error) = match (&foreseen.fate, &foreseen.output) {
             (Fate::Skipped(_), _) => (cel::Value::Null, StepState::Skipped, ""),
             (Fate::Fails(words), _) => (cel::Value::Null, StepState::Failed, words.as_str()),
-            (Fate::Begins, Some(output)) => (seen(output), StepState::Succeeded, ""),
+            (Fate::Begins, Some(output)) => (from_json(output), StepState::Succeeded, ""),
             _ => return None,
         };
         let text = |text: &str| cel::Value::String(Arc::new(text.to_owned()));

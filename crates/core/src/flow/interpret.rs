@@ -1,7 +1,7 @@
 //! A run without a shell: somebody says how each job ends, time jumps to whatever is due, and nothing goes
 //! wrong. The simulation compares what came out of a run under faults with what comes out here.
 
-use super::{Change, Event, Flow, NodeKey, Outcome, Run, Sent, advance, start};
+use super::{Event, Flow, NodeKey, Outcome, Run, Sent, advance, start};
 use crate::time::Millis;
 
 /// What a step has sent off.
@@ -39,15 +39,11 @@ pub fn interpret(
             },
         };
         match change {
-            Ok(change) => apply(&mut run, change),
+            Ok(change) => run.apply(change),
             Err(refusal) => unreachable!("what was asked is answered: {refusal}"),
         }
     }
     run
-}
-
-fn apply(run: &mut Run, change: Change) {
-    run.apply(change);
 }
 
 fn next(run: &Run, answer: &mut impl FnMut(&Asked<'_>) -> Option<Outcome>) -> Option<Event> {

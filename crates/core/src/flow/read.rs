@@ -2,12 +2,12 @@
 
 use super::definition::{
     CompensateOn, DOCUMENT_LEN_MAX, Flow, NAME_LEN_MAX, Problem, RETRIES_MAX, Retry, RunWhen,
-    STEP_ID_LEN_MAX, STEPS_MAX, Step, TIMEOUT_SEC_MAX, Undo, connect,
+    STEP_ID_LEN_MAX, STEPS_MAX, Step, TIMEOUT_SEC_MAX, Undo, UndoJob, connect,
 };
 use super::document::{CompensationDocument, Document, RetryDocument, StepDocument};
 use super::schema::Schema;
 use super::steps::{self, Delay, Kind};
-use super::template::{EXPRESSION_LEN_MAX, Template};
+use super::template::Template;
 use crate::expression::{self, Expression};
 use crate::id::{StepId, Topic, WorkflowId};
 use crate::time::Millis;
@@ -232,7 +232,7 @@ fn read_step(id: &StepId, document: &StepDocument, names: &Names, now: Millis) -
         output_schema: schema("output_schema", document.output_schema.as_ref())?,
         output_path: document.output_path.clone(),
         result_data_path: path(document.result_data_path.as_deref()),
-        retry: retry(document.retry.as_ref())?,
+        retry: document.retry.as_ref().map_or(Ok(Retry::default()), retry)?,
         timeout_ms: timeout(document.timeout_sec)?,
         meta: document.meta.clone().unwrap_or_default(),
         labels: document.route_labels.clone(),
@@ -242,27 +242,25 @@ fn read_step(id: &StepId, document: &StepDocument, names: &Names, now: Millis) -
 
 fn read_undo(document: &CompensationDocument, names: &Names) -> Result<Undo, Problem> {
     let problem = |field: &str, problem: String| Problem::new("compensation", format!("{field}: {problem}"));
-    Topic::parse(&document.topic).map_err(|bad| problem("topic", bad.to_string()))?;
+    let topic = Topic::parse(&document.topic).map_err(|bad| problem("topic", bad.to_string()))?;
     let input = document.input.clone().unwrap_or_else(|| json!({}));
-    Ok(Undo {
-        topic: document.topic.clone(),
-        input: Template::parse(&input, &names.after).map_err(|bad| problem("input", bad))?,
+    let retry = document.retry.as_ref().map_or(Ok(Retry::of_undoing()), retry);
+    let job = UndoJob {
+        topic,
         meta: document.meta.clone().unwrap_or_default(),
         labels: document.route_labels.clone(),
         env: document.env.clone(),
         timeout_ms: timeout(document.timeout_sec)?,
-        retry: retry(document.retry.as_ref())?,
-    })
+        retry: retry.map_err(|bad| problem("retry", bad.problem))?,
+    };
+    Ok(Undo { input: Template::parse(&input, &names.after).map_err(|bad| problem("input", bad))?, job })
 }
 
 fn condition(source: &str, names: expression::Names<'_>) -> Result<Expression, Problem> {
-    let source = source.trim();
-    let inside = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(source);
-    let problem = |problem| Problem::new("condition", problem);
-    let read = Expression::parse(inside, names, EXPRESSION_LEN_MAX).map_err(problem)?;
+    let read = steps::expression("condition", source, names)?;
     match read.kind() {
         expression::Kind::Truth | expression::Kind::Json | expression::Kind::Any => Ok(read),
-        other => Err(problem(format!("is {other}, not yes or no"))),
+        other => Err(Problem::new("condition", format!("is {other}, not yes or no"))),
     }
 }
 
@@ -274,8 +272,7 @@ fn run_when(document: &StepDocument) -> Result<RunWhen, Problem> {
     }
 }
 
-fn retry(document: Option<&RetryDocument>) -> Result<Retry, Problem> {
-    let Some(document) = document else { return Ok(Retry::default()) };
+fn retry(document: &RetryDocument) -> Result<Retry, Problem> {
     let plain = Retry::default();
     let problem = |field: &str, problem: String| Err(Problem::new("retry", format!("{field}: {problem}")));
     if document.max_retries > RETRIES_MAX {

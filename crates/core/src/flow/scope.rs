@@ -5,8 +5,7 @@ use super::draft::Draft;
 use super::node::{Node, NodeKey};
 use super::steps::Kind;
 use super::table::StepState;
-use super::template::seen;
-use crate::expression::{Expression, Scope};
+use crate::expression::{Expression, Scope, from_json};
 use crate::id::StepId;
 use cel::Value;
 use cel::objects::{Key, Map};
@@ -23,13 +22,13 @@ pub(super) fn of<'s>(draft: &Draft<'_>, key: &NodeKey, expressions: &[&Expressio
     let mut scope = Scope::default();
     for name in asks.iter().map(|asked| asked.name.as_str()).collect::<BTreeSet<_>>() {
         let value = match name {
-            "input" => seen(&draft.run.input),
+            "input" => from_json(&draft.run.input),
             "ctx" => context(draft, &parts_of("ctx")),
             "steps" => {
                 let steps = parts_of("steps").into_iter().flatten();
                 map(steps.map(|step| (step.to_owned(), step_seen(draft, &StepId::known(step)))))
             }
-            "item" => key.round.and_then(|round| draft.item(&key.step, round)).map_or(Value::Null, seen),
+            "item" => key.round.and_then(|round| draft.item(&key.step, round)).map_or(Value::Null, from_json),
             "index" => Value::Int(i64::from(key.round.unwrap_or_else(|| rounds_begun(draft, key)))),
             _ => continue,
         };
@@ -75,7 +74,7 @@ fn context(draft: &Draft<'_>, parts: &BTreeSet<Option<&str>>) -> Value {
     map(names.into_iter().filter_map(|name| {
         let value = draft.context(name);
         let value = value.as_deref().or_else(|| draft.flow.parameters.get(name))?;
-        Some((name.to_owned(), seen(value)))
+        Some((name.to_owned(), from_json(value)))
     }))
 }
 
@@ -83,7 +82,7 @@ fn step_seen(draft: &Draft<'_>, step: &StepId) -> Value {
     let node = node_seen(draft, step);
     let (state, words) = node.map_or((StepState::Pending, ""), |node| (node.state, node.words.as_str()));
     let text = |text: &str| Value::String(Arc::new(text.to_owned()));
-    let output = output_of(draft, step).as_ref().map_or(Value::Null, seen);
+    let output = output_of(draft, step).as_ref().map_or(Value::Null, from_json);
     map([
         ("output".to_owned(), output),
         ("status".to_owned(), text(state.as_str())),

@@ -148,8 +148,8 @@ impl Kind {
 const KINDS: &str =
     "worker, approval, condition, switch, parallel, loop, delay, notify, transform, storage, subworkflow";
 
-/// A field of a step's `input`, as an expression.
-fn expression(field: &str, source: &str, names: Names<'_>) -> Result<Expression, Problem> {
+/// A field of a step as an expression, which may stand in `${…}`.
+pub(super) fn expression(field: &str, source: &str, names: Names<'_>) -> Result<Expression, Problem> {
     let source = source.trim();
     let inside = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(source);
     Expression::parse(inside, names, super::template::EXPRESSION_LEN_MAX)

@@ -3,7 +3,7 @@
 //! A text that is one expression and nothing else gives the value as it is; inside a longer text a value is
 //! written out. An expression ends at the brace that closes it: braces in texts and in maps are its own.
 
-use crate::expression::{Expression, Kind, Names, Scope, from_json, to_json};
+use crate::expression::{Expression, Kind, Names, Scope, to_json};
 use serde_json::{Map, Value as Json};
 
 /// Characters of one expression.
@@ -140,11 +140,6 @@ fn value(expression: &Expression, scope: &Scope<'_>) -> Result<Json, String> {
     to_json(&expression.value(scope).map_err(said)?).map_err(said)
 }
 
-/// A value as expressions see it.
-pub fn seen(json: &Json) -> cel::Value {
-    from_json(json)
-}
-
 /// Where the brace is that closes the expression `text` begins with.
 fn end_of(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0usize, None, false);
@@ -166,6 +161,7 @@ fn end_of(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expression::from_json;
     use serde_json::json;
 
     fn names() -> Vec<(&'static str, Kind)> {
@@ -175,7 +171,7 @@ mod tests {
     fn fill(template: &Json, input: &Json) -> Result<Json, String> {
         let template = Template::parse(template, &names())?;
         let mut scope = Scope::default();
-        scope.set("input", seen(input));
+        scope.set("input", from_json(input));
         scope.set("index", cel::Value::Int(3));
         template.fill(&scope)
     }

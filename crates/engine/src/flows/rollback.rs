@@ -8,73 +8,24 @@ use super::{Loaded, StartRunError, Started};
 use crate::Engine;
 use crate::drive::STORE_PAUSE;
 use reveille_core::digest::sha256_hex;
-use reveille_core::flow::{Compensation, Document, Event, Flow, Head, Node, NodeKey, Origin, Run};
-use reveille_core::id::{JobId, RunId, Topic};
+use reveille_core::flow::{
+    Event, Flow, Head, Node, NodeKey, Origin, Run, UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, UndoJob, Undoing,
+    UndoneBy, rollback_flow,
+};
+use reveille_core::id::{JobId, RunId, StepId};
 use reveille_core::request::{Needs, OfRun, Place, Priority, Request, Role};
-use serde::{Deserialize, Serialize};
+use reveille_store::StoreError;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// The one step of a rollback.
-const STEP: &str = "undo";
 /// A client's compensation with this label, set to `true`, need not wait for others that have it too.
 const PARALLEL: &str = "saga_parallel";
 
-/// The two ways through a list, as versions of what every rollback goes by.
-const IN_ORDER: u32 = 1;
-const AT_ONCE: u32 = 2;
-
-/// What undoes one step, as it stands in a rollback's list.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Undoing {
-    node: NodeKey,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<JobId>,
-    topic: String,
-    #[serde(default)]
-    input: Json,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    capability: String,
-    #[serde(default)]
-    risk_tags: Vec<String>,
-    #[serde(default)]
-    requires: Vec<String>,
-    #[serde(default)]
-    timeout_ms: i64,
-    #[serde(default)]
-    step_index: i32,
-    #[serde(default)]
-    problem: String,
-    /// What undoes a client's job says all of this by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    request: Option<Box<Request>>,
-}
-
-/// What a rollback goes by: through the list, and on even if one fails.
+/// What every rollback goes by, in its two versions.
 pub(super) fn flow(version: u32) -> Arc<Flow> {
-    static IN_TURN: LazyLock<Arc<Flow>> = LazyLock::new(|| read(IN_ORDER, &json!(1)));
-    static TOGETHER: LazyLock<Arc<Flow>> = LazyLock::new(|| read(AT_ONCE, &Json::Null));
-    if version == AT_ONCE { TOGETHER.clone() } else { IN_TURN.clone() }
-}
-
-fn read(version: u32, parallel_max: &Json) -> Arc<Flow> {
-    let step = json!({"topic": "job.undo", "for_each": "${input.undo}", "max_parallel": parallel_max, "input": "${item}", "retry": {"max_retries": 3}});
-    let document = json!({"id": "rollback", "name": "rollback", "steps": {STEP: step}});
-    let document: Document =
-        serde_json::from_value(document).unwrap_or_else(|error| unreachable!("it is a document: {error}"));
-    let mut flow =
-        Flow::read(&document, version).unwrap_or_else(|problem| unreachable!("it is a workflow: {problem}"));
-    for step in flow.steps.values_mut() {
-        if let Some(for_each) = &mut step.for_each {
-            for_each.is_tolerant = true;
-        }
-    }
-    Arc::new(flow)
+    static IN_ORDER: LazyLock<Arc<Flow>> = LazyLock::new(|| Arc::new(rollback_flow(UNDO_IN_ORDER)));
+    static AT_ONCE: LazyLock<Arc<Flow>> = LazyLock::new(|| Arc::new(rollback_flow(UNDO_AT_ONCE)));
+    if version == UNDO_AT_ONCE { AT_ONCE.clone() } else { IN_ORDER.clone() }
 }
 
 /// The run that undoes another.
@@ -100,6 +51,17 @@ fn named(name: &str) -> RunId {
 }
 
 impl Engine {
+    /// The run that undoes this one, if it is there by now.
+    pub async fn rollback_made(&self, of: &Head) -> Result<Option<RunId>, StoreError> {
+        if of.compensations == 0 {
+            return Ok(None);
+        }
+        let id = rollback_of(of);
+        // Its one step is there from its first commit on, and less to read than the whole of it.
+        let step = NodeKey::of(&StepId::known(UNDO_STEP));
+        Ok(self.flows.node(&id, &step).await?.map(|_| id))
+    }
+
     /// Makes the run that undoes this one, and notes that it is there.
     pub(super) async fn undo(self, id: RunId) {
         loop {
@@ -119,7 +81,7 @@ impl Engine {
             return Ok(None);
         }
         let undo: Vec<Undoing> =
-            run.to_undo().into_iter().rev().filter_map(|undo| undoing(&flow, undo)).collect();
+            run.to_undo().into_iter().rev().filter_map(|undo| Undoing::of(&flow, undo)).collect();
         self.begin_rollback(rollback_of(&run.head), &run.head, undo, flow.undoes_at_once).await?;
         Ok(Some(run.head.stack.as_ref().map_or(run.head.compensations, |stack| stack.undo_to)))
     }
@@ -133,12 +95,12 @@ impl Engine {
         undo: Vec<Undoing>,
         is_parallel: bool,
     ) -> Result<(), StartRunError> {
-        let together = |undo: &Undoing| {
-            let labels = undo.request.as_ref().map(|request| &request.labels);
-            labels.and_then(|labels| labels.get(PARALLEL)).is_some_and(|said| said == "true")
+        let together = |undo: &Undoing| match &undo.by {
+            UndoneBy::Client(request) => request.labels.get(PARALLEL).is_some_and(|said| said == "true"),
+            UndoneBy::Step { .. } => false,
         };
         let is_parallel = is_parallel || undo.iter().all(together);
-        let flow = flow(if is_parallel { AT_ONCE } else { IN_ORDER });
+        let flow = flow(if is_parallel { UNDO_AT_ONCE } else { UNDO_IN_ORDER });
         let head = Head {
             origin: Origin::Rollback { of: of.id.clone() },
             started_by: of.started_by.clone(),
@@ -152,42 +114,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// What undoes a step of ours, as the workflow says; or a client's job, as the client said.
-pub(super) fn undoing(flow: &Flow, undo: &Compensation) -> Option<Undoing> {
-    let mut undoing = Undoing {
-        node: undo.node.clone(),
-        job: undo.job.clone(),
-        topic: String::new(),
-        input: undo.input.clone(),
-        labels: BTreeMap::new(),
-        env: BTreeMap::new(),
-        capability: String::new(),
-        risk_tags: Vec::new(),
-        requires: Vec::new(),
-        timeout_ms: 0,
-        step_index: 0,
-        problem: undo.problem.clone(),
-        request: None,
-    };
-    if let Some(client) = &undo.client {
-        undoing.topic = client.request.topic.to_string();
-        undoing.request = Some(Box::new(client.request.clone()));
-        return Some(undoing);
-    }
-    let step = flow.steps.get(&undo.node.step)?;
-    let how = step.compensation.as_ref()?;
-    undoing.topic.clone_from(&how.topic);
-    undoing.labels.extend(how.labels.clone());
-    undoing.labels.extend(how.meta.labels.clone());
-    undoing.env.clone_from(&how.env);
-    undoing.capability.clone_from(&how.meta.capability);
-    undoing.risk_tags.clone_from(&how.meta.risk_tags);
-    undoing.requires.clone_from(&how.meta.requires);
-    undoing.timeout_ms = how.timeout_ms.unwrap_or_default();
-    undoing.step_index = i32::try_from(step.index).unwrap_or(i32::MAX);
-    Some(undoing)
 }
 
 /// Why a compensation does not become a job.
@@ -211,9 +137,13 @@ pub(super) fn request(
     if !undo.problem.is_empty() {
         return Err(NotUndone::NoInput(undo.problem));
     }
-    let (mut request, input) = match undo.request {
-        Some(request) => (Request { id: id.clone(), ..*request }, None),
-        None => own(head, of, id, undo)?,
+    let (mut request, input) = match undo.by {
+        UndoneBy::Client(request) => (Request { id: id.clone(), ..*request }, None),
+        UndoneBy::Step { index, job } => {
+            // A step that was no job has a name of its own all the same: two runs of a workflow are undone twice.
+            let undone = undo.job.map_or_else(|| format!("{of}:{}", undo.node), |job| job.to_string());
+            (own(head, id, index, job, undone), Some(undo.input))
+        }
     };
     let workflow = request.place.workflow_id.clone();
     request.priority = Priority::Critical;
@@ -240,21 +170,19 @@ pub(super) fn request(
 }
 
 /// What undoes a step of ours.
-fn own(head: &Head, of: &RunId, id: &JobId, undo: Undoing) -> Result<(Request, Option<Json>), NotUndone> {
-    let topic = Topic::parse(&undo.topic).map_err(|problem| NotUndone::Unreadable(problem.to_string()))?;
-    let mut request = super::send::plain(head, id, topic);
-    request.labels = undo.labels;
-    request.env = undo.env;
-    request.place.step_index = undo.step_index;
-    // A step that was no job has a name of its own all the same: two runs of a workflow are undone twice.
-    request.place.parent_job_id =
-        undo.job.map_or_else(|| format!("{of}:{}", undo.node), |job| job.to_string());
-    request.budget.deadline_ms = undo.timeout_ms;
+fn own(head: &Head, id: &JobId, index: u32, job: UndoJob, undone: String) -> Request {
+    let mut request = super::send::plain(head, id, job.topic);
+    request.labels = job.labels;
+    request.labels.extend(job.meta.labels);
+    request.env = job.env;
+    request.place.step_index = i32::try_from(index).unwrap_or(i32::MAX);
+    request.place.parent_job_id = undone;
+    request.budget.deadline_ms = job.timeout_ms.unwrap_or_default();
     request.needs = Needs {
-        capability: undo.capability,
-        risk_tags: undo.risk_tags,
-        requires: undo.requires,
+        capability: job.meta.capability,
+        risk_tags: job.meta.risk_tags,
+        requires: job.meta.requires,
         ..Needs::default()
     };
-    Ok((request, Some(undo.input)))
+    request
 }

@@ -4,13 +4,13 @@
 //! workflow, or the stack is to be undone. Both are commits of the stack that know the job, so doing it twice
 //! does no harm, and nobody needs a lock. From there the rollback is one like any other.
 
-use super::rollback::{rollback_of_one, undoing};
+use super::rollback::rollback_of_one;
 use super::{Loaded, RunError, StartRunError};
 use crate::Engine;
 use crate::drive::STORE_PAUSE;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
-    ClientUndo, Compensation, Event, Failed, Flow, Refusal, stack, stack_flow, stack_id,
+    ClientUndo, Compensation, Event, Failed, Flow, Refusal, Undoing, stack, stack_flow, stack_id,
 };
 use reveille_core::id::{JobId, RunId, Topic};
 use reveille_core::job::{Ending, Job};
@@ -175,7 +175,7 @@ impl Engine {
     async fn undo_one(&self, job: &Job, undo: &Compensation) -> Result<(), StoreError> {
         let id = stack_of(job);
         let Some(Loaded { run, flow }) = self.load_run(&id).await? else { return Ok(()) };
-        let list = undoing(&flow, undo).into_iter().collect();
+        let list = Undoing::of(&flow, undo).into_iter().collect();
         let begun = self.begin_rollback(rollback_of_one(&id, job.id()), &run.head, list, false).await;
         self.metrics.saga.recorded(usize::from(begun.is_ok()));
         begun.map_err(of_start)

@@ -1,8 +1,9 @@
 //! How steps begin, and when their time comes.
 
 use super::Draft;
-use crate::flow::definition::{Owner, RunWhen, Step};
+use crate::flow::definition::{Owner, Retry, RunWhen, Step};
 use crate::flow::node::{Due, NodeKey, Sent};
+use crate::flow::rollback;
 use crate::flow::steps::{self, Delay};
 use crate::flow::table::StepState;
 use crate::id::StepId;
@@ -130,11 +131,18 @@ impl Draft<'_> {
         }
     }
 
-    pub fn retry(&mut self, key: &NodeKey, words: &str) {
+    /// How often and when a step is tried again. What undoes something says so itself.
+    pub fn retry_of(&self, key: &NodeKey) -> Retry {
         let step = self.flow.step(&key.step);
+        let is_rollback = step.for_each.as_ref().is_some_and(|for_each| for_each.is_tolerant);
+        let entry = key.round.filter(|_| is_rollback).and_then(|round| self.item(&key.step, round));
+        entry.and_then(rollback::retry_of).unwrap_or(step.retry)
+    }
+
+    pub fn retry(&mut self, key: &NodeKey, retry: Retry, words: &str) {
         let mut node = self.node(key);
         node.state = StepState::Waiting;
-        node.due = Some(Due::Retry(self.now + step.retry.delay_ms(node.attempt)));
+        node.due = Some(Due::Retry(self.now + retry.delay_ms(node.attempt)));
         (node.sent, node.input) = (None, None);
         words.clone_into(&mut node.words);
         self.put(key, node);

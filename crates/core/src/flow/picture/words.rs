@@ -82,7 +82,7 @@ fn notes(flow: &Flow, step: &Step) -> Vec<String> {
         more => notes.push(format!("tried {more} times more")),
     }
     if let Some(undo) = &step.compensation {
-        notes.push(format!("undone by {}", undo.topic));
+        notes.push(format!("undone by {}", undo.job.topic));
     }
     notes
 }

@@ -133,6 +133,10 @@ fn bad_steps_are_refused_with_the_step_and_the_reason() {
             &["step a", "compensation", "topic"],
         ),
         (
+            json!({"a": {"topic": "job.a", "compensation": {"topic": "job.u", "retry": {"max_retries": 101}}}}),
+            &["step a", "compensation", "retry", "at most 100"],
+        ),
+        (
             json!({"a": {"topic": "job.a", "compensation": {"topic": "job.u", "input": "${nothing}"}}}),
             &["step a", "compensation", "unknown name"],
         ),

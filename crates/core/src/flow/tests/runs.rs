@@ -96,6 +96,53 @@ fn what_succeeded_is_remembered_with_what_undoes_it() {
     assert!(!ends(json!(["failed"]), &[]));
 }
 
+/// What undoes a step is tried again as its own `retry` says, whatever the others say; three times more if it says
+/// nothing.
+#[test]
+fn a_compensation_is_tried_as_often_as_it_says() {
+    let rollback_of = |retry: &Json, ends: &Outcome| {
+        let mut undo = json!({"topic": "job.undo.a"});
+        if !retry.is_null() {
+            undo["retry"] = retry.clone();
+        }
+        let steps = json!({
+            "a": {"topic": "job.a", "compensation": undo},
+            "b": {"topic": "job.b", "depends_on": ["a"], "compensation": {"topic": "job.undo.b"}},
+            "c": job("job.c", &["b"]),
+        });
+        let document = document(steps);
+        let failed = play(&document, json!({}), &[("c", fatal())]);
+        let flow = Flow::check(&document, 1, Millis(0)).unwrap();
+        let undo: Vec<_> =
+            failed.to_undo().into_iter().rev().filter_map(|undo| Undoing::of(&flow, undo)).collect();
+        let rollback = new_run(json!({"undo": undo}));
+        interpret(rollback, &rollback_flow(UNDO_IN_ORDER), Millis(0), |asked| {
+            let is_first = asked.node.round == Some(0);
+            Some(if is_first { ok(json!({})) } else { ends.clone() })
+        })
+    };
+    let slow = Outcome::TimedOut("slow".into());
+    for (retry, ends, attempts, took_ms) in [
+        (json!(null), failed(), 4, 1_000 + 2_000 + 4_000),
+        (json!(null), fatal(), 1, 0),
+        (json!({"max_retries": 0}), failed(), 1, 0),
+        (json!({"max_retries": 1}), failed(), 2, 1_000),
+        (
+            json!({"max_retries": 2, "initial_backoff_sec": 10, "multiplier": 3, "max_backoff_sec": 20}),
+            slow,
+            3,
+            30_000,
+        ),
+        (json!({"max_retries": 5, "initial_backoff_sec": 0}), failed(), 6, 0),
+        (json!({"max_retries": 5}), Outcome::Denied("no".into()), 1, 0),
+    ] {
+        let run = rollback_of(&retry, &ends);
+        let tries = |round| run.nodes[&NodeKey::round(&StepId::known(UNDO_STEP), round)].attempt;
+        assert_eq!((tries(0), tries(1)), (1, attempts), "{retry}, {ends:?}");
+        assert_eq!(run.head.updated_at, Millis(took_ms), "{retry}, {ends:?}");
+    }
+}
+
 #[test]
 fn a_long_list_changes_as_much_per_round_as_a_short_one() {
     let bytes_of = |count: usize| {
