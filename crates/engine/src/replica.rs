@@ -233,7 +233,7 @@ impl Engine {
                         let engine = self.clone();
                         self.spawn(async move { engine.tell_what_was_left_untold().await });
                         // It may have ended a job and not told the run that waits for it.
-                        self.spawn(self.clone().recover_runs());
+                        self.runs.left_behind.notify_one();
                         break;
                     }
                     Ok(None) => break,

@@ -10,6 +10,7 @@ use reveille_core::time::Millis;
 use reveille_store::StoreError;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// A run that nobody has asked for so long is read again when somebody does.
 const IDLE_MS: i64 = 60_000;
@@ -24,6 +25,8 @@ pub(crate) struct Runs {
     read: Mutex<FxHashMap<Version, (Millis, Arc<Flow>)>>,
     pub(super) timers: RunTimers,
     pub(super) on_their_way: OnTheirWay,
+    /// A server is gone, and what it owed its runs is to be found.
+    pub(crate) left_behind: Notify,
 }
 
 type Version = (TenantId, WorkflowId, u32);

@@ -54,11 +54,19 @@ impl Engine {
         }
     }
 
-    /// After a start, or when a server is gone: every run that owes something goes on where it stands.
+    /// After a start, and whenever a server is gone: every run that owes something goes on where it stands. However
+    /// many servers go at once, the runs are gone through once more, and not once for each.
     pub(crate) async fn recover_runs(self) {
         let (mut cursor, mut found) = (None, 0);
         loop {
             match self.flows.live(cursor, PAGE).await {
+        loop {
+            self.pick_up_runs().await;
+            self.runs.left_behind.notified().await;
+        }
+    }
+
+    async fn pick_up_runs(&self) {
                 Ok(page) => {
                     for id in &page.items {
                         found += 1;
