@@ -10,7 +10,7 @@ use super::steps::{self, Kind};
 use super::table::StepState;
 use super::template::Template;
 use super::timeline::Line;
-use super::{OUTPUT_LEN_MAX, scope};
+use super::{OUTPUT_LEN_MAX, clock, scope};
 use crate::expression::Expression;
 use crate::id::StepId;
 use crate::time::Millis;
@@ -45,12 +45,17 @@ pub(super) enum Work {
 
 impl<'a> Draft<'a> {
     pub fn new(flow: &'a Flow, run: &'a Run, now: Millis) -> Self {
+        let (head, nodes) = if run.head.is_ahead(now) {
+            clock::set_back(run, flow, now)
+        } else {
+            (run.head.clone(), BTreeMap::new())
+        };
         Self {
             flow,
             run,
             now,
-            head: run.head.clone(),
-            nodes: BTreeMap::new(),
+            head,
+            nodes,
             context: BTreeMap::new(),
             items: BTreeMap::new(),
             compensations: Vec::new(),

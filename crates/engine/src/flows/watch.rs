@@ -67,6 +67,9 @@ impl Engine {
     }
 
     async fn pick_up_runs(&self) {
+        let (mut cursor, mut found) = (None, 0);
+        loop {
+            match self.flows.live(cursor, PAGE).await {
                 Ok(page) => {
                     for id in &page.items {
                         found += 1;
@@ -161,3 +164,4 @@ impl Engine {
         }
     }
 }
+        let is_ahead = loaded.run.head.is_ahead(self.now());

@@ -1,5 +1,8 @@
 //! Runs on a real engine: workers answer, servers are killed between any two steps, and time is the test's own.
 
+mod clock;
+mod rollbacks;
+
 use bytes::Bytes;
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::approval::Answer;
@@ -12,7 +15,6 @@ use reveille_core::time::Millis;
 use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
     Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededDice, Settings, StartRunError, Started,
-    rollback_id,
 };
 use reveille_flows::{Flows, MemoryFlows};
 use reveille_roster::MemoryRoster;
@@ -23,17 +25,22 @@ use reveille_wire::cap::{JobResult, JobStatus};
 use reveille_wire::convert::Introduction;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const START: Millis = Millis(1_800_000_000_000);
 
-pub struct WorldClock(Instant);
+/// The test's own time. Somebody may set it, as somebody sets clocks.
+pub struct WorldClock {
+    began: Instant,
+    ahead_ms: AtomicI64,
+}
 
 impl Clock for WorldClock {
     fn now(&self) -> Millis {
-        START + self.0.elapsed().as_millis() as i64
+        START + self.began.elapsed().as_millis() as i64 + self.ahead_ms.load(Ordering::Relaxed)
     }
 }
 
@@ -53,7 +60,7 @@ type Done = Arc<Mutex<Vec<(String, Value)>>>;
 
 impl World {
     pub fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
-        let clock = Arc::new(WorldClock(Instant::now()));
+        let clock = Arc::new(WorldClock { began: Instant::now(), ahead_ms: AtomicI64::new(0) });
         let now = clock.clone();
         Self {
             store: MemoryStore::new(Arc::new(move || now.now())),
@@ -70,16 +77,21 @@ impl World {
 
     /// A server with one worker for each of two tenants, which takes every topic of these tests.
     pub async fn start(&self) -> Engine {
-        self.start_on(Arc::new(self.store.clone()), Arc::new(self.flows.clone())).await
+        self.start_as(|parts| parts).await
     }
 
     /// The same, with something between the server and what it keeps.
     pub async fn start_on(&self, store: Arc<dyn Store>, flows: Arc<dyn Flows>) -> Engine {
+        self.start_as(|parts| Parts { store, flows, ..parts }).await
+    }
+
+    /// The same, made of some other parts.
+    pub async fn start_as(&self, other: impl FnOnce(Parts) -> Parts) -> Engine {
         let bus = LocalBus::default();
-        let engine = Engine::start(Parts {
-            store,
+        let parts = Parts {
+            store: Arc::new(self.store.clone()),
             roster: Arc::new(MemoryRoster::new()),
-            flows,
+            flows: Arc::new(self.flows.clone()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpCourier::new(AddressRules::default())),
             kernel: None,
@@ -88,9 +100,8 @@ impl World {
             dice: Arc::new(SeededDice::new(7)),
             rules: Rules::default(),
             settings: Settings::default(),
-        })
-        .await
-        .unwrap();
+        };
+        let engine = Engine::start(other(parts)).await.unwrap();
         for (worker, tenant) in [("w", "default"), ("v", "other")] {
             let (id, tenant) = (WorkerId::known(worker), TenantId::known(tenant));
             let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
@@ -241,109 +252,6 @@ async fn a_run_outlives_its_server_wherever_it_is_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_done_is_undone_last_first_and_once() {
-    let world = World::new(|topic, input| match topic {
-        "job.c" => (JobStatus::FailedFatal, json!(null)),
-        _ => (JobStatus::Succeeded, json!({"id": input})),
-    });
-    let engine = world.start().await;
-    let undo = |topic: &str, of: &str| json!({"topic": topic, "input": {"undo": format!("${{steps.{of}.output.id}}")}});
-    world
-        .save(&engine, json!({
-            "a": {"topic": "job.a", "input": "one", "compensation": undo("job.undo.a", "a")},
-            "b": {"topic": "job.b", "input": "two", "depends_on": ["a"], "compensation": undo("job.undo.b", "b")},
-            "c": {"topic": "job.c", "depends_on": ["b"], "retry": {"max_retries": 3}},
-        }))
-        .await;
-    let id = begin(&engine, json!({})).await;
-    let run = over(&engine, &id).await;
-    assert_eq!(states(&run), "failed: a=succeeded b=succeeded c=failed");
-    let rollback = over(&engine, &rollback_id(&id)).await;
-    assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
-    assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
-    let done = world.done.lock().unwrap().clone();
-    assert_eq!(done[3].1, json!({"undo": "two"}), "the worker is given what the compensation says");
-    let job = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback_id(&id)))).await.unwrap().unwrap();
-    let request = &job.request;
-    assert_eq!(request.priority.as_str(), "critical");
-    assert_eq!(
-        (request.labels["saga_compensation"].as_str(), request.labels["is_compensation"].as_str()),
-        ("true", "true")
-    );
-    assert_eq!(request.env["saga_workflow_id"], "w");
-    assert!(request.idempotency_key.as_ref().is_some_and(|key| key.starts_with("saga:") && key.len() == 37));
-    assert!(!job.judgements.is_empty(), "a compensation is judged as every job is");
-    assert!(!engine.flows().run(&id).await.unwrap().unwrap().head.owes_rollback);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_step_that_was_no_job_is_undone_for_every_run() {
-    let world = World::new(|topic, _| match topic {
-        "job.c" => (JobStatus::FailedFatal, json!(null)),
-        _ => (JobStatus::Succeeded, json!({})),
-    });
-    let engine = world.start().await;
-    let undo = json!({"topic": "job.undo.a", "input": {"n": "${item}"}});
-    world
-        .save(
-            &engine,
-            json!({
-                "a": {"type": "transform", "for_each": [1, 2], "input": "${item}", "compensation": undo},
-                "c": {"topic": "job.c", "depends_on": ["a"]},
-            }),
-        )
-        .await;
-    for runs in 1..=2 {
-        let id = begin(&engine, json!({})).await;
-        over(&engine, &id).await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let rollback = over(&engine, &rollback_id(&id)).await;
-        assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
-        let undone = world.topics_done().iter().filter(|topic| *topic == "job.undo.a").count();
-        assert_eq!(undone, runs * 2, "each of them, and each once");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_rollback_goes_on_after_a_kill() {
-    for kill_after_ms in [0, 1, 2, 5, 10, 30, 60, 100] {
-        let world = World::new(|topic, _| match topic {
-            "job.c" => (JobStatus::FailedFatal, json!(null)),
-            _ => (JobStatus::Succeeded, json!({})),
-        });
-        let engine = world.start().await;
-        let undo = json!({"topic": "job.undo.a", "input": {"n": "${item}"}});
-        world
-            .save(
-                &engine,
-                json!({
-                    "a": {"topic": "job.a", "for_each": [1, 2, 3], "max_parallel": 1, "compensation": undo},
-                    "c": {"topic": "job.c", "depends_on": ["a"]},
-                }),
-            )
-            .await;
-        let id = begin(&engine, json!({})).await;
-        over(&engine, &id).await;
-        tokio::time::sleep(Duration::from_millis(kill_after_ms)).await;
-        engine.kill();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let engine = world.start().await;
-        // The rollback may have to be made first.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let rollback = over(&engine, &rollback_id(&id)).await;
-        assert_eq!(rollback.head.state, RunState::Succeeded, "killed after {kill_after_ms} ms");
-        let undone: Vec<_> = rollback.input["undo"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|undo| undo["input"]["n"].clone())
-            .collect();
-        assert_eq!(undone, [3, 2, 1]);
-        engine.kill();
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_gate_waits_for_a_person_whatever_policy_allows() {
     let world = World::echo();
     let engine = world.start().await;
@@ -475,7 +383,7 @@ async fn a_run_is_repeated_from_a_step() {
     let is_broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let broken = is_broken.clone();
     let world = World::new(move |topic, input| {
-        if topic == "job.b" && broken.load(std::sync::atomic::Ordering::Relaxed) {
+        if topic == "job.b" && broken.load(Ordering::Relaxed) {
             return (JobStatus::FailedFatal, json!(null));
         }
         (JobStatus::Succeeded, input.clone())
@@ -486,7 +394,7 @@ async fn a_run_is_repeated_from_a_step() {
         .await;
     let id = begin(&engine, json!({})).await;
     assert_eq!(states(&over(&engine, &id).await), "failed: a=succeeded b=failed");
-    is_broken.store(false, std::sync::atomic::Ordering::Relaxed);
+    is_broken.store(false, Ordering::Relaxed);
     assert!(engine.rerun(&id, Some(&StepId::known("c")), None).await.is_err(), "b has not succeeded");
     assert!(engine.rerun(&id, Some(&StepId::known("gone")), None).await.is_err());
     let again = engine.rerun(&id, Some(&StepId::known("b")), None).await.unwrap();

@@ -55,6 +55,73 @@ fn a_run_that_takes_too_long_is_timed_out() {
     assert_eq!(run.head.updated_at, Millis(61_000));
 }
 
+/// After a clock was set back by an hour, what a run waits for is as far away as it was; but noon is noon.
+#[test]
+fn a_clock_that_is_set_back_makes_no_wait_longer() {
+    let steps = json!({
+        "wait": {"type": "delay", "delay_sec": 30},
+        "noon": {"type": "delay", "delay_until": "1970-01-01T12:00:00Z"},
+        "a": {"topic": "job.a", "retry": {"max_retries": 1, "initial_backoff_sec": 40}},
+        "sub": {"type": "subworkflow", "timeout_sec": 50, "input": {"workflow_id": "other"}},
+    });
+    let flow = Flow::check(&document_with(steps, json!({"timeout_sec": 60})), 1, Millis(0)).unwrap();
+    let (began, back) = (Millis(5_000_000), Millis(5_000_000 - 3_600_000));
+    let mut run = new_run(json!({}));
+    let begun = start(&run, &flow, began);
+    run.apply(begun);
+    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: failed() };
+    let change = advance(&run, &flow, &over, began + 10_000).unwrap();
+    run.apply(change);
+
+    let dues = |run: &Run| {
+        let at = |key: &str| run.nodes[&NodeKey::parse(key).unwrap()].due.unwrap().at();
+        ["wait", "a", "sub", "noon"].map(at)
+    };
+    let expected = [back + 20_000, back + 40_000, back + 40_000, Millis(12 * 3_600_000)];
+    // Time itself sets it back, and so does whatever happens before that.
+    let cancel = Event::Over { node: NodeKey::parse("sub").unwrap(), attempt: 2, outcome: failed() };
+    assert_eq!(advance(&run, &flow, &cancel, back), Err(Refusal::Stale));
+    let change = advance(&run, &flow, &Event::Time, back).unwrap();
+    let mut in_our_time = run.clone();
+    in_our_time.apply(change);
+    assert_eq!(dues(&in_our_time), expected);
+    let head = &in_our_time.head;
+    assert_eq!((head.created_at, head.updated_at), (Millis(0), back));
+    assert_eq!((head.deadline, head.due), (Some(back + 50_000), Some(back + 20_000)));
+    assert_eq!(
+        advance(&in_our_time, &flow, &Event::Time, back + 1),
+        Err(Refusal::TooEarly),
+        "once is enough"
+    );
+    let change = advance(&in_our_time, &flow, &Event::Time, back + 20_000).unwrap();
+    in_our_time.apply(change);
+    assert_eq!(in_our_time.state_of(&StepId::known("wait")), StepState::Succeeded);
+
+    let over = Event::Over { node: NodeKey::parse("sub").unwrap(), attempt: 1, outcome: ok(json!({})) };
+    let change = advance(&run, &flow, &over, back).unwrap();
+    run.apply(change);
+    let at = |key: &str| run.nodes[&NodeKey::parse(key).unwrap()].due.map(Due::at);
+    assert_eq!((at("wait"), at("sub"), run.head.due), (Some(expected[0]), None, Some(expected[0])));
+}
+
+/// Servers whose clocks are a little apart do not move each other's timers.
+#[test]
+fn clocks_that_are_a_little_apart_move_nothing() {
+    let flow = Flow::check(
+        &document(json!({"wait": {"type": "delay", "delay_sec": 30}, "a": job("job.a", &[])})),
+        1,
+        Millis(0),
+    );
+    let flow = flow.unwrap();
+    let mut run = new_run(json!({}));
+    let begun = start(&run, &flow, Millis(20_000));
+    run.apply(begun);
+    assert_eq!(advance(&run, &flow, &Event::Time, Millis(10_000)), Err(Refusal::TooEarly));
+    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!({})) };
+    let change = advance(&run, &flow, &over, Millis(10_000)).unwrap();
+    assert_eq!(change.head.due, Some(Millis(50_000)));
+}
+
 #[test]
 fn what_succeeded_is_remembered_with_what_undoes_it() {
     let undo = |topic: &str, id: &str| json!({"topic": topic, "input": {"undo": id}});
