@@ -57,9 +57,6 @@ impl Engine {
     /// After a start, and whenever a server is gone: every run that owes something goes on where it stands. However
     /// many servers go at once, the runs are gone through once more, and not once for each.
     pub(crate) async fn recover_runs(self) {
-        let (mut cursor, mut found) = (None, 0);
-        loop {
-            match self.flows.live(cursor, PAGE).await {
         loop {
             self.pick_up_runs().await;
             self.runs.left_behind.notified().await;
@@ -144,8 +141,14 @@ impl Engine {
             self.runs.close(id);
             return Ok(());
         };
+        let is_ahead = loaded.run.head.is_ahead(self.now());
         self.settle_all(&loaded);
         seat.take(loaded, self.now());
+        drop(seat);
+        if is_ahead {
+            // The clock was set back while nobody looked: its moments are brought into our time.
+            self.drive_run_on(id, &Event::Time).await;
+        }
         Ok(())
     }
 
@@ -164,4 +167,3 @@ impl Engine {
         }
     }
 }
-        let is_ahead = loaded.run.head.is_ahead(self.now());
