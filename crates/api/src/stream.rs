@@ -151,7 +151,7 @@ impl Feed {
                 };
                 frame(out, id, "job.updated", &news);
             }
-            What::Run { id: run, workflow, state, before } => {
+            What::Run { id: run, workflow, state, before, revision } => {
                 let news = RunNews {
                     at,
                     tenant,
@@ -159,6 +159,7 @@ impl Feed {
                     workflow_id: workflow.as_str(),
                     state: state.as_str(),
                     before: before.map(RunState::as_str),
+                    revision: *revision,
                 };
                 frame(out, id, "run.updated", &news);
             }

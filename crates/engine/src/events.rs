@@ -65,12 +65,14 @@ pub enum What {
         before: Option<State>,
         worker: Option<WorkerId>,
     },
-    /// A run of a workflow is in another state.
+    /// A run of a workflow is in another state; or it is said again, since nobody knows whether it was said: then
+    /// it was in this one before.
     Run {
         id: RunId,
         workflow: WorkflowId,
         state: RunState,
         before: Option<RunState>,
+        revision: u64,
     },
     /// Something in Molecule's words, such as `WORKSPACE_ONLINE`.
     Workspace {

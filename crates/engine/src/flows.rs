@@ -160,9 +160,19 @@ impl Engine {
     /// Tells those who watch that a run is in another state.
     fn tell_of_run(&self, head: &Head, before: Option<RunState>) {
         if before != Some(head.state) {
-            let (id, workflow, state) = (head.id.clone(), head.workflow.clone(), head.state);
-            self.events.tell(head.updated_at, &head.tenant, What::Run { id, workflow, state, before });
+            self.say_of_run(head, before);
         }
+    }
+
+    /// Says it again: whoever committed the change may have been killed before it could. Readers tell by the revision
+    /// whether they know it.
+    fn tell_again_of_run(&self, head: &Head) {
+        self.say_of_run(head, Some(head.state));
+    }
+
+    fn say_of_run(&self, head: &Head, before: Option<RunState>) {
+        let Head { id, workflow, state, revision, .. } = head.clone();
+        self.events.tell(head.updated_at, &head.tenant, What::Run { id, workflow, state, before, revision });
     }
 
     /// The same for all that is under way: nobody knows what of it was done.

@@ -3,7 +3,7 @@
 //!
 //! Positions are the store's, so a subscriber goes on at any server where it was at another. What a job's step tells
 //! is in the step itself and cannot be lost without it. What belongs to no step is said after it has happened, in
-//! order; a server that is killed at that moment leaves it unsaid.
+//! order; a server that is killed at that moment leaves it unsaid. Of runs it is said again by whoever takes over.
 
 use crate::Engine;
 use crate::events::{Item, Told, Unsaid, What, WorkerChange};

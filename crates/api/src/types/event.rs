@@ -84,8 +84,10 @@ pub struct RunNews<'a> {
     pub run_id: &'a str,
     pub workflow_id: &'a str,
     pub state: &'static str,
-    /// The state it was in before; nothing for a run that has just begun.
+    /// The state it was in before; nothing for a run that has just begun, and the same one if it is said again.
     pub before: Option<&'static str>,
+    /// Counts the changes of the run: who knows a later one need not look at this.
+    pub revision: u64,
 }
 
 #[derive(Serialize)]

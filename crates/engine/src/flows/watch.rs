@@ -7,6 +7,7 @@ use crate::drive::STORE_PAUSE;
 use reveille_core::flow::{Event, Run};
 use reveille_core::id::RunId;
 use reveille_core::time::Millis;
+use reveille_flows::RunQuery;
 use reveille_store::StoreError;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ const PAGE: usize = 200;
 const LOOK: Duration = Duration::from_millis(500);
 /// The server that is to look at a run is given this long; with `LOOK` it makes less than a second.
 const LATE_MS: i64 = 250;
+/// A server that is dead for longer than this has been noticed, and its last words are told.
+const ENDED_LATELY_MS: i64 = 60_000;
 /// Whoever waits for a run looks this often, should the word of another server be lost.
 const LOOK_AT_RUN_MS: i64 = 2_000;
 
@@ -86,6 +89,33 @@ impl Engine {
         if found > 0 {
             tracing::info!(runs = found, "runs picked up");
         }
+        if self.is_one_of_many() {
+            self.tell_of_ended_runs().await;
+        }
+    }
+
+    /// A run that ended while its server died may be one that nobody was told of. One server alone need not tell:
+    /// whoever watches it starts afresh with it.
+    async fn tell_of_ended_runs(&self) {
+        let updated_after = Some(self.now() - ENDED_LATELY_MS);
+        let mut query = RunQuery { updated_after, limit: PAGE, ..RunQuery::default() };
+        loop {
+            match self.flows.runs(&query).await {
+                Ok(page) => {
+                    let ended = page.items.iter().filter(|head| head.state.is_terminal());
+                    ended.for_each(|head| self.tell_again_of_run(head));
+                    query.cursor = page.next;
+                    if page.next.is_none() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let words = "ends of runs may be untold; trying again";
+                    self.trouble.store.tell(self.now(), words, &"runs", &error);
+                    tokio::time::sleep(STORE_PAUSE).await;
+                }
+            }
+        }
     }
 
     /// Finds out whether a change of a run counted that was not answered.
@@ -143,6 +173,9 @@ impl Engine {
         };
         let is_ahead = loaded.run.head.is_ahead(self.now());
         self.settle_all(&loaded);
+        if self.is_one_of_many() && !loaded.run.head.state.is_terminal() {
+            self.tell_again_of_run(&loaded.run.head);
+        }
         seat.take(loaded, self.now());
         drop(seat);
         if is_ahead {

@@ -22,7 +22,7 @@ use reveille_engine::{
     Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededDice, Settings,
     Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
 };
-use reveille_flows::MemoryFlows;
+use reveille_flows::{Flows, MemoryFlows};
 use reveille_roster::MemoryRoster;
 use reveille_store::{AuditQuery, BlobKey, Blobs, JobQuery, MemoryStore, Store, Trail};
 use reveille_traces::Nowhere;
@@ -93,10 +93,14 @@ impl World {
     }
 
     async fn server_on(&self, name: &str, bus: LocalBus) -> Engine {
+        self.server_with(name, bus, Arc::new(self.flows.clone())).await
+    }
+
+    async fn server_with(&self, name: &str, bus: LocalBus, flows: Arc<dyn Flows>) -> Engine {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(self.flows.clone()),
+            flows,
             bus: Arc::new(bus),
             courier: Arc::new(Slow),
             kernel: None,

@@ -1,7 +1,7 @@
 //! Sagas that a client drives itself: it asks for one job after the other, each with what undoes it, and what was
 //! done is undone when one fails for good.
 
-mod killed;
+pub mod killed;
 
 use super::flows::{World, begin, over, states};
 use bytes::Bytes;

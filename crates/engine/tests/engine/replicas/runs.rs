@@ -1,10 +1,13 @@
 //! Runs of workflows that several servers drive, whichever of them hears what happens.
 
+use super::watching::Watcher;
 use super::*;
+use crate::sagas::killed::{Fuse, FusedFlows, Side};
 use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_engine::Asked;
+use reveille_flows::RunQuery;
 use serde_json::{Value, json};
 
 async fn save(server: &Engine, steps: Value) {
@@ -142,4 +145,58 @@ async fn a_run_that_is_cancelled_elsewhere_leaves_no_job() {
         assert_eq!(going_on, 0, "cancelled after {cancel_after_ms} ms");
         servers.iter().for_each(Engine::kill);
     }
+}
+
+/// Whoever watches runs and keeps the highest revision of each knows how it stands, at whichever commit a server is
+/// killed: what it had no time to say is said by the one that takes over.
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_server_did_to_a_run_is_told_all_the_same() {
+    let mut commits = 0;
+    for kill_at in (0..).map(|number| (number > 0).then_some(number)) {
+        if kill_at.is_some_and(|number| number > commits) {
+            break;
+        }
+        let world = World::new();
+        let fuse = Fuse::new(kill_at, Side::After);
+        let flows = FusedFlows(world.flows.clone(), fuse.clone());
+        let servers =
+            [world.server_with("a", world.bus.clone(), Arc::new(flows)).await, world.server("bb").await];
+        sleep(5_000).await;
+        let mut watcher = Watcher::new();
+        watcher.read(&servers[1], "default").await;
+        save(
+            &servers[1],
+            json!({
+                "wait": {"type": "delay", "delay_sec": 5},
+                "tell": {"type": "notify", "depends_on": ["wait"], "input": {"message": "done"}},
+            }),
+        )
+        .await;
+        // What it was asked for may never be answered: then it dies.
+        let begun = {
+            let server = servers[0].clone();
+            tokio::spawn(async move { begin(&server).await })
+        };
+        if kill_at.is_some() {
+            fuse.blown.notified().await;
+            servers[0].kill();
+            begun.abort();
+        } else {
+            over(&servers[1], &begun.await.unwrap()).await;
+            commits = *fuse.made.lock().unwrap();
+        }
+        sleep(30_000).await;
+        watcher.read(&servers[1], "default").await;
+        let told = watcher.seen.iter().filter_map(|(_, what)| match what {
+            What::Run { revision, state, .. } => Some((*revision, *state)),
+            _ => None,
+        });
+        let stored = world.flows.runs(&RunQuery { limit: 10, ..RunQuery::default() }).await.unwrap().items;
+        let states: Vec<_> = stored.iter().map(|head| (head.revision, head.state)).collect();
+        assert_eq!(states.len(), 1, "killed at {kill_at:?}");
+        assert_eq!(states[0].1, RunState::Succeeded, "killed at {kill_at:?}");
+        assert_eq!(told.max_by_key(|(revision, _)| *revision), Some(states[0]), "killed at {kill_at:?}");
+        servers[1].kill();
+    }
+    assert!(commits >= 3, "{commits} commits: is anything counted?");
 }

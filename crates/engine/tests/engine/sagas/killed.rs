@@ -11,22 +11,22 @@ use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// Counts commits of jobs and runs together, and ends the server at one of them.
-struct Fuse {
+pub struct Fuse {
     left: Mutex<Option<u32>>,
     side: Side,
     /// Commits so far.
-    made: Mutex<u32>,
-    blown: Notify,
+    pub made: Mutex<u32>,
+    pub blown: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Side {
+pub enum Side {
     Before,
     After,
 }
 
 impl Fuse {
-    fn new(commits: Option<u32>, side: Side) -> Arc<Self> {
+    pub fn new(commits: Option<u32>, side: Side) -> Arc<Self> {
         Arc::new(Self { left: Mutex::new(commits), side, made: Mutex::new(0), blown: Notify::new() })
     }
 
@@ -65,7 +65,7 @@ impl Hook for FusedHook {
     }
 }
 
-struct FusedFlows(MemoryFlows, Arc<Fuse>);
+pub struct FusedFlows(pub MemoryFlows, pub Arc<Fuse>);
 
 #[async_trait::async_trait]
 impl Flows for FusedFlows {
