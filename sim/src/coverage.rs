@@ -14,6 +14,11 @@ pub struct Coverage {
     pub seeds: u64,
     pub jobs: u64,
     pub runs: u64,
+    /// Of the runs, those that the reference had a say in, and how many of them were shared by servers.
+    pub compared: u64,
+    pub compared_shared: u64,
+    /// Runs of which a job was given up: nobody can foresee how they end.
+    pub spared: u64,
     pub commits: u64,
     pub virtual_ms: i64,
     /// Jobs that the safety net had to see to.
@@ -30,6 +35,9 @@ impl Coverage {
         self.seeds += other.seeds;
         self.jobs += other.jobs;
         self.runs += other.runs;
+        self.compared += other.compared;
+        self.compared_shared += other.compared_shared;
+        self.spared += other.spared;
         self.commits += other.commits;
         self.virtual_ms += other.virtual_ms;
         self.caught += other.caught;
@@ -59,6 +67,11 @@ impl Coverage {
         if succeeded * 100 < self.jobs * SUCCEEDED_PERCENT_MIN {
             missing.push(format!("only {succeeded} of {} jobs succeeded", self.jobs));
         }
+        for (compared, which) in [(self.compared, "run"), (self.compared_shared, "run that servers share")] {
+            if compared == 0 {
+                missing.push(format!("no {which} was compared with the reference"));
+            }
+        }
         missing
     }
 
@@ -70,6 +83,9 @@ impl Coverage {
         line("seeds", self.seeds.to_string());
         line("jobs", self.jobs.to_string());
         line("runs", self.runs.to_string());
+        line("runs compared", self.compared.to_string());
+        line("  of several servers", self.compared_shared.to_string());
+        line("runs spared", self.spared.to_string());
         line("commits", self.commits.to_string());
         line("caught by the net", self.caught.to_string());
         line("virtual hours", format!("{:.1}", self.virtual_ms as f64 / 3_600_000.0));

@@ -147,11 +147,10 @@ impl Plan {
         }
     }
 
-    /// The same world with workflows, if they can be foreseen there: a kernel that does not answer holds results
-    /// back, and where a server that shares its store is away for long, jobs are given up that a step waits for. They
-    /// are drawn apart, so that the rest stays as it is.
+    /// The same world with workflows, if they can be foreseen there: a kernel that does not answer holds results back.
+    /// They are drawn apart, so that the rest stays as it is.
     pub fn with_flows(mut self, seed: u64) -> Self {
-        if self.shared || seed.is_multiple_of(3) {
+        if seed.is_multiple_of(3) {
             return self;
         }
         let dice = Dice::new(seed ^ 0xf10e);

@@ -14,6 +14,7 @@ use crate::delegators::Post;
 use crate::dice::Dice;
 use crate::faults::{Fault, Faults};
 use crate::flows::book::Book;
+use crate::flows::reference::Compared;
 use crate::flows::starters;
 use crate::invariants::{Ledger, Verdict};
 use crate::network::Network;
@@ -56,6 +57,8 @@ pub struct World {
     pub drains: Drains,
     /// Jobs that the safety net had to see to.
     pub caught: AtomicU64,
+    /// How many runs were compared with the reference, once they were.
+    compared: OnceLock<Compared>,
     pub network: Network,
     servers: Vec<Arc<Server>>,
     pub beats: Beats,
@@ -158,6 +161,7 @@ impl World {
             workspaces_watched: WorkspacesWatched::default(),
             drains: Drains::default(),
             caught: AtomicU64::new(0),
+            compared: OnceLock::new(),
             network: Network::default(),
             servers,
             beats: Beats::default(),
@@ -247,13 +251,16 @@ impl World {
     }
 
     fn outcome(&self) -> Outcome {
-        let ledger = self.ledger();
+        let (ledger, compared) = (self.ledger(), self.compared.get());
         let mut coverage = Coverage {
             seeds: 1,
             jobs: ledger.jobs().count() as u64,
             runs: self.look_into_book(|book| book.runs.len() as u64),
             commits: ledger.commits,
             virtual_ms: self.clock.elapsed_ms(),
+            compared: compared.map_or(0, |compared| compared.runs),
+            compared_shared: compared.filter(|_| self.plan.is_shared()).map_or(0, |compared| compared.runs),
+            spared: compared.map_or(0, |compared| compared.spared),
             caught: self.caught.load(Ordering::Relaxed),
             states: ledger.states.clone(),
             events: ledger.events.clone(),

@@ -32,6 +32,24 @@ fn every_broken_rule_is_noticed() {
     }
 }
 
+/// The rules of runs, where several servers are at each of them.
+#[test]
+fn broken_rules_of_runs_are_noticed_where_servers_share_them() {
+    let is_shared = |seed: &u64| run(*seed, None, Voice::Silent).coverage.compared_shared > 0;
+    let shared: Vec<u64> = (0..17).filter(is_shared).collect();
+    for breakage in [
+        Breakage::ForgetRollback,
+        Breakage::UndoTwice,
+        Breakage::UndoInOrder,
+        Breakage::FireTwice,
+        Breakage::DropOutcome,
+        Breakage::StartTwice,
+    ] {
+        let caught = shared.iter().find_map(|seed| run(*seed, Some(breakage), Voice::Silent).failure);
+        assert!(caught.is_some(), "nobody noticed {breakage:?} in {shared:?}");
+    }
+}
+
 /// Without the net, and without comparing and swapping, these runs would break a promise: `no-net` and `skip-cas` are
 /// among the rules that are noticed.
 #[test]

@@ -6,6 +6,7 @@ use crate::sights::{Sight, Sights};
 use reveille_core::flow::{Due, Node, NodeKey, Origin, Run, RunState, StepState};
 use reveille_core::id::{JobId, RunId};
 use reveille_core::job::{Job, State};
+use reveille_core::reason::Reason;
 use reveille_core::request::Role;
 use reveille_core::time::Millis;
 use reveille_flows::RunStep;
@@ -26,6 +27,8 @@ pub struct Book {
     undoing: BTreeMap<RunId, JobId>,
     /// Those that have succeeded, in that order.
     pub undone: BTreeMap<RunId, Vec<JobId>>,
+    /// Runs whose job was given up, or timed out, while servers were away: how they end nobody can foresee.
+    pub given_up: BTreeSet<RunId>,
 }
 
 impl Book {
@@ -159,6 +162,9 @@ impl Book {
         if run.nodes.get(&of.node).is_none_or(|node| node.attempt < of.attempt) {
             return Err(format!("{id} is a job that its run never sent off"));
         }
+        if is_given_up(job) {
+            self.given_up.insert(of.run.clone());
+        }
         if of.role != Role::Compensation {
             return Ok(());
         }
@@ -180,6 +186,15 @@ impl Book {
         }
         Ok(())
     }
+}
+
+/// Whether the job ended by no word of its worker, nor of policy, a person or its own deadline.
+fn is_given_up(job: &Job) -> bool {
+    job.ending().is_some_and(|ending| match ending.state {
+        State::Timeout => job.request.budget.deadline_ms == 0,
+        State::Failed => ending.reason != Some(Reason::JobFailed),
+        _ => false,
+    })
 }
 
 /// How one step may follow from what it was.

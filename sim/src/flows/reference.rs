@@ -13,44 +13,70 @@ use reveille_core::id::{JobId, RunId, StepId};
 use reveille_engine::rollback_id;
 use serde_json::Value as Json;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often a rollback tries each thing.
 const UNDO_TRIES: u32 = 4;
 
+/// How many runs the reference had a say in.
+#[derive(Debug, Default)]
+pub struct Compared {
+    pub runs: u64,
+    /// Those of which a job was given up. They end, and are undone once and in order.
+    pub spared: u64,
+}
+
 /// Compares everything that was committed with what should have been.
-pub fn compare(plan: &FlowsPlan, book: &Book) -> Verdict {
-    let mut expected = BTreeMap::new();
+pub fn compare(plan: &FlowsPlan, book: &Book) -> Result<Compared, String> {
+    let (mut expected, mut compared) = (BTreeMap::new(), Compared::default());
     for run in book.runs.values().filter(|run| run.head.origin == Origin::Started) {
         let reference = Reference { plan, runs: RefCell::default() };
         let answer = reference.of(run);
         expected.insert(answer.head.id.clone(), answer);
         expected.extend(reference.runs.into_inner());
     }
+    let spared: BTreeSet<&RunId> = book.given_up.iter().map(|id| root(book, &expected, id)).collect();
+    let is_spared = |id: &RunId| spared.contains(root(book, &expected, id));
     for run in book.runs.values() {
         let id = &run.head.id;
-        if run.is_live() {
+        if run.is_live() || run.head.due.is_some() {
             return Err(format!("the run {id} is {} and still owes something", run.head.state));
         }
+        let is_spared = is_spared(id);
+        *(if is_spared { &mut compared.spared } else { &mut compared.runs }) += 1;
         if let Origin::Rollback { of } = &run.head.origin {
             let undone = book.runs.get(of).ok_or_else(|| format!("{id} undoes {of}, which is no run"))?;
-            undone_well(book, undone, run)?;
+            once_and_in_order(book, undone, run)?;
+            if !is_spared {
+                undone_well(book, undone, run)?;
+            }
             continue;
         }
+        rolled_back(plan, book, run)?;
         let answer = expected.get(id);
         let verdict = match answer {
             _ if run.head.state == RunState::Cancelled && was_called_off(book, run) => cut_short(run, answer),
+            _ if is_spared => Ok(()),
             Some(answer) => same(run, answer),
             None => Err("should not be there".to_owned()),
         };
         verdict.map_err(|words| format!("the run {id} of {} {words}", run.head.workflow))?;
-        rolled_back(plan, book, run)?;
     }
-    match expected.keys().find(|id| !book.runs.contains_key(*id) && !is_of_a_cancelled(book, &expected[*id]))
-    {
+    let is_missing = |id: &&RunId| {
+        !book.runs.contains_key(*id) && !is_spared(id) && !is_of_a_cancelled(book, &expected[*id])
+    };
+    match expected.keys().find(is_missing) {
         Some(id) => Err(format!("the run {id} should be there and is not")),
-        None => Ok(()),
+        None => Ok(compared),
+    }
+}
+
+/// The run that somebody started and that this one is a part of; what undoes a run stands for itself.
+fn root<'a>(book: &'a Book, expected: &'a BTreeMap<RunId, Run>, id: &'a RunId) -> &'a RunId {
+    match book.runs.get(id).or_else(|| expected.get(id)).map(|run| &run.head.origin) {
+        Some(Origin::Step { run, .. }) => root(book, expected, run),
+        _ => id,
     }
 }
 
@@ -184,6 +210,29 @@ fn rolled_back(plan: &FlowsPlan, book: &Book, run: &Run) -> Verdict {
         (false, true) => Err(format!("{} is {} and was undone", head.id, head.state)),
         _ => Ok(()),
     }
+}
+
+/// Whatever became of it: it goes through what was done, last first, and does nothing twice.
+fn once_and_in_order(book: &Book, of: &Run, rollback: &Run) -> Verdict {
+    let id = &rollback.head.id;
+    let listed = rollback.input["undo"].as_array().into_iter().flatten();
+    let listed: Vec<_> = listed.map(|undo| undo["node"].as_str().unwrap_or_default().to_owned()).collect();
+    let due: Vec<_> = of.compensations.iter().rev().map(|undo| undo.node.to_string()).collect();
+    if listed != due {
+        return Err(format!("{id} undoes {listed:?}, where {due:?} is due"));
+    }
+    let round =
+        |job: &JobId| rollback.nodes.iter().find(|(key, _)| is_of(id, key, job)).map(|(key, _)| key.round);
+    let undone = book.undone.get(id).map_or_else(Vec::new, |jobs| jobs.iter().map(round).collect());
+    if undone.iter().any(Option::is_none) || !undone.is_sorted_by(|one, next| one < next) {
+        return Err(format!("{id} did {:?}", book.undone.get(id)));
+    }
+    Ok(())
+}
+
+/// Whether the job is a try of this step.
+fn is_of(run: &RunId, key: &NodeKey, job: &JobId) -> bool {
+    job.as_str().rsplit_once('@').is_some_and(|(of, _)| of == format!("{run}:{key}"))
 }
 
 /// Last first, each once, and on when one fails.

@@ -7,6 +7,7 @@ use crate::invariants::Verdict;
 use crate::watch::views;
 use reveille_core::audit::Status;
 use reveille_core::job::Job;
+use reveille_core::time::Millis;
 use reveille_engine::Engine;
 use reveille_flows::Flows;
 use reveille_store::{JobQuery, PAGE_LEN_MAX, Store, StoreError, verify_chain};
@@ -72,7 +73,13 @@ impl World {
         if let Some(id) = live.items.first() {
             return Err(format!("the run {id} is still said to owe something"));
         }
-        self.look_into_book(|book| reference::compare(plan, book))
+        let due = self.flows.due(Millis(i64::MAX), 1).await.map_err(|error| error.to_string())?;
+        if let Some(id) = due.first() {
+            return Err(format!("the run {id} is over and a timer of it is left"));
+        }
+        let compared = self.look_into_book(|book| reference::compare(plan, book))?;
+        self.compared.get_or_init(|| compared);
+        Ok(())
     }
 
     /// Things go on changing, and a server hears of it a moment later.
