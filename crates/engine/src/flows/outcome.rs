@@ -10,9 +10,11 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 impl Engine {
-    /// A job has ended; if it is a step of a run, the run goes on. A result that is held back is waited for.
+    /// A job has ended; if it is a step of a run, the run goes on. A result that is held back until it was looked at is
+    /// waited for; one that is held back for good is not.
     pub(crate) fn tell_run(&self, job: &Arc<Job>) {
-        if job.request.place.of_run.is_some() && job.state().is_terminal() && !self.holds_result(job) {
+        let is_looked_at = job.state() == State::Succeeded && self.holds_result(job);
+        if job.request.place.of_run.is_some() && job.state().is_terminal() && !is_looked_at {
             self.spawn(self.clone().step_is_over(job.clone()));
         }
     }

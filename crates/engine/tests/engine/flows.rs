@@ -1,6 +1,7 @@
 //! Runs on a real engine: workers answer, servers are killed between any two steps, and time is the test's own.
 
 mod clock;
+mod policy;
 mod rollbacks;
 
 use bytes::Bytes;
