@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
-use reveille_core::flow::{Document, Event, Flow, Head, NodeKey, Outcome, Run, RunState, advance, start};
-use reveille_core::id::{RunId, TenantId, WorkflowId};
-use reveille_core::request::Actor;
+use reveille_core::flow::{
+    ClientUndo, Compensation, Document, Event, Failed, Flow, Head, NodeKey, Outcome, Run, RunState, advance,
+    stack, stack_flow, start,
+};
+use reveille_core::id::{JobId, RunId, TenantId, WorkflowId};
+use reveille_core::request::{Actor, Request};
 use reveille_core::time::Millis;
 use serde_json::json;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ where
     a_timeline_keeps_its_end(&*open().await).await;
     what_is_due_is_found(&*open().await).await;
     a_run_begins_with_a_version_that_is_there(&*open().await).await;
+    a_clients_stack_is_kept_through_every_failure(&*open().await).await;
 }
 
 fn document(id: &str, topic: &str) -> Document {
@@ -306,4 +310,49 @@ async fn a_run_begins_with_a_version_that_is_there(flows: &dyn Flows) {
     assert_eq!(flows.run(&run.head.id).await.unwrap(), None);
     save(flows, saved("t", document("w", "job.a"))).await;
     assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Done, "nothing of the first try stayed");
+}
+
+/// A stack is over from its first commit and changes all the same; it is live while it owes a rollback, and goes by age.
+async fn a_clients_stack_is_kept_through_every_failure(flows: &dyn Flows) {
+    let tenant = TenantId::known("t");
+    let mut run = stack(&tenant, "trip", Millis(1));
+    let change = start(&run, &stack_flow(), Millis(2));
+    let step = RunStep::insert(Arc::new(run.clone()), Arc::new(change.clone()));
+    assert_eq!(flows.commit(step.clone()).await.unwrap(), RunCommit::Done, "it goes by no version");
+    assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Duplicate(run.head.id.clone()));
+    run.apply(change);
+    let record = |job: &str| {
+        let request =
+            Request { labels: [("big".into(), "[]".into())].into(), ..Request::plain("x", "job.undo") };
+        let undo = ClientUndo { asked_at: Millis(1), request };
+        Event::Record(Arc::new(Compensation::of_client(&JobId::known(job), undo)))
+    };
+    let fail = |job: &str, at: i64| {
+        let failed = Failed { job: JobId::known(job), at: Millis(at) };
+        Event::Fail { failed, words: "no cars left".to_owned() }
+    };
+    let live = async || flows.live(None, 10).await.unwrap().items;
+    for (event, owes) in [
+        (record("a"), false),
+        (record("b"), false),
+        (fail("c", 3), true),
+        (Event::RollbackMade { upto: 2 }, false),
+        (fail("d", 4), false),
+    ] {
+        let change = advance(&run, &stack_flow(), &event, Millis(5)).unwrap();
+        let step = RunStep::change(&run.head, Arc::new(change.clone()));
+        assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Done, "{event:?}");
+        run.apply(change);
+        let stored = flows.run(&run.head.id).await.unwrap().unwrap();
+        assert_eq!(stored, run, "{event:?}");
+        assert_eq!(live().await.len(), usize::from(owes), "{event:?}");
+        assert_eq!(flows.due(Millis(i64::MAX), 10).await.unwrap(), []);
+    }
+    let jobs: Vec<_> = run.compensations.iter().filter_map(|undo| undo.job.clone()).collect();
+    assert_eq!(jobs, [JobId::known("a"), JobId::known("b")], "in the order in which they were done");
+    let failed = RunQuery { state: Some(RunState::Failed), limit: 10, ..RunQuery::default() };
+    let told = flows.runs(&failed).await.unwrap().items;
+    assert_eq!(told, [run.head.clone()]);
+    assert_eq!(flows.prune(Millis(6), 10).await.unwrap(), 1);
+    assert_eq!(flows.run(&run.head.id).await.unwrap(), None);
 }
