@@ -59,6 +59,11 @@ pub struct DryStepRecord {
     pub output: Option<Json>,
     /// Nothing for a step that is no job, or that would be skipped.
     pub policy: Option<DryPolicy>,
+    /// What policy would say of the job that undoes it, if it had to be undone.
+    pub compensation_policy: Option<DryPolicy>,
+    /// Of a step that is another run: how that would go. Of several rounds, the first whose input is known.
+    #[schema(no_recursion)]
+    pub run: Option<Box<DryRunReply>>,
 }
 
 /// What policy would say now; of several rounds, the strictest.
@@ -94,11 +99,11 @@ impl DryRunReply {
 
 impl DryStepRecord {
     fn of(flow: &Flow, step: DryStep) -> Self {
-        let DryStep { foreseen, judged } = step;
+        let DryStep { foreseen, judged, undo, run } = step;
         let kind = flow.step(&foreseen.step).kind.as_str();
         let status = status(kind, &foreseen, judged.as_ref());
         let refused = judged.as_ref().and_then(|judged| judged.verdict.as_ref().err()).cloned();
-        let Foreseen { step, fate, condition, inputs, rounds, output } = foreseen;
+        let Foreseen { step, fate, condition, inputs, rounds, output, .. } = foreseen;
         let (error, begins_on) = match fate {
             Fate::Begins => (refused.unwrap_or_default(), Vec::new()),
             Fate::Depends(on) => (refused.unwrap_or_default(), list(on)),
@@ -121,6 +126,8 @@ impl DryStepRecord {
             input_on,
             output,
             policy: judged.and_then(DryPolicy::of),
+            compensation_policy: undo.and_then(DryPolicy::of),
+            run: run.map(|run| Box::new(DryRunReply::of(*run))),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Foreseen {
     pub condition: Option<Known<bool>>,
     /// What it would be given; one for each round of a list that is known.
     pub inputs: Vec<Known<Json>>,
+    /// What the job that undoes it would be given; one for each of its inputs.
+    pub undo_inputs: Vec<Known<Json>>,
     /// How many rounds a `for_each` would have.
     pub rounds: Option<Known<usize>>,
     /// What it would give, if that needs no worker.
@@ -51,9 +53,9 @@ pub enum Known<T> {
     Fails(String),
 }
 
-/// Everything that can be known of a run with this input, in the order in which the steps could run, and how
-/// long it takes at least: what the delays that are known add up to.
-pub fn dry_run(flow: &Flow, input: &Json, now: Millis) -> (Vec<Foreseen>, i64) {
+/// Everything that can be known of a run with this input (or of any, if that is not known), in the order in which the
+/// steps could run, and how long it takes at least: what the delays that are known add up to.
+pub fn dry_run(flow: &Flow, input: Option<&Json>, now: Millis) -> (Vec<Foreseen>, i64) {
     let mut ahead = Ahead { flow, input, now, foreseen: BTreeMap::new(), over_at: BTreeMap::new() };
     let mut order = Vec::new();
     for step in flow.in_order() {
@@ -69,7 +71,7 @@ pub fn dry_run(flow: &Flow, input: &Json, now: Millis) -> (Vec<Foreseen>, i64) {
 
 struct Ahead<'a> {
     flow: &'a Flow,
-    input: &'a Json,
+    input: Option<&'a Json>,
     now: Millis,
     /// Of the steps so far. What a step depends on comes before it.
     foreseen: BTreeMap<StepId, Foreseen>,
@@ -83,6 +85,7 @@ impl Ahead<'_> {
             fate: self.gate(step),
             condition: None,
             inputs: Vec::new(),
+            undo_inputs: Vec::new(),
             rounds: None,
             output: None,
         };
@@ -188,7 +191,8 @@ impl Ahead<'_> {
             let is_body = matches!(step.owner, Some(Owner::Loop(_)));
             // The first round of a loop stands for all of them.
             let index = is_body.then_some(0);
-            return foreseen.inputs.push(self.fitting(step, template, None, index));
+            foreseen.inputs.push(self.fitting(step, template, None, index));
+            return foreseen.undo_inputs.extend(self.undoing(step, None, index));
         };
         let items = match self.fill(&for_each.items, None, None) {
             Known::Yes(Json::Array(items)) if items.len() <= ITEMS_MAX => items,
@@ -212,6 +216,13 @@ impl Ahead<'_> {
             }
         });
         foreseen.inputs.extend(rounds);
+        let undo =
+            items.iter().zip(0..).filter_map(|(item, index)| self.undoing(step, Some(item), Some(index)));
+        foreseen.undo_inputs.extend(undo);
+    }
+
+    fn undoing(&self, step: &Step, item: Option<&Json>, index: Option<i64>) -> Option<Known<Json>> {
+        step.compensation.as_ref().map(|undo| self.fill(&undo.input, item, index))
     }
 
     fn fitting(
@@ -293,7 +304,10 @@ impl Ahead<'_> {
         let (mut context, mut steps) = (Vec::new(), Vec::new());
         for asked in expressions.iter().flat_map(|expression| expression.asks()) {
             match (asked.name.as_str(), asked.part.as_deref()) {
-                ("input", _) => scope.set("input", from_json(self.input)),
+                ("input", _) => match self.input {
+                    Some(input) => scope.set("input", from_json(input)),
+                    None => _ = unknown.insert("input".to_owned()),
+                },
                 ("item", _) => scope.set("item", item.map_or(cel::Value::Null, from_json)),
                 ("index", _) => scope.set("index", cel::Value::Int(index.unwrap_or(0))),
                 ("ctx", Some(name)) if !self.is_written(name) => {

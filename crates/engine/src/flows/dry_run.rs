@@ -1,23 +1,25 @@
 //! A run that is not run: what would become of each step, as far as that can be known, and what policy says of
-//! the job it would be. Nothing is stored, sent, counted or written down.
+//! the job it would be, and of the job that would undo it. Nothing is stored, sent, counted or written down.
 
-use super::send::request;
-use super::{Asked, StartRunError};
+mod judge;
+
+use super::send::{depth_below, too_deep};
+use super::{Asked, SaveError, StartRunError};
 use crate::Engine;
-use bytes::Bytes;
+use judge::warnings;
 use reveille_core::flow::{
-    Document, Fate, Flow, Foreseen, Head, Kind, Known, Node, NodeKey, Origin, Step, StepState, dry_run,
-    job_id,
+    DEPTH_MAX, Document, Fate, Flow, Foreseen, Head, Kind, Known, NodeKey, Origin, Step, Subworkflow,
+    child_id, dry_run,
 };
 use reveille_core::id::RunId;
-use reveille_core::policy::{Decision, Verdict};
-use reveille_kernel::Purpose;
-use reveille_kernel::convert::Sent;
+use reveille_core::policy::Verdict;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// How often policy is asked; a list that has more rounds than that is not looked at to its end.
 const ASKED_MAX: usize = 1000;
+/// Runs within runs that are looked into, all together.
+const CALLED_MAX: usize = 100;
 
 pub struct DryRun {
     pub flow: Arc<Flow>,
@@ -32,6 +34,10 @@ pub struct DryStep {
     pub foreseen: Foreseen,
     /// What policy would say of its job; nothing, if it would be none.
     pub judged: Option<Judged>,
+    /// What policy would say of the job that undoes it, if it had to be undone.
+    pub undo: Option<Judged>,
+    /// Of a step that is another run: how that would go. Of several rounds, the first whose input is known.
+    pub run: Option<Box<DryRun>>,
 }
 
 pub struct Judged {
@@ -42,139 +48,109 @@ pub struct Judged {
     pub unread: bool,
 }
 
+/// How much may still be looked at.
+struct Left {
+    asked: usize,
+    called: usize,
+}
+
 impl Engine {
     /// Goes through a workflow with an input: the document that is given, or else the last version saved.
     pub async fn dry_run(&self, asked: &Asked, document: Option<Document>) -> Result<DryRun, StartRunError> {
         let flow = if let Some(document) = document {
-            let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
-            Arc::new(Flow::check(&document, 0, self.now()).map_err(|problem| bad(problem.to_string()))?)
+            Arc::new(self.saveable(asked, &document).await?)
         } else {
             let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
             flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?
         };
         let head = self.new_run(RunId::known(self.new_uuid()), asked, &flow, Origin::Started)?.head;
-        let (foreseen, least_ms) = dry_run(&flow, &asked.input, self.now());
-        let mut dry = DryRun { flow, steps: Vec::new(), warnings: Vec::new(), least_ms };
-        let mut left = ASKED_MAX;
-        for foreseen in foreseen {
-            let step = dry.flow.step(&foreseen.step);
-            let judged = self.would_be_judged(&head, step, &foreseen, &mut left).await;
-            let warnings = warnings(step, &foreseen, judged.as_ref());
-            let called = self.of_called(asked, step, &foreseen).await?;
-            dry.warnings.extend(warnings.into_iter().chain(called));
-            dry.steps.push(DryStep { foreseen, judged });
-        }
-        if left == 0 {
+        let mut left = Left { asked: ASKED_MAX, called: CALLED_MAX };
+        let mut dry = self.foresee(&head, flow, Some(&asked.input), &mut left).await?;
+        if left.asked == 0 {
             dry.warnings.push(format!("policy was asked {ASKED_MAX} times; there are more rounds than that"));
+        }
+        if left.called == 0 {
+            dry.warnings.push(format!("{CALLED_MAX} runs within runs were looked into; there may be more"));
         }
         Ok(dry)
     }
 
-    /// Asks about each round of a step until one is refused: the strictest answer is the step's.
-    async fn would_be_judged(
-        &self,
-        head: &Head,
-        step: &Step,
-        foreseen: &Foreseen,
-        left: &mut usize,
-    ) -> Option<Judged> {
-        if !matches!(step.kind, Kind::Worker(_) | Kind::Approval) {
-            return None;
+    /// A document that could be saved as it is: nothing is wrong with it, and it does not run itself.
+    async fn saveable(&self, asked: &Asked, document: &Document) -> Result<Flow, StartRunError> {
+        let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
+        let flow = Flow::check(document, 0, self.now()).map_err(|problem| bad(problem.to_string()))?;
+        match self.check_calls(&asked.tenant, &flow).await {
+            Ok(()) => Ok(flow),
+            Err(SaveError::Store(error)) => Err(error.into()),
+            Err(error) => Err(bad(error.to_string())),
         }
-        let has_rounds = matches!(foreseen.rounds, Some(Known::Yes(_)));
-        let mut strictest: Option<Judged> = None;
-        for (input, round) in foreseen.inputs.iter().zip(0u32..) {
-            let Some(fewer) = left.checked_sub(1) else { break };
-            *left = fewer;
-            let round = has_rounds.then_some(round);
-            let judged = self.would_say_of(head, step, round, input).await;
-            if strictest.as_ref().is_none_or(|before| rank(&judged) > rank(before)) {
-                strictest = Some(judged);
-            }
-        }
-        strictest
     }
 
-    async fn would_say_of(
+    async fn foresee(
         &self,
         head: &Head,
-        step: &Step,
-        round: Option<u32>,
-        input: &Known<Json>,
-    ) -> Judged {
-        let key = NodeKey { step: step.id.clone(), round };
-        let node = Node { attempt: 1, ..Node::new(StepState::Pending, self.now()) };
-        let request = request(head, step, &key, &node, &job_id(&head.id, &key, 1));
-        if let Err(bad) = request.check() {
-            return Judged { verdict: Err(format!("its job would be refused: {bad}")), round, unread: false };
+        flow: Arc<Flow>,
+        input: Option<&Json>,
+        left: &mut Left,
+    ) -> Result<DryRun, StartRunError> {
+        let (foreseen, least_ms) = dry_run(&flow, input, self.now());
+        let mut dry = DryRun { flow: flow.clone(), steps: Vec::new(), warnings: Vec::new(), least_ms };
+        for foreseen in foreseen {
+            let step = flow.step(&foreseen.step);
+            let (judged, run) = match &step.kind {
+                Kind::Subworkflow(sub) => Box::pin(self.of_called(head, step, sub, &foreseen, left)).await?,
+                _ => (self.would_be_judged(head, step, &foreseen, left).await, None),
+            };
+            let undo = self.undo_would_be_judged(head, &flow, &foreseen, left).await;
+            let step = DryStep { foreseen, judged, undo, run: run.map(Box::new) };
+            dry.warnings.extend(warnings(&step));
+            dry.steps.push(step);
         }
-        let (said, unread) = if let Known::Yes(input) = input {
-            let content = Bytes::from(input.to_string());
-            let len = content.len() as i64;
-            let said = self.say_for_others(&request, Sent { content, len }, Purpose::Simulate).await;
-            (said.map(|(verdict, _)| verdict), false)
-        } else {
-            let unread = self.rules().policy.reads_input(&request);
-            (self.would_say(&request, Purpose::Simulate).await, unread)
-        };
-        let verdict = said.map_err(|problem| format!("policy could not be asked: {problem}"));
-        Judged { verdict, round, unread }
+        Ok(dry)
     }
 
-    /// Of a step that is another run: whether there is such a workflow, and whether it takes what it would be given.
+    /// Of a step that is another run: why it would not begin, or else how it would go.
     async fn of_called(
         &self,
-        asked: &Asked,
+        head: &Head,
         step: &Step,
+        sub: &Subworkflow,
         foreseen: &Foreseen,
-    ) -> Result<Option<String>, StartRunError> {
-        let Kind::Subworkflow(sub) = &step.kind else { return Ok(None) };
-        let Some(called) = self.flow(&asked.tenant, &sub.workflow, None).await? else {
-            return Ok(Some(format!("step {}: there is no workflow {}", step.id, sub.workflow)));
+        left: &mut Left,
+    ) -> Result<(Option<Judged>, Option<DryRun>), StartRunError> {
+        if matches!(foreseen.fate, Fate::Skipped(_) | Fate::Fails(_)) {
+            return Ok((None, None));
+        }
+        let fails = |words, round| (Some(Judged { verdict: Err(words), round, unread: false }), None);
+        let depth = depth_below(head);
+        if depth > DEPTH_MAX {
+            return Ok(fails(too_deep(), None));
+        }
+        let Some(called) = self.flow(&head.tenant, &sub.workflow, None).await? else {
+            return Ok(fails(format!("there is no workflow {}", sub.workflow), None));
         };
-        let known = foreseen.inputs.iter().filter_map(|input| match input {
-            Known::Yes(input) => Some(input),
+        let has_rounds = matches!(foreseen.rounds, Some(Known::Yes(_)));
+        let known = foreseen.inputs.iter().zip(0u32..).filter_map(|(input, round)| match input {
+            Known::Yes(input) => Some((input, has_rounds.then_some(round))),
             _ => None,
         });
-        let problem = called
-            .input_schema
-            .as_ref()
-            .and_then(|schema| known.map(|input| schema.check(input)).find_map(Result::err));
-        Ok(problem.map(|problem| format!("step {}: input of {}: {problem}", step.id, sub.workflow)))
-    }
-}
-
-/// How much stands in the way.
-fn rank(judged: &Judged) -> u8 {
-    match &judged.verdict {
-        Ok(verdict) => match verdict.decision {
-            Decision::Allow => 0,
-            Decision::AllowWithConstraints => 1,
-            Decision::Throttle => 2,
-            Decision::RequireApproval => 3,
-            Decision::Deny => 5,
-        },
-        Err(_) => 4,
-    }
-}
-
-fn warnings(step: &Step, foreseen: &Foreseen, judged: Option<&Judged>) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Fate::Fails(problem) = &foreseen.fate {
-        words.push(format!("it would fail: {problem}"));
-    }
-    if let Some(judged) = judged {
-        let round = judged.round.map_or_else(String::new, |round| format!("round {round}: "));
-        match &judged.verdict {
-            Ok(verdict) if verdict.decision == Decision::Deny => {
-                words.push(format!("{round}policy would deny it: {}", verdict.reason));
+        let known: Vec<_> = known.collect();
+        for (input, round) in &known {
+            if let Some(Err(problem)) = called.input_schema.as_ref().map(|schema| schema.check(input)) {
+                return Ok(fails(format!("input of {}: {problem}", sub.workflow), *round));
             }
-            Ok(_) => {}
-            Err(problem) => words.push(format!("{round}{problem}")),
         }
-        if judged.unread {
-            words.push("policy will read its input, which is not known yet".to_owned());
-        }
+        let Some(fewer) = left.called.checked_sub(1) else { return Ok((None, None)) };
+        left.called = fewer;
+        let (input, round) = known.first().map_or((None, None), |(input, round)| (Some(*input), *round));
+        let node = NodeKey { step: step.id.clone(), round };
+        let id = child_id(&head.id, &node, 1);
+        let child = Head {
+            origin: Origin::Step { run: head.id.clone(), node, attempt: 1, depth },
+            started_by: head.started_by.clone(),
+            actor: head.actor.clone(),
+            ..Head::new(id, head.tenant.clone(), sub.workflow.clone(), called.version, self.now())
+        };
+        Ok((None, Some(self.foresee(&child, called, input, left).await?)))
     }
-    words.into_iter().map(|words| format!("step {}: {words}", step.id)).collect()
 }

@@ -14,6 +14,7 @@ use reveille_core::flow::{
 };
 use reveille_core::id::{JobId, RunId, StepId};
 use reveille_core::request::{Needs, OfRun, Place, Priority, Request, Role};
+use reveille_core::time::Millis;
 use reveille_store::StoreError;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, LazyLock};
@@ -101,18 +102,23 @@ impl Engine {
         };
         let is_parallel = is_parallel || undo.iter().all(together);
         let flow = flow(if is_parallel { UNDO_AT_ONCE } else { UNDO_IN_ORDER });
-        let head = Head {
-            origin: Origin::Rollback { of: of.id.clone() },
-            started_by: of.started_by.clone(),
-            actor: of.actor.clone(),
-            memory_id: of.memory_id.clone(),
-            ..Head::new(id, of.tenant.clone(), of.workflow.clone(), flow.version, self.now())
-        };
+        let head = head(id, of, flow.version, self.now());
         let input = json!({"of": of.id, "why": of.error, "undo": undo});
         if let Started::New(_) = self.begin_run(Run::new(head, Arc::new(input)), flow, false).await? {
             self.metrics.saga.triggered();
         }
         Ok(())
+    }
+}
+
+/// The head of a rollback: it acts for whom the run acted that it undoes.
+pub(super) fn head(id: RunId, of: &Head, version: u32, now: Millis) -> Head {
+    Head {
+        origin: Origin::Rollback { of: of.id.clone() },
+        started_by: of.started_by.clone(),
+        actor: of.actor.clone(),
+        memory_id: of.memory_id.clone(),
+        ..Head::new(id, of.tenant.clone(), of.workflow.clone(), version, now)
     }
 }
 

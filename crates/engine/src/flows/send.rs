@@ -55,12 +55,11 @@ impl Engine {
                         started_by: head.started_by.clone(),
                         actor: head.actor.clone(),
                     };
-                    let depth = if let Origin::Step { depth, .. } = head.origin { depth + 1 } else { 1 };
                     let origin = Origin::Step {
                         run: head.id.clone(),
                         node: key.clone(),
                         attempt: node.attempt,
-                        depth,
+                        depth: depth_below(head),
                     };
                     self.spawn(self.clone().start_step(id.clone(), asked, origin));
                 }
@@ -162,12 +161,7 @@ impl Engine {
     async fn start_step(self, id: RunId, asked: Asked, origin: Origin) {
         let Origin::Step { run: parent, node, attempt, depth } = &origin else { return };
         if *depth > DEPTH_MAX {
-            return self.step_failed(
-                parent,
-                node,
-                *attempt,
-                format!("runs within runs go {DEPTH_MAX} deep at most"),
-            );
+            return self.step_failed(parent, node, *attempt, too_deep());
         }
         loop {
             match self.try_start_step(&id, &asked, &origin).await {
@@ -256,6 +250,15 @@ impl Engine {
         let outcome = Outcome::Succeeded(None);
         self.drive_run_on(&run, &Event::Over { node: key, attempt: node.attempt, outcome }).await;
     }
+}
+
+/// How deep a run is that is a step of this one.
+pub(super) fn depth_below(head: &Head) -> u32 {
+    if let Origin::Step { depth, .. } = head.origin { depth + 1 } else { 1 }
+}
+
+pub(super) fn too_deep() -> String {
+    format!("runs within runs go {DEPTH_MAX} deep at most")
 }
 
 /// The job of a step.

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// A workflow must not end up in itself, whichever way it goes.
-    async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
+    pub(super) async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
         for (step, called) in flow.calls() {
             let problem =
                 |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));

@@ -158,3 +158,108 @@ async fn what_cannot_be_gone_through_is_refused() {
     assert_eq!(dry_run(&api, &reader, json!({"input": {"text": ""}})).await.0, 403);
     assert_eq!(dry_run(&api, &other, json!({"input": {"text": ""}})).await.0, 404);
 }
+
+async fn save_as(api: &Api, key: &str, id: &str, steps: Value) -> (u16, Value) {
+    let document = json!({"id": id, "name": id, "steps": steps});
+    api.call(key, "POST", "/api/v1/workflows", &document.to_string()).await
+}
+
+#[tokio::test]
+async fn a_run_within_a_run_is_looked_into_as_deep_as_runs_go() {
+    let (api, key) = governed().await;
+    let calls = |id: &str| json!({"type": "subworkflow", "input": {"workflow_id": id, "input_mapping": {"text": "${input.text}"}}});
+    let prod = json!({"topic": "job.prod", "input": "${input.text}", "route_labels": {"env": "prod"}});
+    save_as(&api, &key, "inner", json!({"b": prod})).await;
+    let sub = json!({"type": "subworkflow", "depends_on": ["a"], "input": {"workflow_id": "inner", "input_mapping": {"text": "${steps.a.output}"}}});
+    save(&api, &key, json!({"a": {"topic": "job.a"}, "known": calls("inner"), "later": sub})).await;
+    let (status, reply) = dry_run(&api, &key, json!({"input": {"text": "t"}})).await;
+    assert_eq!((status, told(&reply).as_str()), (200, "a=running known=running later=running"), "{reply}");
+    for (id, input, on) in [("known", json!("t"), json!([])), ("later", Value::Null, json!(["input"]))] {
+        let run = &step(&reply, id)["run"];
+        assert_eq!((&run["workflow_id"], told(run).as_str()), (&json!("inner"), "b=denied"), "{run}");
+        assert_eq!((&step(run, "b")["input"], &step(run, "b")["input_on"]), (&input, &on), "{id}");
+    }
+    let warnings = reply["warnings"].to_string();
+    let expected = "step known: in inner: step b: policy would deny it: not in production";
+    assert!(warnings.contains(expected), "{warnings}");
+
+    // Eight below the first are looked into; the ninth would not begin.
+    save_as(&api, &key, "d9", json!({"last": {"topic": "job.a"}})).await;
+    for depth in (1..9).rev() {
+        let (status, reply) =
+            save_as(&api, &key, &format!("d{depth}"), json!({"s": calls(&format!("d{}", depth + 1))})).await;
+        assert_eq!(status, 201, "{reply}");
+    }
+    save(&api, &key, json!({"s": calls("d1")})).await;
+    let (_, reply) = dry_run(&api, &key, json!({"input": {"text": "t"}})).await;
+    let mut run = &reply;
+    for depth in 0..8 {
+        assert_eq!(told(run), "s=running", "{depth}");
+        run = &step(run, "s")["run"];
+    }
+    assert_eq!((told(run).as_str(), &step(run, "s")["run"]), ("s=failed", &Value::Null));
+    assert!(step(run, "s")["error"].to_string().contains("8 deep at most"), "{run}");
+}
+
+#[tokio::test]
+async fn a_run_within_a_run_that_would_not_begin_fails_its_step() {
+    let (api, key) = governed().await;
+    let schema = json!({"type": "object", "required": ["n"]});
+    let inner =
+        json!({"id": "inner", "name": "inner", "input_schema": schema, "steps": {"b": {"topic": "job.b"}}});
+    assert_eq!(api.call(&key, "POST", "/api/v1/workflows", &inner.to_string()).await.0, 201);
+    let calls = json!({"type": "subworkflow", "input": {"workflow_id": "inner", "input_mapping": {"m": 1}}});
+    save(&api, &key, json!({"s": calls})).await;
+    let (_, reply) = dry_run(&api, &key, json!({"input": {"text": "t"}})).await;
+    assert_eq!(told(&reply), "s=failed");
+    assert!(step(&reply, "s")["error"].as_str().unwrap().starts_with("input of inner: "), "{reply}");
+    assert_eq!(api.call(&key, "DELETE", "/api/v1/workflows/inner", "").await.0, 204);
+    let (_, reply) = dry_run(&api, &key, json!({"input": {"text": "t"}})).await;
+    assert_eq!(
+        (told(&reply).as_str(), &step(&reply, "s")["error"]),
+        ("s=failed", &json!("there is no workflow inner"))
+    );
+}
+
+#[tokio::test]
+async fn what_undoes_a_step_is_judged_too() {
+    let (api, key) = governed().await;
+    let prod = json!({"topic": "job.undo", "route_labels": {"env": "prod"}});
+    let secret = json!({"topic": "job.undo", "input": "${item}"});
+    save(
+        &api,
+        &key,
+        json!({
+            "a": {"topic": "job.a", "compensation": prod},
+            "each": {"topic": "job.b", "for_each": "${input.list}", "input": {}, "compensation": secret},
+            "plain": {"topic": "job.c"},
+        }),
+    )
+    .await;
+    let (_, reply) = dry_run(&api, &key, json!({"input": {"text": "t", "list": ["x", SECRET]}})).await;
+    assert_eq!(told(&reply), "a=running each=running plain=running", "a step runs, whatever undoes it");
+    let rule = |id: &str| step(&reply, id)["compensation_policy"]["rule_id"].clone();
+    assert_eq!((rule("a"), rule("each"), rule("plain")), (json!("no-prod"), json!("no-keys"), Value::Null));
+    assert_eq!(step(&reply, "each")["compensation_policy"]["round"], 1);
+    let warnings = reply["warnings"].to_string();
+    assert!(warnings.contains("step a: policy would deny what undoes it: not in production"), "{warnings}");
+}
+
+#[tokio::test]
+async fn a_document_that_would_run_itself_is_refused_as_it_is_when_it_is_saved() {
+    let (api, key) = governed().await;
+    let calls = |id: &str| json!({"s": {"type": "subworkflow", "input": {"workflow_id": id}}});
+    let plain = json!({"a": {"topic": "job.a"}});
+    assert_eq!(save_as(&api, &key, "w", plain).await.0, 201);
+    assert_eq!(save_as(&api, &key, "v", calls("w")).await.0, 201);
+    for (called, problem) in [("w", "run itself"), ("v", "run itself"), ("gone", "no workflow gone")] {
+        let document = json!({"id": "w", "name": "w", "steps": calls(called)});
+        let (status, reply) = dry_run(&api, &key, json!({"workflow": document})).await;
+        assert_eq!((status, &reply["field"]), (400, &json!("workflow")), "{reply}");
+        let (saved, refused) = save_as(&api, &key, "w", calls(called)).await;
+        assert_eq!(saved, 400, "{refused}");
+        for reply in [reply, refused] {
+            assert!(reply.to_string().contains(problem), "{reply}");
+        }
+    }
+}

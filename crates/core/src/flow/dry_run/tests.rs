@@ -25,7 +25,7 @@ fn told(document: &Document, input: &Json) -> String {
         let output = step.output.as_ref().map_or_else(String::new, |output| format!(" -> {output}"));
         format!("{}: {fate}{inputs}{output}", step.step)
     };
-    dry_run(&flow, input, Millis(0)).0.iter().map(line).collect::<Vec<_>>().join("\n")
+    dry_run(&flow, Some(input), Millis(0)).0.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn check(steps: Json, input: &Json, expected: &str) {
@@ -134,5 +134,30 @@ fn delays_add_up_along_the_longest_way() {
         "c": {"type": "delay", "delay_until": "1970-01-01T00:00:12Z"},
     });
     let flow = Flow::check(&document(steps), 1, Millis(0)).unwrap();
-    assert_eq!(dry_run(&flow, &json!({}), Millis(0)).1, 15_000);
+    assert_eq!(dry_run(&flow, Some(&json!({})), Millis(0)).1, 15_000);
+}
+
+#[test]
+fn what_undoes_a_step_is_known_as_far_as_its_input_is() {
+    let undo = |input: &str| json!({"topic": "job.undo", "input": input});
+    let steps = json!({
+        "a": {"topic": "job.a", "compensation": undo("${input.n}")},
+        "b": {"topic": "job.b", "compensation": undo("${steps.b.output.id}")},
+        "each": {"topic": "job.c", "for_each": "${input.list}", "compensation": undo("${item + index}")},
+        "plain": {"topic": "job.d"},
+    });
+    let flow = Flow::check(&document(steps), 1, Millis(0)).unwrap();
+    let undone = |input: Option<&Json>| {
+        let of = |step: Foreseen| (step.step.to_string(), step.undo_inputs);
+        dry_run(&flow, input, Millis(0)).0.into_iter().map(of).collect::<BTreeMap<_, _>>()
+    };
+    let on = |name: &str| Known::Depends([name.to_owned()].into());
+    let told = undone(Some(&json!({"n": 7, "list": [10, 20]})));
+    assert_eq!(told["a"], [Known::Yes(json!(7))]);
+    assert_eq!(told["b"], [on("steps.b")]);
+    assert_eq!(told["each"], [Known::Yes(json!(10)), Known::Yes(json!(21))]);
+    assert_eq!(told["plain"], []);
+    let told = undone(None);
+    assert_eq!(told["a"], [on("input")], "whatever it is given");
+    assert_eq!(told["each"], []);
 }

@@ -24,20 +24,35 @@ pub fn run(of: &str, input: Option<&str>, server: &Server) -> Result<ExitCode> {
     } else {
         print(&reply);
     }
-    let mut steps = reply["steps"].as_array().into_iter().flatten();
-    if steps.any(|step| step["status"] == "denied" || step["status"] == "failed") {
-        return Ok(ExitCode::from(exit::JOB_FAILED));
+    Ok(if has_bad_end(&reply) { ExitCode::from(exit::JOB_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// Whether some step would be denied or fail, here or in a run within the run.
+fn has_bad_end(reply: &Value) -> bool {
+    steps(reply)
+        .any(|step| step["status"] == "denied" || step["status"] == "failed" || has_bad_end(&step["run"]))
+}
+
+fn steps(reply: &Value) -> impl Iterator<Item = &Value> {
+    reply["steps"].as_array().into_iter().flatten()
+}
+
+/// A row for each step; those of a run within the run stand below it, as `step/inner`.
+fn rows(reply: &Value, within: &str) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for step in steps(reply) {
+        let text = |field: &str| output::text(&step[field]);
+        let policy = |field: &str| output::text(&step["policy"][field]);
+        let name = format!("{within}{}", text("step_id"));
+        let inner = self::rows(&step["run"], &format!("{name}/"));
+        rows.push(vec![name, text("status"), policy("decision"), policy("rule_id"), why(step)]);
+        rows.extend(inner);
     }
-    Ok(ExitCode::SUCCESS)
+    rows
 }
 
 fn print(reply: &Value) {
-    let row = |step: &Value| {
-        let text = |field: &str| output::text(&step[field]);
-        let policy = |field: &str| output::text(&step["policy"][field]);
-        vec![text("step_id"), text("status"), policy("decision"), policy("rule_id"), why(step)]
-    };
-    let rows: Vec<_> = reply["steps"].as_array().into_iter().flatten().map(row).collect();
+    let rows = rows(reply, "");
     output::table(&["STEP", "WOULD BE", "POLICY", "RULE", "WHY"], &rows);
     for warning in reply["warnings"].as_array().into_iter().flatten() {
         eprintln!("warning: {}", output::text(warning));
