@@ -37,7 +37,7 @@ pub struct Undoing {
 #[serde(rename_all = "snake_case")]
 pub enum UndoneBy {
     /// A step of ours, as its workflow says.
-    Step { index: u32, job: UndoJob },
+    Step { index: u32, job: Box<UndoJob> },
     /// A client's job, as the client said: the request, all but its name.
     Client(Box<Request>),
 }
@@ -49,7 +49,7 @@ impl Undoing {
             UndoneBy::Client(Box::new(client.request.clone()))
         } else {
             let step = flow.steps.get(&undo.node.step)?;
-            UndoneBy::Step { index: step.index, job: step.compensation.as_ref()?.job.clone() }
+            UndoneBy::Step { index: step.index, job: Box::new(step.compensation.as_ref()?.job.clone()) }
         };
         let Compensation { node, job, input, problem, .. } = undo.clone();
         Some(Self { node, job, input, problem, by })

@@ -148,7 +148,7 @@ pub(super) fn request(
         UndoneBy::Step { index, job } => {
             // A step that was no job has a name of its own all the same: two runs of a workflow are undone twice.
             let undone = undo.job.map_or_else(|| format!("{of}:{}", undo.node), |job| job.to_string());
-            (own(head, id, index, job, undone), Some(undo.input))
+            (own(head, id, index, *job, undone), Some(undo.input))
         }
     };
     let workflow = request.place.workflow_id.clone();

@@ -65,12 +65,12 @@ fn a_clock_that_is_set_back_makes_no_wait_longer() {
         "sub": {"type": "subworkflow", "timeout_sec": 50, "input": {"workflow_id": "other"}},
     });
     let flow = Flow::check(&document_with(steps, json!({"timeout_sec": 60})), 1, Millis(0)).unwrap();
-    let (began, back) = (Millis(5_000_000), Millis(5_000_000 - 3_600_000));
+    let (at_first, back) = (Millis(5_000_000), Millis(5_000_000 - 3_600_000));
     let mut run = new_run(json!({}));
-    let begun = start(&run, &flow, began);
+    let begun = start(&run, &flow, at_first);
     run.apply(begun);
     let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: failed() };
-    let change = advance(&run, &flow, &over, began + 10_000).unwrap();
+    let change = advance(&run, &flow, &over, at_first + 10_000).unwrap();
     run.apply(change);
 
     let dues = |run: &Run| {
