@@ -1,0 +1,1 @@
+"""The client, noun by noun."""
