@@ -23,7 +23,7 @@ PACKAGE = HERE / "src" / "reveille"
 WIDTH = 120
 Schema = dict[str, Any]
 REF = "#/components/schemas/"
-PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 # What is in these fields is nobody's business but the caller's: they are left out where a value is printed.
 SECRET = {"secret"}
 NOT_BY_HAND = "# Made by generate.py; a change here is lost with the next one."
@@ -204,18 +204,19 @@ def python_type(schema: Schema) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(REF)
     if "oneOf" in schema:
-        return " | ".join("None" if part == {"type": "null"} else python_type(part) for part in schema["oneOf"])
-    kinds = schema.get("type", [])
-    if isinstance(kinds, list) and kinds:
-        one = next(kind for kind in kinds if kind != "null")
+        kinds = [python_type(part) for part in schema["oneOf"]]
+        return "Any" if "Any" in kinds else " | ".join(kinds)
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        one = next(word for word in kind if word != "null")
         inner = python_type({**schema, "type": one})
         return inner if inner == "Any" else f"{inner} | None"
-    if kinds == "array":
+    if kind == "array":
         return f"list[{python_type(schema['items'])}]"
-    if kinds == "object" and "additionalProperties" in schema:
+    if kind == "object" and "additionalProperties" in schema:
         return f"dict[str, {python_type(schema['additionalProperties'])}]"
-    # An object of which nothing more is said is how the document says "any JSON".
-    return PLAIN.get(kinds, "Any")
+    # Nothing more is said of an object, or nothing at all: any JSON.
+    return PLAIN.get(kind or "", "Any")
 
 
 def is_free(schema: Schema) -> bool:

@@ -116,6 +116,7 @@ class RunningLoop:
         return asyncio.run_coroutine_threadsafe(called(), self.loop).result()
 
     def close(self):
+        self.run(self.loop.shutdown_asyncgens)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()

@@ -27,7 +27,7 @@ def test_a_workflow_is_kept_in_versions(client, saved):
     latest, first = client.workflows.get(saved["id"]), client.workflows.get(saved["id"], version=1)
 
     assert (latest.rest["name"], latest.rest["version"]) == ("Louder", 2)
-    assert first.rest["steps"].keys() == {"echo", "shout"} and first.saved_at < latest.saved_at
+    assert first.rest["steps"].keys() == {"echo", "shout"}
     assert client.workflows.save(latest.rest).version == 2, "what was read can be saved again"
     listed = [workflow.rest["id"] for workflow in client.workflows.list(page_size=1)]
     assert listed == sorted(set(listed)) and saved["id"] in listed
