@@ -14,6 +14,8 @@ from reveille import AsyncClient, Client
 
 KINDS = {"sync": Client, "async": AsyncClient}
 
+# So long that no agent beats by itself while a test looks.
+SETTINGS = {"REVEILLE_FLEET_VOICEGATEWAY_TTL_SECONDS": "3600"}
 POLICY = """
 version: v1
 rules:
@@ -49,7 +51,7 @@ def server(binary, tmp_path_factory):
     policy = directory / "safety.yaml"
     policy.write_text(POLICY)
     with (
-        running_server(binary, directory, flags=("--policy", str(policy))) as server,
+        running_server(binary, directory, SETTINGS, flags=("--policy", str(policy))) as server,
         running_worker("echo_agent.py", server, directory, "--worker-id", "echo-1"),
     ):
         server.wait_for_workers("echo-1")

@@ -64,12 +64,16 @@ class Relay:
                 sink.sendall(piece)
         hang_up(source, sink)
 
-    def cut(self):
-        self.is_cut = True
+    def hang_up(self):
+        """On everybody; whoever connects again is let through."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
         for pair in pairs:
             hang_up(*pair)
+
+    def cut(self):
+        self.is_cut = True
+        self.hang_up()
 
     def mend(self):
         self.is_cut = False

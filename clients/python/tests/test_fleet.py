@@ -1,9 +1,9 @@
 """Workers and presence, by both clients."""
 
 import pytest
-from harness import wait_until
+from harness import running_server, wait_until
 
-from reveille import BadRequest, NotFound
+from reveille import BadRequest, NotFound, Retry
 from reveille.models import PoolList
 
 
@@ -75,3 +75,18 @@ def test_a_beat_that_is_refused_is_told_at_once(client, topic):
     with pytest.raises(BadRequest) as refused, client.presence.register(agent_id="", agent_name=topic):
         pass
     assert (refused.value.status, refused.value.field) == (422, "agent_id")
+
+
+def test_a_registered_agent_beats_by_itself_and_comes_back_with_the_server(connect, binary, tmp_path):
+    with running_server(binary, tmp_path, {"REVEILLE_FLEET_VOICEGATEWAY_TTL_SECONDS": "3"}) as server:
+        client = connect(server.http_url, server.key, retry=Retry(tries_max=1))
+        with client.presence.register(agent_id="voice-1", agent_name="reception") as member:
+            first = client.workers.get("voice-1").last_heartbeat
+            wait_until("another beat", lambda: client.workers.get("voice-1").last_heartbeat != first)
+
+            server.kill()
+            wait_until("a beat that is not heard", lambda: member.last_error)
+            assert member.last_error.code == "unreachable"
+            server.start()
+            wait_until("a beat that is", lambda: member.last_error is None)
+            assert client.workers.get("voice-1").online

@@ -29,8 +29,9 @@ def test_a_workflow_is_kept_in_versions(client, saved):
     assert (latest.rest["name"], latest.rest["version"]) == ("Louder", 2)
     assert first.rest["steps"].keys() == {"echo", "shout"}
     assert client.workflows.save(latest.rest).version == 2, "what was read can be saved again"
+    another = client.workflows.save({**saved, "id": saved["id"] + "-b"}).id
     listed = [workflow.rest["id"] for workflow in client.workflows.list(page_size=1)]
-    assert listed == sorted(set(listed)) and saved["id"] in listed
+    assert listed == sorted(set(listed)) and {saved["id"], another} <= set(listed)
     client.workflows.delete(saved["id"])
     with pytest.raises(NotFound):
         client.workflows.get(saved["id"])
