@@ -28,7 +28,7 @@ PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 SECRET = {"secret"}
 NOT_BY_HAND = "# Made by generate.py; a change here is lost with the next one."
 
-# In this order: the longer word goes before the one that it contains.
+# What makes the plain client of the one for asyncio. Where more than words differ, `_waiting.py` has a pair of each.
 WITHOUT_ASYNCIO = [
     (r"\basync (?=def|with|for)", ""),
     (r"\bawait ", ""),
