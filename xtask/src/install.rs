@@ -14,7 +14,9 @@ const VENV_PYTHON: &str = ".venv/bin/python";
 const REQUIREMENTS: &str = "tests/stock/requirements.txt";
 /// A list that is complete in itself: what its packages ask for is not installed.
 const CLOSED_REQUIREMENTS: &str = "tests/stock/requirements-voicegateway.txt";
-/// Both lists as they were last installed.
+/// What the tests of the Python client need besides.
+const CLIENT_REQUIREMENTS: &str = "clients/python/requirements-test.txt";
+/// The lists as they were last installed.
 const INSTALLED: &str = ".venv/requirements.installed";
 
 struct SystemPackage {
@@ -120,7 +122,7 @@ fn as_root(program: &str) -> Command {
 
 fn install_python_packages() -> anyhow::Result<()> {
     let mut wanted = Vec::new();
-    for list in [REQUIREMENTS, CLOSED_REQUIREMENTS] {
+    for list in [REQUIREMENTS, CLOSED_REQUIREMENTS, CLIENT_REQUIREMENTS] {
         wanted.extend(fs::read(list).with_context(|| format!("cannot read {list}"))?);
     }
     let works = succeeds(command(VENV_PYTHON).args(["-c", "import pip"]));
@@ -132,6 +134,7 @@ fn install_python_packages() -> anyhow::Result<()> {
     }
     install_list(&["-r", REQUIREMENTS])?;
     install_list(&["--no-deps", "-r", CLOSED_REQUIREMENTS])?;
+    install_list(&["-r", CLIENT_REQUIREMENTS])?;
     fs::write(INSTALLED, wanted).with_context(|| format!("cannot write {INSTALLED}"))
 }
 

@@ -20,7 +20,7 @@ struct Step {
     run: fn() -> anyhow::Result<()>,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "install", what: "system and Python packages that are missing", run: install::run },
     Step { name: "fmt", what: "rustfmt has nothing to change", run: format },
     Step { name: "tidy", what: "the small rules of the house", run: tidy::run },
@@ -30,6 +30,7 @@ const STEPS: [Step; 10] = [
     Step { name: "sim", what: "the simulation, many seeds", run: simulate },
     Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
     Step { name: "stock", what: "stock SDK workers on the server", run: stock },
+    Step { name: "client", what: "the Python client, and one that a generator makes", run: client },
     Step { name: "chaos", what: "killed servers and workers, full disks, spoilt files", run: chaos },
 ];
 
@@ -115,6 +116,11 @@ fn stock() -> anyhow::Result<()> {
     let parallel = ["-n", "3", "--dist", "loadfile", "--ignore", MEASURED];
     check(pytest(&["tests/stock", "-q"])?.args(parallel))?;
     check(&mut pytest(&[MEASURED, "-q"])?)
+}
+
+fn client() -> anyhow::Result<()> {
+    build()?;
+    check(pytest(&["clients/python/tests", "-q"])?.args(["-n", "3", "--dist", "loadfile"]))
 }
 
 fn pytest(arguments: &[&str]) -> anyhow::Result<Command> {

@@ -17,7 +17,7 @@ use reveille_roster::Scope;
 
 const SVG: &str = "image/svg+xml";
 
-#[utoipa::path(get, path = "/api/v1/workflows/{id}/graph", tag = "workflows", params(("id" = String, Path), VersionQuery), responses(
+#[utoipa::path(get, operation_id = "graph", path = "/api/v1/workflows/{id}/graph", tag = "workflows", params(("id" = String, Path), VersionQuery), responses(
     (status = 200, description = "Where its steps stand and what lies between them; with `Accept: image/svg+xml` a picture",
      content((GraphDetail = "application/json"), (String = "image/svg+xml"))),
     (status = 404, description = "No such workflow")))]

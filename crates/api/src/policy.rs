@@ -92,6 +92,7 @@ pub async fn replay(
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct DecisionsQuery {
     limit: Option<String>,
 }

@@ -30,6 +30,7 @@ pub fn routes() -> Router<Engine> {
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct HeldQuery {
     limit: Option<String>,
     cursor: Option<String>,

@@ -56,7 +56,7 @@ fn routes_in(text: &str) -> impl Iterator<Item = String> {
 /// Whether a test has the path, with something in the place of its parameters.
 fn is_called(path: &str, tests: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    tests.split(|c: char| matches!(c, '"' | '\'' | ' ' | '`' | '?')).any(|word| {
+    tests.split(['"', '\'', ' ', '`', '?']).any(|word| {
         let at = word.find(parts.get(1).copied().unwrap_or_default());
         let Some(at) = at.and_then(|at| at.checked_sub(1)) else { return false };
         let called: Vec<&str> = word.get(at..).unwrap_or_default().split('/').collect();

@@ -232,7 +232,7 @@ pub struct Input {
     /// In bytes; nothing if it has expired, or is not kept here.
     pub len: Option<usize>,
     /// Up to 256 KiB.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub value: Option<Box<RawValue>>,
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DryRunBody {
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub input: Option<Json>,
     /// Understood by the reference and of no effect here: policy does not look at it.
     #[schema(value_type = Object)]
@@ -50,12 +50,12 @@ pub struct DryStepRecord {
     /// How many rounds a `for_each` would have, if that is known.
     pub rounds: Option<usize>,
     /// What it would be given (in its first round), if that is known.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub input: Option<Json>,
     /// What its input rests on, if it is not known.
     pub input_on: Vec<String>,
     /// What it would give, if that needs no worker.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub output: Option<Json>,
     /// Nothing for a step that is no job, or that would be skipped.
     pub policy: Option<DryPolicy>,
@@ -73,7 +73,7 @@ pub struct DryPolicy {
     pub reason: String,
     pub rule_id: String,
     pub policy_snapshot: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub constraints: Option<Box<Constraints>>,
     pub approval_required: bool,
     #[schema(value_type = Vec<Object>)]

@@ -121,11 +121,11 @@ pub struct JobDetail {
     pub traceparent: String,
     pub context_ptr: String,
     /// The input, up to 256 KiB.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub context: Option<Box<RawValue>>,
     pub result_ptr: String,
     /// The output, up to 256 KiB.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub result: Option<Box<RawValue>>,
     /// Nobody may read the result: it is in quarantine, or its content is still to be looked at.
     pub result_held: bool,

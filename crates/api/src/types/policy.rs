@@ -114,7 +114,7 @@ pub struct PolicyAnswer {
     pub reason: String,
     pub policy_snapshot: String,
     pub rule_id: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub constraints: Option<Box<Constraints>>,
     pub approval_required: bool,
     pub approval_ref: String,
@@ -176,7 +176,7 @@ pub struct DecisionRecord {
     pub reason: String,
     pub rule_id: String,
     pub policy_snapshot: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub constraints: Option<Box<Constraints>>,
     pub approval_required: bool,
     pub approval_ref: String,

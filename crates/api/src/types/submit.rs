@@ -28,7 +28,7 @@ pub struct SubmitRequest {
     /// At most 50,000 characters.
     pub prompt: Option<String>,
     /// Any JSON: the worker's input.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub context: Option<Box<RawValue>>,
     /// `job.…`; `job.default` unless told.
     pub topic: Option<String>,

@@ -58,7 +58,7 @@ pub struct VersionQuery {
 #[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StartBody {
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub input: Option<Json>,
     pub idempotency_key: Option<String>,
 }
@@ -160,9 +160,9 @@ impl RunRecord {
 pub struct RunDetail {
     #[serde(flatten)]
     pub run: RunRecord,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub input: Json,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub output: Option<Json>,
     /// The run that undoes this one, if there is one; the last, if there are several.
     pub rollback_run_id: Option<String>,
@@ -183,7 +183,7 @@ pub struct StepRecord {
     pub due_at: Option<String>,
     /// Why it is where it is.
     pub message: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub output: Option<Json>,
     /// Of a step that goes through a list: how many rounds there are, were begun, succeeded and failed.
     pub rounds: Option<Rounds>,
