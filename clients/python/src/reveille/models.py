@@ -175,6 +175,15 @@ class CompensationBody(TypedDict, total=False):
     """`job.…`: who undoes it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    busy: int
+    degraded: int
+    offline: int
+    online: int
+    total: int
+
+
 class _CreateKeyNeeded(TypedDict):
     name: str
 
@@ -278,7 +287,7 @@ class DecisionRecord:
     checked_at: int
     """Microseconds."""
     checked_at_text: str
-    constraints: Any
+    constraints: Any = None
     decision: str
     facts: Facts
     job_hash: str
@@ -308,7 +317,7 @@ class DryPolicy:
     """What policy would say now; of several rounds, the strictest."""
 
     approval_required: bool
-    constraints: Any
+    constraints: Any = None
     decision: str
     is_unread: bool
     """Rules will read the input, and it is not known yet."""
@@ -344,6 +353,8 @@ class DryRunReply:
 class DryStepRecord:
     begins_on: list[str]
     """What it rests on whether it begins."""
+    compensation_policy: DryPolicy | None = None
+    """What policy would say of the job that undoes it, if it had to be undone."""
     condition: bool | None = None
     """What its condition says, if that is known."""
     error: str
@@ -358,6 +369,8 @@ class DryStepRecord:
     """Nothing for a step that is no job, or that would be skipped."""
     rounds: int | None = None
     """How many rounds a `for_each` would have, if that is known."""
+    run: DryRunReply | None = None
+    """Of a step that is another run: how that would go. Of several rounds, the first whose input is known."""
     status: str
     """Where it would come to stand: `running`, `waiting` (for a person or a rate), `denied`, `failed`, `skipped`, or
     `pending` if it is not known whether it begins.
@@ -616,12 +629,27 @@ class OutputSafety:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    approvals: int
+    """Jobs that want a person's approval, up to 100."""
+    at: str
+    dead_letters: int
+    fleet: Counts
+    quarantined: int
+    """Results that are held back, up to 100."""
+    throughput: Throughput | None = None
+    """What this server has counted since it started; for operators."""
+    waits: list[Wait]
+    """Why jobs that wait do so; of the newest that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyAnswer:
     """What policy says, in the reference's protojson."""
 
     approval_ref: str = field(metadata={"wire": "approvalRef"})
     approval_required: bool = field(metadata={"wire": "approvalRequired"})
-    constraints: Any
+    constraints: Any = None
     decision: str
     """`DECISION_TYPE_…`"""
     policy_snapshot: str = field(metadata={"wire": "policySnapshot"})
@@ -970,6 +998,15 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    failed: int
+    """Ended in any other way."""
+    live: int
+    received: int
+    succeeded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
     at: int
     event: str
@@ -1033,6 +1070,29 @@ class Verified:
     tenant_id: str
     total_events: int
     verified_events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    code: str
+    """Such as `no_workers`."""
+    examples: list[WaitingJob]
+    jobs: int
+    """How many of those that were looked at."""
+    more: bool
+    """There are more that wait than were looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJob:
+    explanation: str
+    """One sentence."""
+    job_id: str
+    since: str
+    tenant: str
+    topic: str
+    unblock: str | None = None
+    """What would let it go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("workflow delete", "reveille workflow delete deploy"),
     ("run start", "reveille run start deploy --input '{\"service\": \"web\"}' --wait"),
     ("run get", "reveille run get 01a1e291-c60e-79fa-b696-386426b44f08"),
-    ("run list", "reveille run list --state running"),
+    ("run list", "reveille run list --status running"),
     ("run watch", "reveille run watch 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("run timeline", "reveille run timeline 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("run cancel", "reveille run cancel 01a1e291-c60e-79fa-b696-386426b44f08 --reason 'wrong branch'"),
