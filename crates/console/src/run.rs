@@ -186,15 +186,22 @@ fn rounds(step: &StepRecord) -> String {
     })
 }
 
-/// What is undone, from the last that was done to the first.
+/// What is undone, drawn from the right to the left: what was done last is undone first.
 fn backwards(undo: &RunDetail) -> Markup {
+    let entries = undo.input["undo"].as_array().map(Vec::as_slice).unwrap_or_default();
     html! {
-        ol.backwards {
-            @for (name, step) in &undo.steps {
-                li class={ "undo " (step.status) } {
-                    b { (name) } " " (chip(&step.status)) " "
-                    @if let Some(job) = &step.job_id { a href={ "/ui/jobs/" (path(job)) } { "job" } }
-                    @if !step.message.is_empty() { " " span.quiet { (step.message) } }
+        ol.backwards reversed {
+            @for (at, entry) in entries.iter().enumerate().rev() {
+                @let step = undo.steps.get(&format!("undo[{at}]"));
+                @let status = step.map_or("pending", |step| step.status.as_str());
+                li class={ "undo " (status) } {
+                    b { (entry["node"].as_str().unwrap_or("?")) } " " (chip(status)) " "
+                    @if let Some(job) = step.and_then(|step| step.job_id.as_ref()) {
+                        a href={ "/ui/jobs/" (path(job)) } { "job" }
+                    }
+                    @if let Some(words) = step.map(|step| &step.message).filter(|words| !words.is_empty()) {
+                        " " span.quiet { (words) }
+                    }
                 }
             }
         }

@@ -12,6 +12,7 @@ mod openorca;
 mod output;
 mod overview;
 mod policy;
+mod pools;
 mod support;
 mod trace;
 mod voicegateway;

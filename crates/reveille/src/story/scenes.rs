@@ -138,7 +138,7 @@ impl Story<'_> {
                 Ok((rollback["status"] == "succeeded").then_some(rollback))
             })
             .await?;
-        let steps = undone["steps"].as_object().map_or(0, serde_json::Map::len);
+        let steps = undone["input"]["undo"].as_array().map_or(0, Vec::len);
         say(&format!("   The run failed, and its {steps} compensations ran, the last first."));
         Ok(())
     }
