@@ -128,6 +128,11 @@ pub trait Bus: Send + Sync + 'static {
         true
     }
 
+    /// Messages that were lost because we did not keep up with them, as far as anybody has told us.
+    fn lost(&self) -> u64 {
+        0
+    }
+
     /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not there.
     fn shows_listeners(&self) -> bool;
 

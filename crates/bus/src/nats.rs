@@ -114,11 +114,6 @@ impl NatsBus {
         link::now(&self.shared.client) == Link::Connected
     }
 
-    /// Messages that were lost because we did not keep up with them, as far as the client has told.
-    pub fn slow_consumers(&self) -> u64 {
-        self.shared.log.slow_consumers.load(Ordering::Relaxed)
-    }
-
     /// Waits until the server has everything that was said so far: before an end, so that nothing that was done
     /// is done again.
     pub async fn flush(&self) -> Result<(), BusError> {
@@ -207,6 +202,10 @@ impl Bus for NatsBus {
     }
 
     /// A NATS server tells nobody who listens on what.
+    fn lost(&self) -> u64 {
+        self.shared.log.slow_consumers.load(Ordering::Relaxed)
+    }
+
     fn shows_listeners(&self) -> bool {
         false
     }

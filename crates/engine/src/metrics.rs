@@ -105,6 +105,7 @@ pub struct Metrics {
     limited: Family<LimitLabel, Counter>,
     workers: Gauge,
     live_jobs: Gauge,
+    messages_lost: Gauge,
     pub(crate) fleet: FleetMetrics,
     pub(crate) net: NetMetrics,
     output: OutputMetrics,
@@ -120,6 +121,7 @@ pub(crate) struct Moment {
     pub unconfirmed: usize,
     pub workers: usize,
     pub live_jobs: usize,
+    pub messages_lost: u64,
     pub tasks: usize,
     pub stale_jobs: BTreeMap<State, u64>,
     pub traces: Counts,
@@ -164,6 +166,10 @@ impl Default for Metrics {
             limited: page.list("limited", "Jobs and calls that a limit held back"),
             workers: page.list("workers", "Workers that are known"),
             live_jobs: page.list("live_jobs", "Jobs that have not ended"),
+            messages_lost: page.list(
+                "messages_lost",
+                "Messages, beats mostly, that were lost because the server did not keep up",
+            ),
             fleet: FleetMetrics::list(&mut page),
             net: NetMetrics::list(&mut page),
             output: OutputMetrics::list(&mut page),
@@ -188,6 +194,7 @@ impl Metrics {
         self.fleet.look(now);
         self.traces.look(now.traces);
         self.live_jobs.set(now.live_jobs as i64);
+        self.messages_lost.set(now.messages_lost as i64);
         self.active_goroutines.set(now.tasks as i64);
         for state in State::ALL.iter().filter(|state| !state.is_terminal()) {
             // A timer that is late, or one that is lost: the same job may be both.

@@ -118,6 +118,7 @@ impl Engine {
             unconfirmed: self.unconfirmed(),
             workers: self.floor().fleet().alive(),
             live_jobs: self.timers.len(),
+            messages_lost: self.bus.lost(),
             tasks: self.tasks_len(),
             stale_jobs: self.timers.overdue(self.now()),
             traces: self.traces.counts(),

@@ -107,7 +107,7 @@ async fn what_is_lost_because_we_are_slow_is_counted() {
         stranger.publish("sys.heartbeat", "beat".into()).await.unwrap();
     }
     soon(async {
-        while bus.slow_consumers() == 0 {
+        while bus.lost() == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
