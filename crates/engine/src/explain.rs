@@ -167,11 +167,12 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 format!("{away} workers fit and none is heard now ({drained} are drained).{ahead}"),
                 "It goes when one of them is heard again.".to_owned(),
             ),
-            _ => told(
+            Fitting { busy, hot, drained, away, .. } => told(
                 code,
                 format!(
-                    "{} workers fit: {} at their limit, {} drained, {} away.{ahead}",
-                    wait.fitting, fitting.busy, fitting.drained, fitting.away
+                    "{} workers fit: {busy} at their limit{}, {drained} drained, {away} away.{ahead}",
+                    wait.fitting,
+                    if *hot > 0 { format!(" ({hot} by CPU or GPU)") } else { String::new() },
                 ),
                 "It goes when one of them has room; more workers make that sooner.".to_owned(),
             ),

@@ -9,6 +9,8 @@ use crate::presence::Contract;
 pub struct Fitting {
     pub ready: u32,
     pub busy: u32,
+    /// Of the busy ones, those that could take a job if their CPU or GPU had room.
+    pub hot: u32,
     pub drained: u32,
     /// Offline, restored and not heard since, or not listening.
     pub away: u32,
@@ -33,6 +35,7 @@ impl Floor {
             } else if !worker.is_online() {
                 &mut found.away
             } else if worker.is_overloaded() {
+                found.hot += u32::from(worker.active() < worker.jobs_max());
                 &mut found.busy
             } else {
                 &mut found.ready

@@ -82,6 +82,11 @@ fn an_overloaded_worker_gets_nothing_and_the_reason_says_so() {
         .take_while(|n| floor.offer(&request(&format!("j{n}"), "t", Priority::Batch), NOW).is_ok())
         .count();
     assert_eq!(given, 9, "at nine of ten the worker is overloaded");
+    let mut floor = Floor::default();
+    worker(&mut floor, "hot", 10, 95.0);
+    wait(&mut floor, "j", "t", Priority::Batch);
+    let fitting = floor.fitting(&JobId::known("j")).unwrap();
+    assert_eq!((fitting.busy, fitting.hot), (1, 1), "it has room, and its CPU has none");
 }
 
 #[test]
