@@ -4,6 +4,8 @@ Pictures of the pages are kept in the folder that `REVEILLE_SCREENSHOTS` names, 
 """
 
 import contextlib
+import gzip
+import http.client
 import json
 import os
 import pathlib
@@ -12,7 +14,7 @@ import re
 import pytest
 
 from browser import running_browser
-from harness import running_server, running_worker, wait_until
+from harness import Answer, running_server, running_worker, wait_until
 
 CAP_TTL_S = 3
 SHOWN_S_MAX = 30
@@ -235,6 +237,22 @@ def test_another_tenants_key_sees_none_of_it(console, tmp_path):
     console.sees(job["job_id"])
 
 
+def test_a_worker_of_all_shows_each_tenant_its_own_jobs(console, tmp_path):
+    acme, plain = console.server.create_key("acme", "read", "write"), console.server.create_key("default", "read")
+    with agent(console.server, tmp_path, "--worker-id", "hand"):
+        console.server.wait_for_workers("hand")
+        body = {"topic": "job.echo", "context": {"sleep_s": 20}}
+        status, job = console.server.call("POST", "/api/v1/jobs", body, key=acme)
+        assert status == 200
+        wait_until("the job runs", lambda: console.server.job(job["job_id"])["worker_id"] == "hand")
+        page = "/ui/workers/hand?contract=cap&tenant=default"
+        console.sign_in(plain, at=page)
+        console.sees("1 job")
+        assert job["job_id"] not in console.browser.text("body")
+        console.sign_in(at=page)
+        console.sees(job["job_id"])
+
+
 def test_what_strangers_send_is_shown_as_text(console, tmp_path):
     server = console.server
     ingest = server.create_key("default", "ingest", "read", "write")
@@ -321,10 +339,6 @@ def signed_in(server, key=None):
 
 
 def post(server, path, form, headers):
-    import http.client
-
-    from harness import Answer
-
     connection = http.client.HTTPConnection(*server.address("http"), timeout=30)
     with contextlib.closing(connection):
         connection.request("POST", path, form, headers)
@@ -346,3 +360,24 @@ def test_operators_look_at_one_tenant_or_all(console):
     console.open("/ui/jobs")
     assert console.browser.run(tenants) == ["acme"]
     assert json.dumps(console.browser.run("return document.getElementById('tenant').value;")) == '"acme"'
+
+
+def test_no_page_is_heavy(console):
+    """A browser on a bad line gets the whole of a large fleet."""
+    server, key = console.server, console.server.create_key("shop", "ingest")
+    for number in range(5_000):
+        name = f"agent-{number:05}"
+        beat = {"agent_id": name, "agent_name": name, "status": "idle", "active_sessions": 0, "host": "box"}
+        assert server.call("POST", "/v1/agents/heartbeat", beat, key=key)[0] == 202
+    for number in range(120):
+        server.submit("job.echo", {"n": number})
+    headers = {"Cookie": signed_in(server), "Accept-Encoding": "gzip"}
+    for page in ["/", "/ui/fleet", "/ui/jobs", "/ui/policy", "/ui/audit", "/ui/system"]:
+        connection = http.client.HTTPConnection(*server.address("http"), timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", page, None, headers)
+            response = connection.getresponse()
+            packed = response.read()
+        assert response.status == 200 and len(packed) < 300_000, (page, len(packed))
+        if page == "/ui/fleet":
+            assert gzip.decompress(packed).count(b'class="tile') == 5_000

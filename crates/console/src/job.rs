@@ -44,7 +44,7 @@ pub async fn show(
     let job = jobs::visible(&console.engine, &session.auth, &id).await?;
     let why = Explained::of(&job, console.engine.explain(&job));
     let is_dead = match JobId::parse(&id) {
-        Ok(id) => console.engine.dead_letter(&id).await.map_err(reveille_api::ApiError::from)?.is_some(),
+        Ok(id) => console.engine.dead_letter(&id).await?.is_some(),
         Err(_) => false,
     };
     let (now, is_revealed) = (console.engine.now(), wanted.reveal == "1");

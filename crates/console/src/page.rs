@@ -9,10 +9,8 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use reveille_core::id::TenantId;
 use reveille_core::job::State;
 use reveille_store::JobQuery;
-use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Shorter pages are not worth packing.
@@ -110,14 +108,6 @@ impl Console {
         let markup = framed(self, session, &about, waiting, &content);
         Page { markup, is_packed: takes_gzip(headers) }
     }
-
-    /// Whom an operator may look at.
-    fn tenants(&self) -> BTreeSet<TenantId> {
-        let mut tenants: BTreeSet<TenantId> =
-            self.engine.list_keys().into_iter().map(|key| key.tenant).collect();
-        tenants.extend(self.engine.census().tenants().cloned());
-        tenants
-    }
 }
 
 fn framed(
@@ -168,7 +158,7 @@ fn tenant_choice(console: &Console, session: &Session) -> Markup {
             label.hidden for="tenant" { "Tenant" }
             select #tenant name="tenant" data-sends {
                 option value="" selected[session.chosen.is_none()] { "all tenants" }
-                @for tenant in console.tenants().iter().take(TENANTS_MAX) {
+                @for tenant in console.engine.tenants().iter().take(TENANTS_MAX) {
                     option value=(tenant) selected[session.chosen.as_ref() == Some(tenant)] { (tenant) }
                 }
             }

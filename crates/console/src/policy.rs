@@ -78,7 +78,7 @@ async fn drawn(
     answer: Option<Result<PolicyAnswer, String>>,
 ) -> Result<Page, Trouble> {
     let query = JobQuery { tenant: session.auth.list_of(), limit: COUNTED, ..JobQuery::default() };
-    let jobs = console.engine.store().jobs(&query).await.map_err(reveille_api::ApiError::from)?.items;
+    let jobs = console.engine.store().jobs(&query).await?.items;
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
     for judgement in jobs.iter().flat_map(|job| &job.judgements) {
         *decided.entry(judgement.verdict.rule_id.clone()).or_default() += 1;

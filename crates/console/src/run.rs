@@ -163,7 +163,7 @@ async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<O
         return Ok(None);
     }
     let flow = console.engine.flow(&tenant, &workflow, Some(run.workflow_version)).await;
-    let Some(flow) = flow.map_err(reveille_api::ApiError::from)? else { return Ok(None) };
+    let Some(flow) = flow? else { return Ok(None) };
     let standing = |(id, step): (&String, &StepRecord)| {
         let words = match &step.started_at {
             _ if step.rounds.is_some() => rounds(step),

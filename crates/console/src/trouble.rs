@@ -18,8 +18,13 @@ impl Trouble {
     }
 }
 
-impl From<ApiError> for Trouble {
-    fn from(error: ApiError) -> Self {
+/// Whatever the API would say, in its words.
+impl<E> From<E> for Trouble
+where
+    ApiError: From<E>,
+{
+    fn from(error: E) -> Self {
+        let error = ApiError::from(error);
         Self { status: error.status(), words: error.message().to_owned() }
     }
 }

@@ -20,9 +20,11 @@ use reveille_api::types::worker::Worker;
 use reveille_api::workers;
 use reveille_core::floor::Member;
 use reveille_core::id::{TenantId, WorkerId};
+use reveille_core::job::Job;
 use reveille_core::presence::Contract;
 use reveille_store::JobQuery;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Jobs that are gone through to find those that it had.
 const LOOKED_THROUGH: usize = 500;
@@ -53,16 +55,16 @@ pub async fn show(
     let held = engine.held_by(member.who());
     let mut at_work = Vec::new();
     for job in held.iter().take(SHOWN_MAX) {
-        at_work.extend(engine.job(job).await.map_err(reveille_api::ApiError::from)?);
+        at_work.extend(engine.job(job).await?);
     }
     let query = JobQuery { tenant: session.auth.list_of(), limit: LOOKED_THROUGH, ..JobQuery::default() };
-    let last = engine.store().jobs(&query).await.map_err(reveille_api::ApiError::from)?.items;
-    let was_its = |job: &&std::sync::Arc<reveille_core::job::Job>| {
-        job.worker() == Some(&member.id) && job.state().is_terminal()
-    };
+    let last = engine.store().jobs(&query).await?.items;
+    let was_its = |job: &&Arc<Job>| job.worker() == Some(&member.id) && job.state().is_terminal();
     let ended: Vec<JobRecord> =
         last.iter().filter(was_its).take(SHOWN_MAX).map(|job| JobRecord::of(job)).collect();
-    let at_work: Vec<JobRecord> = at_work.iter().map(|job| JobRecord::of(job)).collect();
+    // A worker may have jobs of several tenants in hand.
+    let is_ours = |job: &&Arc<Job>| session.auth.audience().includes(&job.request.tenant);
+    let at_work: Vec<JobRecord> = at_work.iter().filter(is_ours).map(|job| JobRecord::of(job)).collect();
     let title = if worker.agent_name.is_empty() { id.clone() } else { worker.agent_name.clone() };
     let content = html! {
         div data-part="head" {
@@ -82,7 +84,7 @@ pub async fn show(
         section data-part="facts" { h2 { "What it is" } (facts(&worker)) }
         section data-part="held" {
             h2 { "In hand " span.quiet { (count(held.len() as u64, "job", "jobs")) } }
-            (jobs::table(&at_work, now, "It has no job now."))
+            (jobs::table(&at_work, now, "It has no job of yours now."))
         }
         section data-part="ended" {
             h2 { "Done " span.quiet { "among the last " (LOOKED_THROUGH) " jobs" } }

@@ -11,6 +11,7 @@ use reveille_core::time::Millis;
 use reveille_roster::{Change, KeyHash, KeyRecord, Roster, RosterError, Scope};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -276,6 +277,12 @@ impl Engine {
         let hash = *self.keys.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
         let keys = self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(&hash).map(|known| known.key.name.clone())
+    }
+
+    /// Everybody who has a key.
+    pub fn tenants(&self) -> BTreeSet<TenantId> {
+        let keys = self.keys.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().map(|known| known.key.tenant.clone()).collect()
     }
 
     /// Every key, by id.

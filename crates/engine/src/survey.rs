@@ -58,11 +58,6 @@ impl Census {
             Audience::Tenant(tenant) => self.tenants.get(tenant).copied().unwrap_or_default(),
         }
     }
-
-    /// Who has members, in no order.
-    pub fn tenants(&self) -> impl Iterator<Item = &TenantId> {
-        self.tenants.keys()
-    }
 }
 
 /// Whether somebody who looks at a member now finds it gone: its TTL has lapsed (even if its death is not
