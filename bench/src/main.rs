@@ -1,11 +1,12 @@
 //! Measures what users feel: jobs a second from HTTP to SUCCEEDED, runs of workflows a second, the time until a worker has a job,
-//! what policy costs, beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
+//! what policy costs, how soon a page of the console is there, beats a second, how late a death is noticed, and what a large fleet costs. `cargo xtask bench` runs it.
 //!
 //! The server is the release binary in a process of its own; submitters and workers share this one.
 //! Everything is durable (fsync) and on one machine, so the figures include the load's own cost.
 
 mod bare;
 mod bare_process;
+mod console;
 mod engines;
 mod expiry;
 mod fleet;
@@ -40,7 +41,7 @@ fn main() -> Result<()> {
             "--seconds" => seconds = value.parse().context("--seconds")?,
             _ => {
                 anyhow::bail!(
-                    "{flag}: known are --only jobs,shared,runs,shared-runs,policy,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
+                    "{flag}: known are --only jobs,shared,runs,shared-runs,policy,console,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
                 )
             }
         }
@@ -66,6 +67,9 @@ fn main() -> Result<()> {
     }
     if wanted("policy") {
         policy::measure(&mut report)?;
+    }
+    if wanted("console") {
+        runtime.block_on(console::measure(&mut report, &server))?;
     }
     if wanted("ingest") {
         runtime.block_on(ingest::measure(&mut report, &server, seconds))?;
