@@ -25,7 +25,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("run watch", "reveille run watch 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("run timeline", "reveille run timeline 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("run cancel", "reveille run cancel 01a1e291-c60e-79fa-b696-386426b44f08 --reason 'wrong branch'"),
-    ("run rerun", "reveille run rerun 01a1e291-c60e-79fa-b696-386426b44f08 --from-step deploy"),
+    ("run rerun", "reveille run rerun 01a1e291-c60e-79fa-b696-386426b44f08 --from deploy"),
     ("approval list", "reveille approval list"),
     ("approval show", "reveille approval show 01a1e291-c60e-79fa-b696-386426b44f08"),
     (
@@ -43,7 +43,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "reveille quarantine release 01a1e291-c60e-79fa-b696-386426b44f08 --reason 'a test key'",
     ),
     ("quarantine discard", "reveille quarantine discard 01a1e291-c60e-79fa-b696-386426b44f08"),
-    ("dlq list", "reveille dlq list --counts"),
+    ("dlq list", "reveille dlq list --count"),
     ("dlq packets", "reveille dlq packets"),
     ("dlq show", "reveille dlq show 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("dlq retry", "reveille dlq retry --all --reason-code no_workers"),
