@@ -70,7 +70,8 @@ pub enum Breakage {
     DropOutcome,
     /// A run is stored without its key.
     StartTwice,
-    /// The store does not look at locks. What is compared and swapped makes that good.
+    /// The store does not look at locks. What is compared and swapped makes that good for jobs; of runs that servers
+    /// share, a job was seen that nobody called back (seed 2), and why is not known yet.
     SkipFence,
     /// The store knows no message again, and lets everybody open a job. The same makes that good.
     ForgetReceipts,
@@ -80,7 +81,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 33] = [
+    pub const ALL: [(&str, Self); 34] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -108,6 +109,7 @@ impl Breakage {
         ("no-take-over", Self::NoTakeOver),
         ("unknown-is-failure", Self::UnknownIsFailure),
         ("lose-kept", Self::LoseKept),
+        ("skip-fence", Self::SkipFence),
         ("forget-rollback", Self::ForgetRollback),
         ("undo-twice", Self::UndoTwice),
         ("undo-in-order", Self::UndoInOrder),
@@ -117,9 +119,8 @@ impl Breakage {
     ];
 
     /// Those that must be made good.
-    pub const SURVIVED: [(&str, Self); 4] = [
+    pub const SURVIVED: [(&str, Self); 3] = [
         ("lose-timers", Self::LoseTimers),
-        ("skip-fence", Self::SkipFence),
         ("forget-receipts", Self::ForgetReceipts),
         ("mute-servers", Self::MuteServers),
     ];
