@@ -380,4 +380,4 @@ def test_no_page_is_heavy(console):
             packed = response.read()
         assert response.status == 200 and len(packed) < 300_000, (page, len(packed))
         if page == "/ui/fleet":
-            assert gzip.decompress(packed).count(b'class="tile') == 5_000
+            assert gzip.decompress(packed).count(b'class="tile ') == 5_000
