@@ -70,8 +70,8 @@ pub enum Breakage {
     DropOutcome,
     /// A run is stored without its key.
     StartTwice,
-    /// The store does not look at locks. What is compared and swapped makes that good for jobs; of runs that servers
-    /// share, a job was seen that nobody called back (seed 2), and why is not known yet.
+    /// The store does not look at locks. What is compared and swapped makes that good for jobs. The world of seed 2 that
+    /// it leads to shows a job that a slow server submits after its run has called it back, which no lock would prevent.
     SkipFence,
     /// The store knows no message again, and lets everybody open a job. The same makes that good.
     ForgetReceipts,
