@@ -88,8 +88,12 @@ impl Engine {
                     // The run may be over meanwhile, or the step: then nobody wants the job.
                     if self.wants(&of).await {
                         self.tell_run(&job);
-                    } else if let Err(error) = self.cancel(job.id(), "workflow", "its run is over").await {
-                        tracing::debug!(job = %job.id(), %error, "not cancelled");
+                        return;
+                    }
+                    while let Err(error) = self.stop_job(job.id(), "its run is over").await {
+                        let what = "a job that no run wants is not cancelled yet";
+                        self.trouble.store.tell(self.now(), what, &of.run, &error);
+                        tokio::time::sleep(STORE_PAUSE).await;
                     }
                     return;
                 }
@@ -143,11 +147,25 @@ impl Engine {
     /// Whether the run still waits for this attempt of a step. Asked of the store, where another server may have
     /// ended the run a moment ago.
     async fn wants(&self, of: &OfRun) -> bool {
-        match self.flows.node(&of.run, &of.node).await {
-            Ok(Some(node)) => node.attempt == of.attempt && !node.state.is_settled(),
-            Ok(None) => false,
-            // If nobody knows, the job is left alone: it harms less than one that is missed.
-            Err(_) => true,
+        loop {
+            match self.flows.node(&of.run, &of.node).await {
+                Ok(Some(node)) => return node.attempt == of.attempt && !node.state.is_settled(),
+                Ok(None) => return false,
+                // Whoever is gone for good is asked by nobody else: a job that no run wants would stay.
+                Err(error) if error.may_pass() => {
+                    self.trouble.store.tell(self.now(), "a step could not be read", &of.run, &error);
+                }
+                Err(_) => return true,
+            }
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Cancels a job that its run does not want; one that has ended, or never was, is no trouble.
+    async fn stop_job(&self, job: &JobId, reason: &str) -> Result<(), String> {
+        match self.cancel(job, "workflow", reason).await {
+            Ok(_) | Err(DriveError::Unknown | DriveError::Refused(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -229,10 +247,7 @@ impl Engine {
         let reason = "its run does not want it any more";
         loop {
             let stopped = match &node.sent {
-                Some(Sent::Job(job)) => match self.cancel(job, "workflow", reason).await {
-                    Ok(_) | Err(DriveError::Unknown | DriveError::Refused(_)) => Ok(()),
-                    Err(error) => Err(error.to_string()),
-                },
+                Some(Sent::Job(job)) => self.stop_job(job, reason).await,
                 Some(Sent::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
                     Ok(_) | Err(super::RunError::Unknown | super::RunError::Refused(_)) => Ok(()),
                     Err(error) => Err(error.to_string()),
