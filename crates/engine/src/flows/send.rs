@@ -151,7 +151,7 @@ impl Engine {
             match self.flows.node(&of.run, &of.node).await {
                 Ok(Some(node)) => return node.attempt == of.attempt && !node.state.is_settled(),
                 Ok(None) => return false,
-                // Whoever is gone for good is asked by nobody else: a job that no run wants would stay.
+                // Nobody else looks at this again: a job that no run wants would stay.
                 Err(error) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "a step could not be read", &of.run, &error);
                 }
