@@ -28,8 +28,8 @@ impl Engines {
         Connect { nats_url: self.nats.url(), redis_url: self.redis.url(0) }
     }
 
-    /// CPU seconds of Redis and NATS. PostgreSQL is not on the path of a job.
-    pub fn cpu_seconds(&mut self) -> f64 {
-        [self.redis.server().id(), self.nats.server().id()].into_iter().map(cpu_seconds_of).sum()
+    /// CPU seconds of Redis and of NATS. PostgreSQL is not on the path of a job.
+    pub fn cpu_seconds(&mut self) -> (f64, f64) {
+        (cpu_seconds_of(self.redis.server().id()), cpu_seconds_of(self.nats.server().id()))
     }
 }

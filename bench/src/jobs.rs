@@ -3,7 +3,7 @@
 use crate::engines::Engines;
 use crate::http::Connection;
 use crate::report::Report;
-use crate::server::Server;
+use crate::server::{Server, cpu_seconds_of};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use reveille_worker::{Job, Worker};
@@ -94,7 +94,8 @@ async fn measure_at(
     flood(&servers, &times, Duration::from_secs(3)).await.context("warming up")?;
     let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
     let mut engine_cpu = || engines.as_deref_mut().map(Engines::cpu_seconds);
-    let (cpu_before, engines_before, began) = (cpu(), engine_cpu(), Instant::now());
+    let own_cpu = || cpu_seconds_of(std::process::id());
+    let (cpu_before, own_before, engines_before, began) = (cpu(), own_cpu(), engine_cpu(), Instant::now());
     let jobs = flood(&servers, &times, Duration::from_secs(seconds)).await?;
     let took = began.elapsed().as_secs_f64();
     let each = |cpu_seconds: f64| cpu_seconds * 1e6 / jobs as f64;
@@ -105,9 +106,16 @@ async fn measure_at(
         target,
     );
     report.add(format!("  server CPU for a job{on}"), each(cpu() - cpu_before), "µs", "");
-    if let (Some(before), Some(after)) = (engines_before, engine_cpu()) {
-        report.add(format!("  CPU of NATS and Redis for a job{on}"), each(after - before), "µs", "");
+    if let (Some((redis_before, nats_before)), Some((redis, nats))) = (engines_before, engine_cpu()) {
+        report.add(format!("  CPU of Redis for a job{on}"), each(redis - redis_before), "µs", "");
+        report.add(format!("  CPU of NATS for a job{on}"), each(nats - nats_before), "µs", "");
     }
+    report.add(
+        format!("  CPU of submitters and workers for a job{on}"),
+        each(own_cpu() - own_before),
+        "µs",
+        "",
+    );
 
     times.clear();
     let per_second = if on.is_empty() { PACED_JOBS_PER_SECOND } else { SHARED_PACED_JOBS_PER_SECOND };

@@ -58,7 +58,7 @@ struct Shared {
     context: Context,
     options: NatsOptions,
     streams: Streams,
-    hearing: Arc<Hearing>,
+    hearing: Hearing,
     acks: Acks,
     log: Arc<Log>,
     link: watch::Receiver<Link>,
@@ -87,13 +87,13 @@ impl NatsBus {
         }
 
         let opened = Hearing::open(client.clone(), log.clone()).await;
-        let (hearing, answers) =
+        let (hearing, ear) =
             opened.map_err(|error| OpenError::Away { servers: options.places(), why: error.to_string() })?;
         let (acks, desk) = Acks::new(client.clone(), options.progress_every);
         let (shows, link) = watch::channel(Link::Connected);
         tokio::spawn(desk);
         let mut tasks = JoinSet::new();
-        tasks.spawn(hearing.clone().listen(answers));
+        tasks.spawn(ear);
         hearing.round_trip().await.map_err(|error| OpenError::Deaf {
             servers: options.places(),
             inbox: format!("{}>", headers::HEARD_PREFIX),
@@ -170,7 +170,7 @@ impl Bus for NatsBus {
             return self.request(message, reply).await;
         }
         let headers = headers::outgoing(&message, &options.replica);
-        hearing.publish(&message.subject, headers, message.payload).await
+        hearing.publish(message.subject, headers, message.payload).await
     }
 
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {

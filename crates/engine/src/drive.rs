@@ -51,13 +51,15 @@ pub(crate) struct Taken<'a> {
     pub job: Arc<Job>,
     /// What the change depends on beside the job.
     pub terms: Terms,
+    /// It is what this server remembers, and another may have changed it since.
+    is_remembered: bool,
     turn: Turn<'a>,
 }
 
 impl<'a> Taken<'a> {
     /// A record that nobody of this process has changed since. If somebody else has, the commit says so.
     pub fn known(job: Arc<Job>, turn: Turn<'a>) -> Self {
-        Self { job, terms: Terms::default(), turn }
+        Self { job, terms: Terms::default(), is_remembered: false, turn }
     }
 }
 
@@ -76,10 +78,11 @@ impl Engine {
     pub(crate) async fn take(&self, id: &JobId) -> Result<Taken<'_>, DriveError> {
         let turn = self.turn(id).await;
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
-        Ok(Taken { job, terms: Terms::default(), turn })
+        Ok(Taken { job, terms: Terms::default(), is_remembered: false, turn })
     }
 
-    /// The same, to act on a message that may come again.
+    /// The same, to act on a message that may come again. A job that this server itself has sent out is remembered,
+    /// and needs neither a trip nor a lock: the commit compares its revision and looks for the message.
     pub(crate) async fn take_to_answer(
         &self,
         id: &JobId,
@@ -87,12 +90,17 @@ impl Engine {
     ) -> Result<Taken<'_>, DriveError> {
         let Some(message) = message else { return self.take(id).await };
         let turn = self.turn(id).await;
+        if let Some(job) = self.known.get(id) {
+            let terms = Terms { answers: Some(message.clone()), ..Terms::default() };
+            return Ok(Taken { job, terms, is_remembered: true, turn });
+        }
         match self.store.open(id, message).await? {
             Opened::Seen => Err(DriveError::Seen),
             Opened::Busy => Err(DriveError::Busy),
             Opened::Job { job, lock } => {
                 let terms = Terms { under: lock, answers: Some(message.clone()), ..Terms::default() };
-                Ok(Taken { job: job.ok_or(DriveError::Unknown)?, terms, turn })
+                let job = job.ok_or(DriveError::Unknown)?;
+                Ok(Taken { job, terms, is_remembered: false, turn })
             }
         }
     }
@@ -102,10 +110,11 @@ impl Engine {
         taken: Taken<'_>,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let Taken { job: mut before, mut terms, turn: _turn } = taken;
+        let Taken { job: mut before, mut terms, is_remembered, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
             let after = match decide(&before, self.now()) {
                 Ok(after) => after,
+                Err(_) if is_remembered => return Err(self.forget(&before)),
                 Err(refusal) => {
                     self.let_go(terms.under).await;
                     return Err(refusal.into());
@@ -126,6 +135,7 @@ impl Engine {
                     self.let_go(terms.under).await;
                     return Err(DriveError::Seen);
                 }
+                Commit::Conflict if is_remembered => return Err(self.forget(&before)),
                 // Without its lock the change is still compared and swapped.
                 Commit::Fenced => terms.under = None,
                 Commit::Conflict | Commit::Duplicate(_) => {}
@@ -133,6 +143,12 @@ impl Engine {
             before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
         }
         Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
+    }
+
+    /// What was remembered of a job does not do: it is to be read.
+    fn forget(&self, job: &Job) -> DriveError {
+        self.known.forget(job.id());
+        DriveError::Busy
     }
 
     /// A store that fails may have committed all the same. Then what follows from it is made up for.
@@ -228,6 +244,9 @@ impl Engine {
     /// Acts on a committed job: timers, the floor, packets, whoever waits. Called with the job's turn
     /// held; everything here is derived from the job, so calling it again does no harm.
     pub(crate) fn settle(&self, job: &Arc<Job>) {
+        if self.is_one_of_many() {
+            self.known.note(job);
+        }
         self.seat(job);
         self.note_sent(job);
         match &job.phase {

@@ -9,6 +9,7 @@ use crate::doubts::Doubts;
 use crate::events::Events;
 use crate::flows::Runs;
 use crate::keys::Keys;
+use crate::known::Known;
 use crate::lease::Post;
 use crate::letters::Letters;
 use crate::metrics::Metrics;
@@ -176,6 +177,7 @@ pub struct Inner {
     pub(crate) runs: Runs,
     pub(crate) run_waiters: Waiters<RunId>,
     pub(crate) doubts: Doubts,
+    pub(crate) known: Known,
     pub(crate) trouble: Trouble,
     pub(crate) listening: Mutex<Listening>,
     pub(crate) events: Arc<Events>,
@@ -255,6 +257,7 @@ impl Engine {
             runs: Runs::default(),
             run_waiters: Waiters::default(),
             doubts: Doubts::default(),
+            known: Known::default(),
             trouble: Trouble::default(),
             listening: Mutex::default(),
             events: Arc::new(events),

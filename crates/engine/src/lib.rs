@@ -27,6 +27,7 @@ mod hints;
 mod intake;
 mod janitor;
 mod keys;
+mod known;
 mod lease;
 mod letters;
 mod metrics;

@@ -15,6 +15,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 
+/// Orders carried out at once.
+const AT_ONCE_MAX: usize = 512;
+/// How much is let come together before it is told. The server has patience, and is woken less often.
+const PACE: Duration = Duration::from_millis(2);
+
 /// The way in. Nobody waits here: what queues up is at most one word for each message that was handed out, and
 /// of those the server hands out no more than `max_ack_pending`.
 #[derive(Clone)]
@@ -95,14 +100,20 @@ impl Desk {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Order>) {
         let mut ticker = tokio::time::interval(self.progress_every);
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut orders = Vec::with_capacity(AT_ONCE_MAX);
         loop {
             tokio::select! {
-                order = inbox.recv() => match order {
-                    Some(order) => self.carry_out(order).await,
-                    None => return,
-                },
+                count = inbox.recv_many(&mut orders, AT_ONCE_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for order in orders.drain(..) {
+                        self.carry_out(order).await;
+                    }
+                }
                 _ = ticker.tick() => self.tell_progress().await,
             }
+            tokio::time::sleep(PACE).await;
         }
     }
 

@@ -1,9 +1,9 @@
 //! Whether anybody heard a message, from a server that does not say so.
 //!
 //! A NATS server answers a message that wants a reply with status 503 when nobody listens, and says nothing when
-//! somebody does. So each message goes out with a reply subject of ours, followed at once by an empty marker to
-//! that same subject. The server deals with one connection in order: a 503 before the marker means that nobody
-//! heard, the marker alone that somebody did. One trip, no guess about time, any number on their way.
+//! somebody does. So each message goes out with a reply subject of ours, and behind as many as there were at hand
+//! goes a marker to ourselves. The server deals with one connection in order: a 503 before the marker means that
+//! nobody heard, the marker alone that somebody did. One trip, no guess about time, any number on their way.
 //!
 //! Between clusters a server believes that the others listen until it has learned better; there, only the
 //! worker's silence tells.
@@ -12,73 +12,80 @@ use super::errors;
 use super::headers::HEARD_PREFIX;
 use super::link::{self, Link, Log};
 use crate::{BusError, Heard};
-use async_nats::{Client, HeaderMap, PublishError, PublishErrorKind, StatusCode, Subscriber};
+use async_nats::{Client, HeaderMap, Message, PublishError, PublishErrorKind, StatusCode, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// No answer from the server within this time counts as no server. The message may have gone out all the same.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Messages before one marker.
+const AT_ONCE_MAX: usize = 256;
 
+/// The way in.
 pub(super) struct Hearing {
     client: Client,
     log: Arc<Log>,
-    inbox: String,
-    number_last: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Heard>>>,
+    questions: mpsc::Sender<Question>,
+}
+
+/// What is to be sent; nothing, if only the trip counts.
+type Outgoing = Option<(String, HeaderMap, Bytes)>;
+
+struct Question {
+    outgoing: Outgoing,
+    asker: oneshot::Sender<Result<Heard, BusError>>,
 }
 
 impl Hearing {
-    /// The second value is for [`Hearing::listen`].
-    pub async fn open(client: Client, log: Arc<Log>) -> Result<(Arc<Self>, Subscriber), BusError> {
-        let unique = client.new_inbox();
-        let inbox = format!("{HEARD_PREFIX}{}", unique.rsplit('.').next().unwrap_or(&unique));
+    /// The second value is the task.
+    pub async fn open(
+        client: Client,
+        log: Arc<Log>,
+    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), BusError> {
+        let unique = |inbox: String| inbox.rsplit('.').next().map(str::to_owned).unwrap_or(inbox);
+        let inbox = format!("{HEARD_PREFIX}{}", unique(client.new_inbox()));
         let answers = client.subscribe(format!("{inbox}.*")).await.map_err(|error| errors::away(&error))?;
-        let (number_last, waiting) = (AtomicU64::new(0), Mutex::default());
-        Ok((Arc::new(Self { client, log, inbox, number_last, waiting }), answers))
+        let marker = unique(client.new_inbox());
+        let (questions, asked) = mpsc::channel(AT_ONCE_MAX);
+        let (waiting, alarmed) = (BTreeMap::new(), HashSet::new());
+        let ear = Ear { client: client.clone(), inbox, marker, number_last: 0, waiting, alarmed };
+        Ok((Self { client, log, questions }, ear.run(asked, answers)))
     }
 
     /// Publishes, and says whether anybody got it.
     pub async fn publish(
         &self,
-        subject: &str,
+        subject: String,
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<Heard, BusError> {
-        let len = payload.len();
-        let send = async |reply: String| {
-            let sent =
-                self.client.publish_with_reply_and_headers(subject.to_owned(), reply, headers, payload);
-            sent.await.map_err(|error| self.unsent(&error, len))
-        };
-        self.ask(send).await
+        self.ask(Some((subject, headers, payload))).await
     }
 
     /// Waits until the server has dealt with everything that was sent so far.
     pub async fn round_trip(&self) -> Result<(), BusError> {
-        self.ask(async |_| Ok(())).await.map(drop)
+        self.ask(None).await.map(drop)
     }
 
-    async fn ask(&self, send: impl AsyncFnOnce(String) -> Result<(), BusError>) -> Result<Heard, BusError> {
+    async fn ask(&self, outgoing: Outgoing) -> Result<Heard, BusError> {
         self.check_link()?;
         let attempts = self.attempts();
-        let question = self.question();
+        let (asker, answer) = oneshot::channel();
         let answer = async {
-            send(question.reply.clone()).await?;
-            let marker = self.client.publish(question.reply.clone(), Bytes::new());
-            marker.await.map_err(|error| errors::away(&error))?;
-            Ok(question.answer.await.ok())
+            self.questions.send(Question { outgoing, asker }).await.ok()?;
+            answer.await.ok()
         };
         match tokio::time::timeout(ANSWER_MAX, answer).await {
-            Ok(Ok(Some(Heard::Nobody))) => Ok(Heard::Nobody),
+            Ok(Some(Ok(Heard::Nobody))) => Ok(Heard::Nobody),
             // The message may have gone to the connection that broke, and the marker to the next one.
-            Ok(Ok(Some(heard))) if self.attempts() == attempts => Ok(heard),
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(_)) => Err(BusError::Unavailable("the connection to NATS broke".to_owned())),
+            Ok(Some(Ok(heard))) if self.attempts() == attempts => Ok(heard),
+            Ok(Some(Err(error))) => Err(error),
+            Ok(_) => Err(BusError::Unavailable("the connection to NATS broke".to_owned())),
             Err(_) => Err(BusError::Unavailable("NATS does not answer".to_owned())),
         }
     }
@@ -90,57 +97,93 @@ impl Hearing {
         }
     }
 
-    /// Hands the server's answers to those who wait for them.
-    pub async fn listen(self: Arc<Self>, mut answers: Subscriber) {
-        let mut alarmed = HashSet::new();
-        while let Some(answer) = answers.next().await {
-            let heard = match answer.status {
-                Some(StatusCode::NO_RESPONDERS) => Heard::Nobody,
-                _ if answer.payload.is_empty() => Heard::Somebody { by: None },
-                // Whoever got the message answered it, which nobody asked for; the marker is still to come.
-                _ => {
-                    if let Some(stream) =
-                        keeper(&answer.payload).filter(|stream| alarmed.insert(stream.clone()))
-                    {
-                        tracing::error!(
-                            stream,
-                            "a stream keeps what is meant for workers: whether they are there cannot be told"
-                        );
+    fn attempts(&self) -> u64 {
+        self.log.attempts.load(Ordering::SeqCst)
+    }
+}
+
+/// Sends, and hands the server's answers to those who wait for them.
+struct Ear {
+    client: Client,
+    inbox: String,
+    /// Where markers go in the inbox. Workers see the subjects of their own messages, and never this one.
+    marker: String,
+    number_last: u64,
+    /// In the order in which they were sent.
+    waiting: BTreeMap<u64, oneshot::Sender<Result<Heard, BusError>>>,
+    /// Streams that were complained of.
+    alarmed: HashSet<String>,
+}
+
+impl Ear {
+    async fn run(mut self, mut asked: mpsc::Receiver<Question>, mut answers: Subscriber) {
+        let mut questions = Vec::with_capacity(AT_ONCE_MAX);
+        loop {
+            tokio::select! {
+                answer = answers.next() => match answer {
+                    Some(answer) => self.hear(&answer),
+                    None => return,
+                },
+                count = asked.recv_many(&mut questions, AT_ONCE_MAX) => {
+                    if count == 0 {
+                        return;
                     }
-                    continue;
+                    for question in questions.drain(..) {
+                        self.send(question).await;
+                    }
+                    self.mark().await;
                 }
-            };
-            let number = answer.subject.rsplit('.').next().and_then(|number| number.parse().ok());
-            let asker = number.and_then(|number: u64| self.waiting().remove(&number));
-            // Of two answers the first counts, and the asker may have lost patience.
-            if let Some(asker) = asker {
-                let _ = asker.send(heard);
             }
         }
     }
 
-    fn question(&self) -> Question<'_> {
-        let number = self.number_last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (asker, answer) = oneshot::channel();
-        self.waiting().insert(number, asker);
-        Question {
-            reply: format!("{}.{number}", self.inbox),
-            answer,
-            _entry: Entry { hearing: self, number },
+    async fn send(&mut self, Question { outgoing, asker }: Question) {
+        self.number_last += 1;
+        if let Some((subject, headers, payload)) = outgoing {
+            let (reply, len) = (format!("{}.{}", self.inbox, self.number_last), payload.len());
+            let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload).await;
+            if let Err(error) = sent {
+                let _ = asker.send(Err(self.unsent(&error, len)));
+                return;
+            }
+        }
+        self.waiting.insert(self.number_last, asker);
+    }
+
+    /// If this fails those who wait lose patience, and their places are given up at the next marker.
+    async fn mark(&self) {
+        let to = format!("{}.{}", self.inbox, self.marker);
+        if let Err(error) = self.client.publish(to, self.number_last.to_string().into()).await {
+            tracing::debug!(%error, "a marker could not be sent");
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Heard>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hear(&mut self, answer: &Message) {
+        let place = answer.subject.rsplit('.').next().unwrap_or_default();
+        if place == self.marker {
+            let number = std::str::from_utf8(&answer.payload).ok().and_then(|number| number.parse().ok());
+            self.hear_marker(number.unwrap_or(0));
+        } else if answer.status == Some(StatusCode::NO_RESPONDERS) {
+            let asker = place.parse().ok().and_then(|number: u64| self.waiting.remove(&number));
+            // The asker may have lost patience.
+            asker.map(|asker| asker.send(Ok(Heard::Nobody)));
+        } else if let Some(stream) =
+            keeper(&answer.payload).filter(|stream| self.alarmed.insert(stream.clone()))
+        {
+            tracing::error!(
+                stream,
+                "a stream keeps what is meant for workers: whether they are there cannot be told"
+            );
+        }
+        // Anybody else is one who got the message and answered it, which nobody asked for.
     }
 
-    #[cfg(test)]
-    pub fn waiting_len(&self) -> usize {
-        self.waiting().len()
-    }
-
-    fn attempts(&self) -> u64 {
-        self.log.attempts.load(Ordering::SeqCst)
+    /// All up to here have arrived, and of those that nobody heard we know.
+    fn hear_marker(&mut self, number: u64) {
+        let later = self.waiting.split_off(&(number + 1));
+        for (_, asker) in std::mem::replace(&mut self.waiting, later) {
+            let _ = asker.send(Ok(Heard::Somebody { by: None }));
+        }
     }
 
     fn unsent(&self, error: &PublishError, len: usize) -> BusError {
@@ -150,25 +193,6 @@ impl Hearing {
             }
             PublishErrorKind::InvalidSubject | PublishErrorKind::Send => errors::away(error),
         }
-    }
-}
-
-/// One message on its way.
-struct Question<'a> {
-    reply: String,
-    answer: oneshot::Receiver<Heard>,
-    _entry: Entry<'a>,
-}
-
-/// A place among those who wait; given up with the question, however that ends.
-struct Entry<'a> {
-    hearing: &'a Hearing,
-    number: u64,
-}
-
-impl Drop for Entry<'_> {
-    fn drop(&mut self) {
-        self.hearing.waiting().remove(&self.number);
     }
 }
 

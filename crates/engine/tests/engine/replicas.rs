@@ -2,6 +2,7 @@
 //! others pick up.
 
 mod once;
+mod remembered;
 mod runs;
 mod watching;
 
@@ -93,15 +94,15 @@ impl World {
     }
 
     async fn server_on(&self, name: &str, bus: LocalBus) -> Engine {
-        self.server_with(name, bus, Arc::new(self.flows.clone())).await
+        self.server_with(name, Arc::new(bus), Arc::new(self.flows.clone())).await
     }
 
-    async fn server_with(&self, name: &str, bus: LocalBus, flows: Arc<dyn Flows>) -> Engine {
+    async fn server_with(&self, name: &str, bus: Arc<dyn Bus>, flows: Arc<dyn Flows>) -> Engine {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(self.roster.clone()),
             flows,
-            bus: Arc::new(bus),
+            bus,
             courier: Arc::new(Slow),
             kernel: None,
             traces: Arc::new(Nowhere),

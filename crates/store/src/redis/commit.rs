@@ -77,7 +77,11 @@ impl RedisStore {
         script.arg(kept.as_ref().map_or("", |key| key.as_str())).arg(self.options.keep_results_ms);
         script.arg(step.news.as_deref().unwrap_or_default()).arg(NEWS_KEPT_MAX);
 
-        let fields = described(job);
+        // What was asked for never changes, so it is written once.
+        let mut fields = told(job);
+        if step.expects.is_none() {
+            fields.extend(asked(job));
+        }
         script.arg(fields.len());
         for (name, value) in &fields {
             script.arg(*name).arg(value);
@@ -103,28 +107,33 @@ pub(super) fn state_name(state: State) -> String {
     state.as_str().to_lowercase()
 }
 
-/// What an operator reads of a job in `job:meta`, and lists are filtered by.
-fn described(job: &Job) -> Vec<(&'static str, String)> {
-    let request = &job.request;
-    let text = |text: &str| text.to_owned();
+/// What an operator reads of a job in `job:meta`, and lists are filtered by: how it is.
+fn told(job: &Job) -> Vec<(&'static str, String)> {
     let ending = job.ending();
     let verdict = job.judgement().map(|judgement| &judgement.verdict);
     vec![
         ("updated", job.updated_at.0.to_string()),
         ("updated_at", (job.updated_at.0 * 1000).to_string()),
         ("attempts", job.attempts.len().to_string()),
-        ("topic", text(request.topic.as_str())),
-        ("tenant", part(request.tenant.as_str())),
-        ("team", text(&request.actor.team)),
-        ("principal", text(&request.actor.principal_id)),
-        ("trace_id", text(&request.trace_id)),
-        ("idempotency_key", request.idempotency_key.clone().unwrap_or_default()),
         ("worker_id", job.worker().map_or(String::new(), ToString::to_string)),
         ("result_ptr", ending.map_or(String::new(), |ending| ending.result_ptr.clone())),
         ("failure_reason", ending.map_or(String::new(), |ending| ending.words.clone())),
         ("deadline_unix", job.deadline().map_or(String::new(), |at| (at.0 / 1000).to_string())),
-        ("safety_decision", verdict.map_or(String::new(), |verdict| text(verdict.decision.as_str()))),
+        ("safety_decision", verdict.map_or(String::new(), |verdict| verdict.decision.as_str().to_owned())),
         ("safety_rule_id", verdict.map_or(String::new(), |verdict| verdict.rule_id.clone())),
+    ]
+}
+
+/// The same: what was asked for.
+fn asked(job: &Job) -> [(&'static str, String); 6] {
+    let request = &job.request;
+    [
+        ("topic", request.topic.as_str().to_owned()),
+        ("tenant", part(request.tenant.as_str())),
+        ("team", request.actor.team.clone()),
+        ("principal", request.actor.principal_id.clone()),
+        ("trace_id", request.trace_id.clone()),
+        ("idempotency_key", request.idempotency_key.clone().unwrap_or_default()),
     ]
 }
 

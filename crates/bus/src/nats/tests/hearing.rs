@@ -29,7 +29,6 @@ async fn of_thousands_at_once_each_is_told_whether_it_was_heard() {
     for jobs in &mut listening {
         assert_eq!(soon(jobs.next()).await.unwrap().payload, "job");
     }
-    assert_eq!(bus.shared.hearing.waiting_len(), 0);
 }
 
 #[tokio::test]

@@ -159,8 +159,10 @@ async fn what_a_killed_server_did_to_a_run_is_told_all_the_same() {
         let world = World::new();
         let fuse = Fuse::new(kill_at, Side::After);
         let flows = FusedFlows(world.flows.clone(), fuse.clone());
-        let servers =
-            [world.server_with("a", world.bus.clone(), Arc::new(flows)).await, world.server("bb").await];
+        let servers = [
+            world.server_with("a", Arc::new(world.bus.clone()), Arc::new(flows)).await,
+            world.server("bb").await,
+        ];
         sleep(5_000).await;
         let mut watcher = Watcher::new();
         watcher.read(&servers[1], "default").await;

@@ -24,8 +24,12 @@ if lock ~= '' then
     if is_valid and not is_own then return {'busy', who} end
   end
   local last = prefix .. 'cordum:lock:fence'
-  fence = string.format('%.0f', math.max((tonumber(call('GET', last)) or 0) + 1, us))
-  call('SET', last, fence)
+  fence = string.format('%.0f', us)
+  local was = call('SET', last, fence, 'GET')
+  if was and tonumber(was) >= us then
+    fence = string.format('%.0f', was + 1)
+    call('SET', last, fence)
+  end
   local till = string.format('%.0f', math.floor(us / 1000) + ttl)
   call('SET', lock, fence .. '|' .. holder .. '|' .. till, 'PX', ttl + grace)
 end
