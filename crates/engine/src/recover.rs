@@ -102,10 +102,11 @@ impl Engine {
         loop {
             let turn = self.turn(id).await;
             match self.in_our_time(id).await {
-                Ok(Some(job)) if self.is_sent(&job) => return,
+                Ok(Some(job)) if self.is_sent(&job) => return self.keep_if_wanted(&job),
                 Ok(Some(job)) if job.is_live() => {
                     self.tell_delegation(&job).await;
                     self.settle(&job);
+                    self.keep_if_wanted(&job);
                     return self.resume_delivery(&job);
                 }
                 Ok(_) => return,

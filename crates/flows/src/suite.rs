@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
+pub mod hooked;
+
 use crate::{Flows, RunCommit, RunQuery, RunStep, Saved};
 use reveille_core::flow::{
     ClientUndo, Compensation, Document, Event, Failed, Flow, Head, NodeKey, Outcome, Run, RunState, advance,

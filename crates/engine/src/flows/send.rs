@@ -9,7 +9,7 @@ use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use bytes::Bytes;
 use reveille_bus::Message;
 use reveille_core::flow::{
-    DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step,
+    DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step, job_id,
 };
 use reveille_core::id::{JobId, RunId, Topic};
 use reveille_core::job::Job;
@@ -85,15 +85,8 @@ impl Engine {
             match submitted {
                 Ok(Submitted::Existing(job)) if *job.id() != id => return self.follow_job(&of, job).await,
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
-                    // The run may be over meanwhile, or the step: then nobody wants the job.
-                    if self.wants(&of).await {
+                    if self.is_kept(&of, job.id()).await {
                         self.tell_run(&job);
-                        return;
-                    }
-                    while let Err(error) = self.stop_job(job.id(), "its run is over").await {
-                        let what = "a job that no run wants is not cancelled yet";
-                        self.trouble.store.tell(self.now(), what, &of.run, &error);
-                        tokio::time::sleep(STORE_PAUSE).await;
                     }
                     return;
                 }
@@ -144,6 +137,34 @@ impl Engine {
         self.step_failed(&head.id, key, attempt, words);
     }
 
+    /// A start has found a live job. If it is a step's, the server that submitted it may have ended before it saw that
+    /// nobody wants it; the run does not remember it then, so the run is asked.
+    pub(crate) fn keep_if_wanted(&self, job: &Job) {
+        let Some(of) = job.request.place.of_run.clone() else { return };
+        // Somebody who tries a step's job again by hand wants it, and gives it another id.
+        let is_of_step = *job.id() == job_id(&of.run, &of.node, of.attempt);
+        if is_of_step && !job.state().is_terminal() {
+            let (engine, id) = (self.clone(), job.id().clone());
+            self.spawn(async move {
+                engine.is_kept(&of, &id).await;
+            });
+        }
+    }
+
+    /// Whether a step's job is wanted. The run may be over meanwhile, or the step: then the job is cancelled. A store
+    /// that is away is waited for; should the server end before it is back, the next start asks again.
+    async fn is_kept(&self, of: &OfRun, job: &JobId) -> bool {
+        if self.wants(of).await {
+            return true;
+        }
+        while let Err(error) = self.stop_job(job, "its run is over").await {
+            let what = "a job that no run wants is not cancelled yet";
+            self.trouble.store.tell(self.now(), what, &of.run, &error);
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+        false
+    }
+
     /// Whether the run still waits for this attempt of a step. Asked of the store, where another server may have
     /// ended the run a moment ago.
     async fn wants(&self, of: &OfRun) -> bool {
@@ -151,7 +172,7 @@ impl Engine {
             match self.flows.node(&of.run, &of.node).await {
                 Ok(Some(node)) => return node.attempt == of.attempt && !node.state.is_settled(),
                 Ok(None) => return false,
-                // Nobody else looks at this again: a job that no run wants would stay.
+                // Nobody else looks at this until the next start: a job that no run wants would stay.
                 Err(error) if error.may_pass() => {
                     self.trouble.store.tell(self.now(), "a step could not be read", &of.run, &error);
                 }

@@ -3,6 +3,7 @@
 mod clock;
 mod policy;
 mod rollbacks;
+mod unwanted;
 
 use bytes::Bytes;
 use reveille_bus::{Bus, LocalBus, Message};

@@ -2,7 +2,7 @@
 
 use super::watching::Watcher;
 use super::*;
-use crate::sagas::killed::{Fuse, FusedFlows, Side};
+use crate::sagas::killed::{Fuse, Side, fused};
 use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, WorkflowId};
 use reveille_core::request::Actor;
@@ -158,7 +158,7 @@ async fn what_a_killed_server_did_to_a_run_is_told_all_the_same() {
         }
         let world = World::new();
         let fuse = Fuse::new(kill_at, Side::After);
-        let flows = FusedFlows(world.flows.clone(), fuse.clone());
+        let flows = fused(world.flows.clone(), fuse.clone());
         let servers = [
             world.server_with("a", Arc::new(world.bus.clone()), Arc::new(flows)).await,
             world.server("bb").await,

@@ -2,11 +2,10 @@
 //! in order.
 
 use super::*;
-use reveille_core::flow::{Head, Line, Node, NodeKey};
-use reveille_core::id::WorkflowId;
-use reveille_flows::{MemoryFlows, RunCommit, Saved};
+use reveille_flows::suite::hooked;
+use reveille_flows::{MemoryFlows, RunCommit};
 use reveille_store::suite::hooked::{Hook, Hooked};
-use reveille_store::{Commit, Page, Step, StoreError};
+use reveille_store::{Commit, Step, StoreError};
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
@@ -65,70 +64,15 @@ impl Hook for FusedHook {
     }
 }
 
-pub struct FusedFlows(pub MemoryFlows, pub Arc<Fuse>);
+/// Runs whose commits count towards the fuse.
+pub fn fused(flows: MemoryFlows, fuse: Arc<Fuse>) -> impl Flows {
+    hooked::Hooked::new(flows, FusedHook(fuse))
+}
 
 #[async_trait::async_trait]
-impl Flows for FusedFlows {
-    async fn commit(&self, step: RunStep) -> Result<RunCommit, StoreError> {
-        self.1.commit(self.0.commit(step)).await
-    }
-
-    async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
-        self.0.save(saved, workflows_max).await
-    }
-
-    async fn workflow(
-        &self,
-        tenant: &TenantId,
-        id: &WorkflowId,
-        version: Option<u32>,
-    ) -> Result<Option<Arc<Saved>>, StoreError> {
-        self.0.workflow(tenant, id, version).await
-    }
-
-    async fn workflows(
-        &self,
-        tenant: &TenantId,
-        after: Option<&WorkflowId>,
-        limit: usize,
-    ) -> Result<Vec<Arc<Saved>>, StoreError> {
-        self.0.workflows(tenant, after, limit).await
-    }
-
-    async fn delete_workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.0.delete_workflow(tenant, id).await
-    }
-
-    async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
-        self.0.run(id).await
-    }
-
-    async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError> {
-        self.0.node(id, key).await
-    }
-
-    async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.0.due(by, limit).await
-    }
-
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
-        self.0.runs(query).await
-    }
-
-    async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<RunId>, StoreError> {
-        self.0.live(cursor, limit).await
-    }
-
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {
-        self.0.timeline(id, after, limit).await
-    }
-
-    async fn delete_run(&self, id: &RunId) -> Result<bool, StoreError> {
-        self.0.delete_run(id).await
-    }
-
-    async fn prune(&self, ended_before: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.0.prune(ended_before, limit).await
+impl hooked::Hook for FusedHook {
+    async fn commit(&self, flows: &dyn Flows, step: RunStep) -> Result<RunCommit, StoreError> {
+        self.0.commit(flows.commit(step)).await
     }
 }
 
@@ -154,7 +98,7 @@ async fn saga(kill_at: Option<u32>, side: Side) -> u32 {
     let world = failing_c();
     let fuse = Fuse::new(kill_at, side);
     let store = Hooked::new(world.store.clone(), FusedHook(fuse.clone()));
-    let flows = FusedFlows(world.flows.clone(), fuse.clone());
+    let flows = fused(world.flows.clone(), fuse.clone());
     let mut engine = world.start_on(Arc::new(store), Arc::new(flows)).await;
     tokio::select! {
         () = drive(&world, &engine) => assert_eq!(kill_at, None, "the fuse was never reached"),
