@@ -35,7 +35,7 @@ pub use interpret::{Asked, interpret};
 pub use node::{Due, Fan, Node, NodeKey, Sent};
 pub use parts::Part;
 pub use rollback::{UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, Undoing, UndoneBy, rollback_flow};
-pub use run::{Compensation, Head, Origin, Run};
+pub use run::{Compensation, Head, Origin, Run, WaitsFor};
 pub use saga::{ClientUndo, Failed, STACK_MAX, Stack, stack, stack_flow, stack_id};
 pub use schema::Schema;
 pub use steps::{DEPTH_MAX, GATE_TOPIC, ITEMS_MAX, Kind, Level, Notify, Subworkflow, Worker};

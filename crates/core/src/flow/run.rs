@@ -97,6 +97,17 @@ impl Origin {
     }
 }
 
+/// Why a run is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WaitsFor {
+    #[error("the run is not over; cancel it first")]
+    End,
+    #[error("the run is over, but {0} jobs or runs of it have yet to be told to stop; try again soon")]
+    Cancels(u32),
+    #[error("the run is over, but what undoes it has yet to begin; try again soon")]
+    Rollback,
+}
+
 /// What undoes one step that succeeded. The last one recorded goes first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compensation {
@@ -235,6 +246,17 @@ impl Head {
     }
 
     pub fn is_live(&self) -> bool {
-        !self.state.is_terminal() || self.cancels > 0 || self.owes_rollback
+        self.waits_for().is_some()
+    }
+
+    /// What has to happen before nothing is owed any more; nothing if that is so.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        if !self.state.is_terminal() {
+            return Some(WaitsFor::End);
+        }
+        match self.cancels {
+            0 => self.owes_rollback.then_some(WaitsFor::Rollback),
+            count => Some(WaitsFor::Cancels(count)),
+        }
     }
 }

@@ -1,9 +1,14 @@
 //! Workflows and runs over HTTP: what is refused, and who sees what.
 
 use super::support::{Api, USER, eventually};
+use reveille_core::flow::{Change, Head, Run, RunState};
+use reveille_core::id::{RunId, TenantId, WorkflowId};
+use reveille_core::time::Millis;
 use reveille_engine::{LimitSettings, Settings};
+use reveille_flows::{RunCommit, RunStep};
 use reveille_roster::Scope;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn workflow(id: &str) -> Value {
     json!({"id": id, "name": "a workflow", "steps": {"d": {"type": "delay", "delay_sec": 600}, "a": {"topic": "job.a", "depends_on": ["d"]}}})
@@ -122,6 +127,39 @@ async fn a_run_is_started_listed_cancelled_and_told() {
     assert_eq!(api.call(&key, "GET", &format!("/api/v1/workflow-runs/{id}"), "").await.0, 404);
     assert_eq!(api.call(&key, "POST", "/api/v1/workflows/gone/runs", "").await.0, 404);
     assert_eq!(api.call(&key, "POST", "/api/v1/workflows/w/runs?dry_run=true", "").await.0, 400);
+}
+
+/// One that is over cannot be cancelled again, so nobody is told to.
+#[tokio::test]
+async fn a_run_that_owes_something_is_not_deleted_and_says_what_it_waits_for() {
+    let api = Api::open().await;
+    let key = api.key("acme", USER).await;
+    api.call(&key, "POST", "/api/v1/workflows", &workflow("w").to_string()).await;
+    let new = Head::new(RunId::known("r"), TenantId::known("acme"), WorkflowId::known("w"), 1, Millis(1));
+    let over = Head { revision: 1, state: RunState::Cancelled, ..new };
+    for (id, head, status, words) in [
+        ("a", Head { state: RunState::Running, ..over.clone() }, 409, "the run is not over; cancel it first"),
+        ("b", Head { cancels: 2, owes_rollback: true, ..over.clone() }, 409, "2 jobs or runs of it"),
+        ("c", Head { owes_rollback: true, ..over.clone() }, 409, "what undoes it has yet to begin"),
+        ("d", over, 204, ""),
+    ] {
+        let head = Head { id: RunId::known(id), ..head };
+        let run = Run::new(head.clone(), Arc::new(json!({})));
+        let change = Change {
+            head,
+            nodes: Vec::new(),
+            context: Vec::new(),
+            items: Vec::new(),
+            compensations: Vec::new(),
+            timeline: Vec::new(),
+            output: None,
+        };
+        let stored = api.engine.flows().commit(RunStep::insert(Arc::new(run), Arc::new(change))).await;
+        assert_eq!(stored.unwrap(), RunCommit::Done);
+        let (told, reply) = api.call(&key, "DELETE", &format!("/api/v1/workflow-runs/{id}"), "").await;
+        assert_eq!(told, status, "{id}: {reply}");
+        assert!(reply["error"].as_str().unwrap_or_default().contains(words), "{id}: {reply}");
+    }
 }
 
 #[tokio::test]
