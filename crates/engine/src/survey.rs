@@ -63,14 +63,14 @@ impl Census {
 /// Whether somebody who looks at a member now finds it gone: its TTL has lapsed (even if its death is not
 /// declared yet), it says so itself, or what was sent to it went unheard.
 pub fn is_away(worker: &Worker, ttls: &Ttls, now: Millis) -> bool {
-    let says_so = matches!(&worker.about, About::Agent(agent) if agent.status == AgentStatus::Offline);
     let is_silent = worker.last_seen + ttls.of(worker.contract()) <= now;
-    worker.offline || is_silent || says_so || (worker.deaf && !worker.restored)
+    worker.offline || is_silent || worker.says_offline() || (worker.deaf && !worker.restored)
 }
 
-/// The sessions, jobs or tasks that a member has.
+/// The sessions, jobs or tasks that a member has. An agent that says that it is away has none, whatever else it says.
 pub fn in_hand(worker: &Worker) -> u32 {
     match &worker.about {
+        About::Agent(_) if worker.says_offline() => 0,
         About::Agent(agent) => agent.active_sessions,
         About::Workspace(_) | About::Cap => worker.active(),
     }

@@ -49,7 +49,7 @@ pub struct Worker {
     pub labels: BTreeMap<String, String>,
     pub topics: Vec<String>,
     pub last_heartbeat: String,
-    /// It has been heard within its TTL, and nothing sent to it went unheard since.
+    /// It has been heard within its TTL, does not say that it is offline, and nothing sent to it went unheard since.
     pub online: bool,
     /// Milliseconds left before it counts as dead.
     pub expires_in_ms: i64,
@@ -70,7 +70,7 @@ impl Worker {
             worker_id: worker.id.to_string(),
             contract: worker.contract().as_str(),
             tenant: worker.tenant.to_string(),
-            status: status(worker),
+            status: if expires_in_ms > 0 { status(worker) } else { "offline" },
             agent_name: worker.agent_name().to_owned(),
             pool: profile.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
             region: region(view),
@@ -96,22 +96,21 @@ impl Worker {
     }
 }
 
-/// One word for how a member is, whatever its contract calls it.
-pub fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
+/// One word for how a member is whose TTL has not lapsed, whatever its contract calls it.
+fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
     let is_busy = match &worker.about {
         About::Agent(agent) => agent.status == AgentStatus::Busy,
         About::Workspace(_) | About::Cap => worker.active() > 0,
     };
-    match &worker.about {
-        _ if worker.offline => "offline",
-        About::Agent(agent) if agent.status == AgentStatus::Offline => "offline",
-        _ if worker.restored => "restored",
-        _ if worker.deaf => "offline",
-        _ if worker.drained => "drained",
-        _ if is_degraded(worker) => "degraded",
-        _ if is_busy => "busy",
-        _ => "online",
-    }
+    let words = [
+        (worker.says_offline(), "offline"),
+        (worker.restored, "restored"),
+        (worker.deaf, "offline"),
+        (worker.drained, "drained"),
+        (is_degraded(worker), "degraded"),
+        (is_busy, "busy"),
+    ];
+    words.into_iter().find_map(|(is_so, word)| is_so.then_some(word)).unwrap_or("online")
 }
 
 fn cpu(worker: &reveille_core::fleet::Worker) -> f32 {

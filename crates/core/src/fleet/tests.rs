@@ -159,4 +159,8 @@ fn an_agent_that_falls_silent_is_offline_without_sessions_until_it_beats() {
     assert_eq!((agent.status, agent.active_sessions), (AgentStatus::Offline, 0));
     let back = fleet.agent_beat(&acme, &beat, Millis(50_000)).unwrap();
     assert!(back.back && back.changed && !back.joined);
+    assert!(fleet.lookup(Who::Agent(&acme, "a")).unwrap().is_online());
+    fleet.agent_beat(&acme, &AgentBeat { status: AgentStatus::Offline, ..beat }, Millis(50_001)).unwrap();
+    let away = fleet.lookup(Who::Agent(&acme, "a")).unwrap();
+    assert!(!away.offline && !away.is_online(), "it is heard, and says that it is away");
 }

@@ -2,6 +2,7 @@
 
 use super::ProfileIx;
 use crate::id::{PoolId, TenantId, Topic, WorkerId, WorkspaceId};
+use crate::presence::agent::AgentStatus;
 use crate::presence::{About, Contract};
 use crate::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,9 +101,14 @@ impl Worker {
         self.restored = false;
     }
 
-    /// It has been heard within its TTL, and nothing sent to it went unheard since.
+    /// It has been heard within its TTL, does not say that it is away, and nothing sent to it went unheard since.
     pub fn is_online(&self) -> bool {
-        !self.offline && !self.deaf
+        !self.offline && !self.deaf && !self.says_offline()
+    }
+
+    /// It beats, and says that it is away; only agents have a word for that.
+    pub fn says_offline(&self) -> bool {
+        matches!(&self.about, About::Agent(agent) if agent.status == AgentStatus::Offline)
     }
 
     pub fn active(&self) -> u32 {

@@ -138,6 +138,15 @@ async fn rule_6_status_is_idle_busy_or_offline() {
         assert_eq!(row["status"], status);
         assert_eq!(row["active_sessions"], if status == "offline" { 0 } else { 2 });
     }
+    for (status, shown, is_online, sessions) in
+        [("idle", "online", true, 2), ("busy", "busy", true, 2), ("offline", "offline", false, 0)]
+    {
+        let body = payload("w1", json!({"status": status, "active_sessions": 2}));
+        assert_eq!(api.beat(&key, &body).await, 202);
+        let worker = api.call(&key, "GET", "/api/v1/workers/w1", "").await.1;
+        assert_eq!((&worker["status"], &worker["online"]), (&json!(shown), &json!(is_online)), "{worker}");
+        assert_eq!(worker["active_jobs"], sessions, "{worker}");
+    }
     for bad in ["<b>on fire</b>", "Idle", "", "online"] {
         let body = payload("w1", json!({"status": bad})).to_string();
         let (status, reply) = api.call(&key, "POST", "/v1/agents/heartbeat", &body).await;
