@@ -27,8 +27,9 @@ const REMOVED_AT_ONCE: usize = 100;
 /// A handle; clones share their connections.
 #[derive(Clone)]
 pub struct RedisFlows {
+    /// What runs are kept beside: it lists them as it lists jobs.
+    store: RedisStore,
     link: RedisLink,
-    prefix: String,
     scripts: Arc<Scripts>,
 }
 
@@ -38,7 +39,6 @@ struct Scripts {
     delete: Script,
     remove: Script,
     due: Script,
-    page: Script,
 }
 
 impl RedisFlows {
@@ -50,16 +50,15 @@ impl RedisFlows {
             delete: store.script(include_str!("redis/lua/delete.lua")),
             remove: store.script(include_str!("redis/lua/remove.lua")),
             due: store.script(include_str!("redis/lua/due.lua")),
-            page: store.script(include_str!("redis/lua/page.lua")),
         };
-        let Scripts { commit, save, delete, remove, due, page } = &scripts;
+        let Scripts { commit, save, delete, remove, due } = &scripts;
         let link = store.link();
-        link.load(&[commit, save, delete, remove, due, page]).await?;
-        Ok(Self { link, prefix: store.prefix().to_owned(), scripts: Arc::new(scripts) })
+        link.load(&[commit, save, delete, remove, due]).await?;
+        Ok(Self { store: store.clone(), link, scripts: Arc::new(scripts) })
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
+        format!("{}{name}", self.store.prefix())
     }
 
     fn definition(&self, tenant: &TenantId, id: &WorkflowId) -> String {
@@ -81,7 +80,7 @@ impl RedisFlows {
         limit: usize,
     ) -> Result<u64, StoreError> {
         let mut script = self.scripts.remove.key(self.key("wf:runs:ended"));
-        script.arg(&self.prefix).arg(named.map_or("", |id| id.as_str()));
+        script.arg(self.store.prefix()).arg(named.map_or("", |id| id.as_str()));
         script.arg(ended_before.0).arg(limit).arg(NUMBERS_KEPT_MS);
         Ok(self.link.run_surely(&script).await?)
     }
@@ -177,7 +176,7 @@ impl Flows for RedisFlows {
 
     async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let mut script = self.scripts.due.key(self.timers());
-        script.arg(&self.prefix).arg(by.0).arg(page_len(limit));
+        script.arg(self.store.prefix()).arg(by.0).arg(page_len(limit));
         let ids: Vec<String> = self.link.run_surely(&script).await?;
         Ok(ids.into_iter().map(RunId::known).collect())
     }

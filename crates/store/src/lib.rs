@@ -25,7 +25,7 @@ pub use packet::{
     AboutPacket, DEAD_PACKET_KEEP_MS, DEAD_PACKET_LEN_MAX, DEAD_PACKETS_MAX, DeadPacket, DeadPackets,
 };
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
-pub use redis::{RedisLink, RedisOptions, RedisStore, key_part};
+pub use redis::{Order, RedisLink, RedisOptions, RedisStore, Stretch, key_part};
 pub use replica::{BEAT_MS, BEAT_TTL_MS, NEWS_BYTES_MAX, NEWS_KEPT_MAX, NEWS_LEN_MAX, News, Replicas, Roll};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
 pub use terms::{Full, Opened, Receipt, Room, Terms};

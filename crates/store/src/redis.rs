@@ -22,6 +22,7 @@ mod outbox;
 mod packets;
 mod replicas;
 mod scripts;
+mod stretch;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use crate::{
 };
 pub use keys::part as key_part;
 pub use link::Link as RedisLink;
+pub use stretch::{Order, Stretch};
 
 use keys::Keys;
 use link::Link;

@@ -16,7 +16,7 @@ impl RedisFlows {
 
         // The arguments in the order in which the script names them.
         let flag = |is: bool| if is { "1" } else { "0" };
-        script.arg(&self.prefix).arg(head.id.as_str()).arg(optional(step.expects)).arg(token()?);
+        script.arg(self.store.prefix()).arg(head.id.as_str()).arg(optional(step.expects)).arg(token()?);
         script.arg(written(head)?).arg(head.revision);
         script.arg(head.state.as_str()).arg(flag(!head.state.is_terminal())).arg(flag(head.is_live()));
         script.arg(head.updated_at.0).arg(optional(head.due.map(|due| due.0))).arg(&head.actor.team);

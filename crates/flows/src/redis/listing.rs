@@ -3,46 +3,36 @@
 use super::{RedisFlows, read};
 use crate::RunQuery;
 use reveille_core::flow::{Head, RunState};
-use reveille_store::{Page, StoreError, key_part, page_len};
-
-/// Entries of an index that one script looks at; others wait for it.
-const LOOKED_AT: u32 = 2_000;
+use reveille_store::{Order, Page, StoreError, Stretch, key_part};
 
 impl RedisFlows {
     pub(super) async fn list(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
-        let tenant = query.tenant.as_ref().map_or(String::new(), |tenant| key_part(tenant.as_str()));
-        let workflow = query.workflow.as_ref().map_or("", |workflow| workflow.as_str());
-        let index = match query {
-            RunQuery { tenant: Some(_), workflow: Some(_), .. } => format!("wf:runs:of:{tenant}:{workflow}"),
+        let tenant = query.tenant.as_ref().map(|tenant| key_part(tenant.as_str()));
+        let workflow = query.workflow.as_ref().map(ToString::to_string);
+        let index = match (&tenant, &workflow, query.state) {
+            (Some(tenant), Some(workflow), _) => format!("wf:runs:of:{tenant}:{workflow}"),
             // Most runs have succeeded: there is no gain in their index.
-            RunQuery { state: Some(state), .. } if *state != RunState::Succeeded => {
-                format!("wf:runs:status:{state}")
-            }
-            RunQuery { tenant: Some(_), .. } => format!("wf:runs:org:{tenant}"),
+            (_, _, Some(state)) if state != RunState::Succeeded => format!("wf:runs:status:{state}"),
+            (Some(tenant), None, _) => format!("wf:runs:org:{tenant}"),
             _ => "wf:runs:all".to_owned(),
         };
-        let len = page_len(query.limit);
-        let mut last = query.cursor.map_or("+inf".to_owned(), |cursor| cursor.to_string());
-        let mut found = Vec::new();
-        while found.len() <= len {
-            let mut script = self.scripts.page.key(self.key(&index));
-            script.arg(&self.prefix).arg(&last).arg(len + 1 - found.len()).arg(LOOKED_AT);
-            script.arg(query.updated_after.map_or(i64::MIN, |at| at.0));
-            script.arg(query.updated_before.map_or(i64::MAX, |at| at.0));
-            script.arg(&tenant).arg(workflow).arg(query.state.map_or("", RunState::as_str));
-            script.arg(query.team.as_deref().unwrap_or_default());
-            let reply: Vec<Option<String>> = self.link.run_surely(&script).await?;
-            let mut parts = reply.into_iter();
-            last = parts.next().flatten().unwrap_or_default();
-            while let (Some(Some(seq)), Some(head)) = (parts.next(), parts.next()) {
-                let seq = seq.parse().map_err(|_| StoreError::Corrupt(format!("{seq:?} is no place")))?;
-                // One that was removed between two looks has no head.
-                found.extend(head.map(|head| read(&head).map(|head| (seq, head))).transpose()?);
-            }
-            if last.is_empty() {
-                break;
-            }
-        }
-        Ok(Page::take(len, found.into_iter()))
+        let fields = [
+            ("tenant", tenant),
+            ("workflow", workflow),
+            ("state", query.state.map(|state| state.to_string())),
+            ("team", query.team.clone().filter(|team| !team.is_empty())),
+        ];
+        let stretch = Stretch {
+            index: self.key(&index),
+            order: Order::NewestFirst,
+            cursor: query.cursor,
+            limit: query.limit,
+            updated_after: query.updated_after,
+            updated_before: query.updated_before,
+            hash: self.key("wf:run:"),
+            record: None,
+            fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
+        };
+        self.store.stretch(&stretch, |head| read(&String::from_utf8_lossy(head))).await
     }
 }

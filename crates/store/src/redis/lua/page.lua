@@ -1,13 +1,18 @@
--- A stretch of an index of jobs, filtered. KEYS: the index.
--- Says where it stopped ('' at the end), then sequence, job, sequence, job. It looks at `budget` entries at most,
+-- A stretch of an index, filtered. KEYS: the index.
+-- ARGV: 'up' or 'down', the place to go on from, how many are wanted, how many entries to look at, between which
+-- times they were last changed, what stands before an id in the name of its hash, and in that of its record ('' if the
+-- record is the field 'head' of the hash); then fields of the hash, each with what it has to be.
+-- Says where it stopped ('' at the end), then sequence, record, sequence, record. It looks at `budget` entries at most,
 -- so that nobody else waits for long; the caller goes on from where it stopped.
-local prefix, direction, last, want, budget, updated_min, updated_max = unpack(ARGV, 1, 7)
-local tenant, state, topic, team, trace = unpack(ARGV, 8, 12)
+local direction, last, want, budget, updated_min, updated_max, hash, record = unpack(ARGV, 1, 8)
 local call = redis.call
-local found = {''}
-want, budget = 2 * want + 1, tonumber(budget)
+local found, fields, wanted = {''}, {'updated'}, {}
+want, budget, updated_min, updated_max = 2 * want + 1, tonumber(budget), tonumber(updated_min), tonumber(updated_max)
+for i = 9, #ARGV, 2 do
+  fields[#fields + 1] = ARGV[i]
+  wanted[#fields] = ARGV[i + 1]
+end
 
-local function fits(wanted, is) return wanted == '' or wanted == is end
 local function next_ids()
   if direction == 'down' then
     return call('ZRANGE', KEYS[1], '(' .. last, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 100, 'WITHSCORES')
@@ -15,18 +20,28 @@ local function next_ids()
   return call('ZRANGE', KEYS[1], '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')
 end
 
+local function record_of(id)
+  if record == '' then return call('HGET', hash .. id, 'head') end
+  return call('GET', record .. id)
+end
+
+local function fits(is)
+  local updated = tonumber(is[1])
+  if not updated or updated < updated_min or updated > updated_max then return false end
+  for i = 2, #fields do
+    if is[i] ~= wanted[i] then return false end
+  end
+  return true
+end
+
 while budget > 0 do
   local ids = next_ids()
   if #ids == 0 then return found end
   for i = 1, #ids, 2 do
     last, budget = ids[i + 1], budget - 1
-    local meta = call('HMGET', prefix .. 'job:meta:' .. ids[i], 'updated', 'tenant', 'state', 'topic', 'team', 'trace_id')
-    local updated = tonumber(meta[1])
-    if updated and updated >= tonumber(updated_min) and updated <= tonumber(updated_max)
-        and fits(tenant, meta[2]) and fits(state, meta[3]) and fits(topic, meta[4])
-        and fits(team, meta[5]) and fits(trace, meta[6]) then
+    if fits(call('HMGET', hash .. ids[i], unpack(fields))) then
       found[#found + 1] = last
-      found[#found + 1] = call('GET', prefix .. 'job:rec:' .. ids[i])
+      found[#found + 1] = record_of(ids[i])
       if #found >= want then
         found[1] = last
         return found

@@ -1,0 +1,82 @@
+//! Pages of an index, filtered: jobs and runs are listed alike.
+
+use super::RedisStore;
+use super::errors::unreadable;
+use crate::query::page_len;
+use crate::{Page, StoreError};
+use reveille_core::time::Millis;
+
+/// Entries of an index that one script looks at; others wait for it.
+const LOOKED_AT: u32 = 2_000;
+/// What comes after the last entry.
+const END: &str = "";
+
+/// Which way an index is gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// What to read of an index, and which entries count.
+#[derive(Debug)]
+pub struct Stretch {
+    pub index: String,
+    pub order: Order,
+    pub cursor: Option<u64>,
+    pub limit: usize,
+    /// Both ends count as inside.
+    pub updated_after: Option<Millis>,
+    pub updated_before: Option<Millis>,
+    /// What stands before an id in the name of the hash that says what the entry is.
+    pub hash: String,
+    /// The same of the record; without one it is the field `head` of the hash.
+    pub record: Option<String>,
+    /// What the hash has to say.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl RedisStore {
+    /// One page of it, each record as `read` reads it.
+    pub async fn stretch<T>(
+        &self,
+        stretch: &Stretch,
+        read: impl Fn(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<Page<T>, StoreError> {
+        let len = page_len(stretch.limit);
+        let (direction, start) = match stretch.order {
+            Order::OldestFirst => ("up", "-inf"),
+            Order::NewestFirst => ("down", "+inf"),
+        };
+        let mut last = stretch.cursor.map_or(start.to_owned(), |cursor| cursor.to_string());
+        let mut found = Vec::new();
+        while found.len() <= len {
+            let mut script = self.scripts.page.key(&stretch.index);
+            script.arg(direction).arg(&last).arg(len + 1 - found.len()).arg(LOOKED_AT);
+            script.arg(stretch.updated_after.map_or(i64::MIN, |at| at.0));
+            script.arg(stretch.updated_before.map_or(i64::MAX, |at| at.0));
+            script.arg(&stretch.hash).arg(stretch.record.as_deref().unwrap_or_default());
+            for (field, wanted) in &stretch.fields {
+                script.arg(*field).arg(wanted);
+            }
+            let reply: Vec<Option<Vec<u8>>> = self.link.run_surely(&script).await?;
+            let mut parts = reply.into_iter();
+            last = text(parts.next().flatten())?;
+            while let (Some(sequence), Some(record)) = (parts.next(), parts.next()) {
+                let sequence = text(sequence)?;
+                let sequence = sequence.parse().map_err(|error| unreadable("a place in a list", &error))?;
+                // It was removed between two looks.
+                let Some(record) = record else { continue };
+                found.push((sequence, read(&record)?));
+            }
+            if last == END {
+                break;
+            }
+        }
+        Ok(Page::take(len, found.into_iter()))
+    }
+}
+
+fn text(bytes: Option<Vec<u8>>) -> Result<String, StoreError> {
+    String::from_utf8(bytes.unwrap_or_default()).map_err(|error| unreadable("a list", &error))
+}
