@@ -1,6 +1,7 @@
 //! Deaths among the living: with a large fleet beating, how late after its TTL is a silent worker
 //! declared dead, as a subscriber of the event stream sees it?
 
+use crate::latencies::Latencies;
 use crate::report::Report;
 use crate::server::{KEY, Server};
 use anyhow::{Context, Result, ensure};
@@ -48,18 +49,18 @@ pub async fn measure(report: &mut Report, binary: &Path) -> Result<()> {
         beat_round(&mut socket, |number| !number.is_multiple_of(DEATHS_ONE_IN), |_, _| {}).await?;
     }
     let seen = events.await??;
-    let mut late: Vec<f64> = seen
+    let late = seen
         .iter()
         .filter_map(|(id, at)| {
             let due = *last_beat.get(id)? + TTL;
             Some((at.saturating_duration_since(due)).as_secs_f64() * 1000.0)
         })
         .collect();
-    ensure!(late.len() == WORKERS / DEATHS_ONE_IN, "{} deaths were seen", late.len());
-    late.sort_by(f64::total_cmp);
-    let what = format!("{WORKERS} workers beating, {} fall silent: death noticed after the TTL", late.len());
-    report.add(format!("{what}, p50"), late[late.len() / 2], "ms", "");
-    report.add(format!("{what}, p99"), late[late.len() * 99 / 100], "ms", "< 100");
+    let (late, deaths) = (Latencies::of(late), WORKERS / DEATHS_ONE_IN);
+    ensure!(late.count() == deaths, "{} deaths were seen", late.count());
+    let what = format!("{WORKERS} workers beating, {deaths} fall silent: death noticed after the TTL");
+    report.add(format!("{what}, p50"), late.at(50), "ms", "");
+    report.add(format!("{what}, p99"), late.at(99), "ms", "< 100");
     report.add("  server memory", server.memory_mib(), "MiB", "");
     server.stop().await
 }

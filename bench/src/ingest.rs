@@ -2,6 +2,7 @@
 //! beside a bare server of the same stack.
 
 use crate::bare_process::Bare;
+use crate::latencies::Latencies;
 use crate::raw::{Answered, Http};
 use crate::report::Report;
 use crate::server::{KEY, Server};
@@ -71,7 +72,7 @@ pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result
 pub struct Load {
     answered: usize,
     seconds: f64,
-    latencies_ms: Vec<f64>,
+    latencies: Latencies,
 }
 
 impl Load {
@@ -80,13 +81,12 @@ impl Load {
     }
 
     fn p99_ms(&self) -> f64 {
-        self.latencies_ms.get(self.latencies_ms.len() * 99 / 100).copied().unwrap_or(f64::NAN)
+        self.latencies.at(99)
     }
 
     fn of(parts: Vec<Vec<f64>>, each: usize, seconds: f64) -> Self {
-        let mut latencies_ms: Vec<f64> = parts.into_iter().flatten().collect();
-        latencies_ms.sort_by(f64::total_cmp);
-        Self { answered: latencies_ms.len() * each, seconds, latencies_ms }
+        let latencies = Latencies::of(parts.into_iter().flatten().collect());
+        Self { answered: latencies.count() * each, seconds, latencies }
     }
 }
 

@@ -1,21 +1,21 @@
 //! Jobs from HTTP to SUCCEEDED: how many a second, and how soon a worker has one.
 
+use crate::crew::{Crew, WORKERS};
 use crate::engines::Engines;
 use crate::http::Connection;
+use crate::latencies::Latencies;
 use crate::report::Report;
 use crate::server::{Server, cpu_seconds_of};
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use reveille_worker::{Job, Worker};
+use reveille_worker::Job;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 const SUBMITTERS: usize = 64;
-const WORKERS: usize = 4;
 /// Jobs under way at once, as far as the submitters let them pile up.
 const OUTSTANDING_MAX: u64 = 512;
 const PACED_JOBS_PER_SECOND: u64 = 2_500;
@@ -35,14 +35,11 @@ impl Times {
     }
 
     /// Milliseconds from the acknowledgement to the worker; a worker that was faster counts as zero.
-    fn latencies(&self) -> Vec<f64> {
+    fn latencies(&self) -> Latencies {
         let times = self.of_job.lock().unwrap_or_else(PoisonError::into_inner);
         let both =
             times.values().filter_map(|[acknowledged, received]| Some(((*acknowledged)?, (*received)?)));
-        let mut all: Vec<f64> =
-            both.map(|(a, r)| r.saturating_duration_since(a).as_secs_f64() * 1000.0).collect();
-        all.sort_by(f64::total_cmp);
-        all
+        Latencies::of(both.map(|(a, r)| r.saturating_duration_since(a).as_secs_f64() * 1000.0).collect())
     }
 
     fn clear(&self) {
@@ -68,10 +65,7 @@ pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result
 pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
     for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
         let mut engines = Engines::start();
-        let mut servers = Vec::new();
-        for number in 0..count {
-            servers.push(Server::start_shared(binary, number, &engines).await?);
-        }
+        let servers = Server::start_shared(binary, count, &engines).await?;
         let stand = Stand { servers, on, target: "≥ 3,000" };
         measure_at(report, stand, Some(&mut engines), seconds).await?;
     }
@@ -86,10 +80,14 @@ async fn measure_at(
 ) -> Result<()> {
     let Stand { servers, on, target } = stand;
     let times = Arc::new(Times::default());
-    let (stop, stopped) = watch::channel(false);
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|number| start_worker(number, &servers[0], times.clone(), stopped.clone()))
-        .collect();
+    let seen = {
+        let times = times.clone();
+        move |job: &Job| {
+            times.note(job.id().to_owned(), 1);
+            times.handled.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let crew = Crew::start(&servers[0].connect, seen);
 
     flood(&servers, &times, Duration::from_secs(3)).await.context("warming up")?;
     let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
@@ -100,7 +98,7 @@ async fn measure_at(
     let took = began.elapsed().as_secs_f64();
     let each = |cpu_seconds: f64| cpu_seconds * 1e6 / jobs as f64;
     report.add(
-        format!("HTTP submit to SUCCEEDED{on}, 64 submitters, 4 workers"),
+        format!("HTTP submit to SUCCEEDED{on}, {SUBMITTERS} submitters, {WORKERS} workers"),
         jobs as f64 / took,
         "jobs/s",
         target,
@@ -121,50 +119,17 @@ async fn measure_at(
     let per_second = if on.is_empty() { PACED_JOBS_PER_SECOND } else { SHARED_PACED_JOBS_PER_SECOND };
     pace(&servers, &times, per_second, Duration::from_secs(seconds)).await?;
     let latencies = times.latencies();
-    let at =
-        |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
     let what = format!("acknowledged to worker{on} at {per_second} jobs/s");
-    report.add(format!("{what}, p50"), at(0.5), "ms", "");
-    report.add(format!("{what}, p99"), at(0.99), "ms", if on.is_empty() { "< 10" } else { "" });
+    report.add(format!("{what}, p50"), latencies.at(50), "ms", "");
+    report.add(format!("{what}, p99"), latencies.at(99), "ms", if on.is_empty() { "< 10" } else { "" });
     let memory = servers.iter().map(Server::memory_mib).sum();
     report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
-    let _ = stop.send(true);
-    for worker in workers {
-        worker.await??;
-    }
+    crew.stop().await?;
     for server in servers {
         server.stop().await?;
     }
     Ok(())
-}
-
-fn start_worker(
-    number: usize,
-    server: &Server,
-    times: Arc<Times>,
-    mut stopped: watch::Receiver<bool>,
-) -> tokio::task::JoinHandle<Result<(), reveille_worker::Error>> {
-    let worker = Worker::new(format!("bench-{number}"))
-        .pool("bench")
-        .capacity(256)
-        .keep_load_private()
-        .handle("job.bench", move |job: Job| {
-            let times = times.clone();
-            async move {
-                times.note(job.id().to_string(), 1);
-                times.handled.fetch_add(1, Ordering::Relaxed);
-                job.input::<serde_json::Value>()
-            }
-        });
-    let connect = server.connect.clone();
-    tokio::spawn(async move {
-        worker
-            .run(connect, async move {
-                let _ = stopped.wait_for(|stop| *stop).await;
-            })
-            .await
-    })
 }
 
 /// As fast as they can: returns how many jobs succeeded.

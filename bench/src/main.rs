@@ -7,12 +7,14 @@
 mod bare;
 mod bare_process;
 mod console;
+mod crew;
 mod engines;
 mod expiry;
 mod fleet;
 mod http;
 mod ingest;
 mod jobs;
+mod latencies;
 mod policy;
 mod raw;
 mod report;

@@ -1,19 +1,18 @@
 //! Runs of a workflow from HTTP to succeeded: ten steps, one after the other, each a job at a worker.
 
+use crate::crew::{Crew, WORKERS};
 use crate::engines::Engines;
 use crate::http::Connection;
+use crate::latencies::Latencies;
 use crate::report::Report;
 use crate::server::Server;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use reveille_worker::{Job, Worker};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 const STEPS: usize = 10;
-const WORKERS: usize = 4;
 /// Each has one run under way, and starts the next when it is over.
 const CALLERS: usize = 128;
 
@@ -25,10 +24,7 @@ pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result
 pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
     for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
         let engines = Engines::start();
-        let mut servers = Vec::new();
-        for number in 0..count {
-            servers.push(Server::start_shared(binary, number, &engines).await?);
-        }
+        let servers = Server::start_shared(binary, count, &engines).await?;
         measure_at(report, servers, on, "", seconds).await?;
     }
     Ok(())
@@ -41,18 +37,16 @@ async fn measure_at(
     target: &'static str,
     seconds: u64,
 ) -> Result<()> {
-    let (stop, stopped) = watch::channel(false);
-    let workers: Vec<_> =
-        (0..WORKERS).map(|number| start_worker(number, &servers[0], stopped.clone())).collect();
+    let crew = Crew::start(&servers[0].connect, |_| {});
     Connection::open(&servers[0].http).await?.post("/api/v1/workflows", workflow()).await?;
 
     flood(&servers, Duration::from_secs(3)).await.context("warming up")?;
     let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
     let written = || servers.iter().map(Server::written_bytes).sum::<u64>();
     let (cpu_before, written_before, began) = (cpu(), written(), Instant::now());
-    let mut latencies = flood(&servers, Duration::from_secs(seconds)).await?;
+    let latencies = Latencies::of(flood(&servers, Duration::from_secs(seconds)).await?);
     let took = began.elapsed().as_secs_f64();
-    let runs = latencies.len() as f64;
+    let runs = latencies.count() as f64;
     let what = format!("runs of {STEPS} steps{on}, {CALLERS} callers, {WORKERS} workers");
     report.add(what, runs / took, "runs/s", target);
     report.add(format!("  server CPU for a run{on}"), (cpu() - cpu_before) * 1e3 / runs, "ms", "");
@@ -60,17 +54,12 @@ async fn measure_at(
         let kib = (written() - written_before) as f64 / 1024.0;
         report.add("  written to the disk for a run", kib / runs, "KiB", "");
     }
-    latencies.sort_by(f64::total_cmp);
-    let at = |share: f64| latencies.get((runs * share) as usize).copied().unwrap_or(f64::NAN);
-    report.add(format!("  a run from start to end{on}, p50"), at(0.5), "ms", "");
-    report.add(format!("  a run from start to end{on}, p99"), at(0.99), "ms", "");
+    report.add(format!("  a run from start to end{on}, p50"), latencies.at(50), "ms", "");
+    report.add(format!("  a run from start to end{on}, p99"), latencies.at(99), "ms", "");
     let memory: f64 = servers.iter().map(Server::memory_mib).sum();
     report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
-    let _ = stop.send(true);
-    for worker in workers {
-        worker.await??;
-    }
+    crew.stop().await?;
     for server in servers {
         server.stop().await?;
     }
@@ -89,26 +78,6 @@ fn workflow() -> Bytes {
     }
     let output = format!("${{steps.s{}.output.n}}", STEPS - 1);
     Bytes::from(json!({"id": "bench", "name": "bench", "steps": steps, "output": output}).to_string())
-}
-
-fn start_worker(
-    number: usize,
-    server: &Server,
-    mut stopped: watch::Receiver<bool>,
-) -> tokio::task::JoinHandle<Result<(), reveille_worker::Error>> {
-    let worker = Worker::new(format!("bench-{number}"))
-        .pool("bench")
-        .capacity(256)
-        .keep_load_private()
-        .handle("job.bench", |job: Job| async move { job.input::<Value>() });
-    let connect = server.connect.clone();
-    tokio::spawn(async move {
-        worker
-            .run(connect, async move {
-                let _ = stopped.wait_for(|stop| *stop).await;
-            })
-            .await
-    })
 }
 
 /// As fast as they end: how long each run took, in milliseconds.

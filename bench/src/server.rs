@@ -30,11 +30,15 @@ impl Server {
         Ok(server)
     }
 
-    /// One of several on the same engines.
-    pub async fn start_shared(binary: &Path, number: usize, engines: &Engines) -> Result<Self> {
-        let mut server = Self::start_with(binary, number, &engines.flags(), "shared: ").await?;
-        server.connect = engines.connect();
-        Ok(server)
+    /// So many of them on the same engines.
+    pub async fn start_shared(binary: &Path, count: usize, engines: &Engines) -> Result<Vec<Self>> {
+        let mut servers = Vec::new();
+        for number in 0..count {
+            let mut server = Self::start_with(binary, number, &engines.flags(), "shared: ").await?;
+            server.connect = engines.connect();
+            servers.push(server);
+        }
+        Ok(servers)
     }
 
     /// Reads what it says until it says `last`.
