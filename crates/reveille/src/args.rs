@@ -9,6 +9,7 @@ mod engines;
 mod examples;
 mod job;
 mod key;
+mod label;
 mod policy;
 mod pool;
 mod quarantine;
@@ -98,9 +99,9 @@ pub enum Command {
     Man(Man),
 }
 
-/// The command line, with examples.
+/// The command line, with examples and what the exit codes mean.
 pub fn command_line() -> clap::Command {
-    examples::shown(Args::command())
+    examples::shown(Args::command()).after_help(crate::exit::help())
 }
 
 /// What was typed, or the end of the program with a word about what was wrong.

@@ -10,9 +10,9 @@ mod server;
 
 use crate::args::{Drill, WarmStart};
 use crate::output;
+use crate::progress::Progress;
 use anyhow::{Context, Result, ensure};
 use fleet::Fleet;
-use indicatif::{ProgressBar, ProgressStyle};
 use measure::Restart;
 use serde_json::json;
 use server::{Server, Start};
@@ -45,28 +45,27 @@ async fn drill(args: &WarmStart) -> Result<Findings> {
     // Four workers a pool: a job that finds none of them waits, whatever the rest of the fleet does.
     let pools = args.workers.div_ceil(4);
     let steps = 4 + 2 * (args.seconds + 2);
-    let bar = ProgressBar::new(steps).with_style(ProgressStyle::with_template("{bar:30} {elapsed} {msg}")?);
+    let bar = Progress::of(steps);
     let mut server = Server::prepare(pools)?;
 
-    bar.set_message("starting a throw-away server");
+    bar.say("starting a throw-away server");
     server.start(Start::Warm).await?;
-    bar.inc(1);
-    bar.set_message(format!("connecting {} simulated workers", args.workers));
+    bar.step(1);
+    bar.say(format!("connecting {} simulated workers", args.workers));
     let fleet =
         Fleet::start(server.nats_address(), args.workers, pools, Duration::from_secs(args.beat_seconds));
     server.wait_for_workers(args.workers).await.context("the fleet did not become known")?;
-    bar.inc(2);
-    bar.set_message("waiting for a snapshot of all of them");
+    bar.step(2);
+    bar.say("waiting for a snapshot of all of them");
     let snapshot = server.wait_for_snapshot().await?;
-    bar.inc(1);
+    bar.step(1);
 
     let cold = restart(&mut server, &fleet, Start::Cold, args, &bar).await?;
-    bar.set_message("letting the fleet settle");
+    bar.say("letting the fleet settle");
     fleet.revive();
     server.wait_for_workers(args.workers).await?;
     server.wait_for_snapshot().await?;
     let warm = restart(&mut server, &fleet, Start::Warm, args, &bar).await?;
-    bar.finish_and_clear();
     Ok(Findings { workers: args.workers, pools, seconds: args.seconds, cold, warm, snapshot })
 }
 
@@ -75,18 +74,18 @@ async fn restart(
     fleet: &Fleet,
     start: Start,
     args: &WarmStart,
-    bar: &ProgressBar,
+    bar: &Progress,
 ) -> Result<Restart> {
     let name = if start == Start::Warm { "warm" } else { "cold" };
-    bar.set_message(format!("{name}: killed with -9, starting again"));
+    bar.say(format!("{name}: killed with -9, starting again"));
     fleet.reset();
     server.kill()?;
     // One in twenty dies with the server.
     let dead = fleet.bury(args.workers.div_ceil(20));
     server.start(start).await?;
-    bar.inc(2);
-    bar.set_message(format!("{name}: jobs for {} s", args.seconds));
-    measure::watch(server, fleet, &dead, Duration::from_secs(args.seconds), || bar.inc(1)).await
+    bar.step(2);
+    bar.say(format!("{name}: jobs for {} s", args.seconds));
+    measure::watch(server, fleet, &dead, Duration::from_secs(args.seconds), || bar.step(1)).await
 }
 
 impl Findings {

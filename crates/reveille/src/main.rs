@@ -8,7 +8,9 @@ mod commands;
 mod config;
 mod demo;
 mod drill;
+mod exit;
 mod output;
+mod progress;
 mod serve;
 mod story;
 
@@ -47,13 +49,4 @@ fn main() -> ExitCode {
             ExitCode::from(exit::FAILED)
         }
     }
-}
-
-/// What a script can tell from the exit code; 2 is clap's for a wrong command line.
-pub mod exit {
-    pub const FAILED: u8 = 1;
-    /// The job ended, and not in success.
-    pub const JOB_FAILED: u8 = 3;
-    /// The job has not ended in the time given.
-    pub const NOT_YET: u8 = 4;
 }

@@ -1,6 +1,7 @@
 //! `reveille job`.
 
 use super::Server;
+use super::label::label;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
@@ -50,8 +51,8 @@ pub struct Submit {
     #[arg(long)]
     pub priority: Option<String>,
     /// A label, as key=value; may be repeated
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    pub labels: Vec<String>,
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
     /// A capability that the worker must have; may be repeated
     #[arg(long = "requires", value_name = "CAPABILITY")]
     pub requires: Vec<String>,

@@ -1,6 +1,7 @@
 //! `reveille policy`.
 
 use super::Server;
+use super::label::label;
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 
@@ -54,8 +55,8 @@ pub struct Ask {
     #[arg(long, value_name = "WHO")]
     pub principal: Option<String>,
     /// A label, as key=value; may be repeated
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    pub labels: Vec<String>,
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
     #[command(flatten)]
     pub server: Server,
 }

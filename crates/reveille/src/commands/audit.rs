@@ -2,7 +2,7 @@
 
 use crate::args::{Audit, AuditList, Server};
 use crate::client::Client;
-use crate::{exit, output};
+use crate::{exit, output, progress};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -43,7 +43,9 @@ fn entries(list: &AuditList) -> Result<ExitCode> {
 /// A chain whose oldest entries were pruned in time is as good as a whole one.
 fn verify(tenant: Option<&str>, server: &Server) -> Result<ExitCode> {
     let query: Vec<(&str, &str)> = tenant.map(|tenant| ("tenant", tenant)).into_iter().collect();
-    let found = Client::new(server)?.get("/api/v1/audit/verify", &query)?;
+    let client = Client::new(server)?;
+    let checked = "checking every hash of the chain";
+    let found = progress::during(checked, || client.get("/api/v1/audit/verify", &query))?;
     if server.json {
         output::json(&found);
     } else {

@@ -2,7 +2,7 @@
 
 use crate::args::{Dlq, LetterFilter, Server};
 use crate::client::Client;
-use crate::{exit, output};
+use crate::{exit, output, progress};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -111,7 +111,8 @@ fn retry(id: &str, server: &Server) -> Result<ExitCode> {
 
 /// The new jobs go to standard output; what could not be retried is said beside, and by the exit code.
 fn retry_many(filter: &Value, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.post("/api/v1/dlq/retry", filter)?;
+    let client = Client::new(server)?;
+    let reply = progress::during("trying dead letters again", || client.post("/api/v1/dlq/retry", filter))?;
     let failed = reply["failed"].as_array().cloned().unwrap_or_default();
     if server.json {
         output::json(&reply);

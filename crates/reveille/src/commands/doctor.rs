@@ -2,7 +2,7 @@
 
 use crate::args::Doctor;
 use crate::config::{Config, Engines};
-use crate::output;
+use crate::{exit, output, progress};
 use anyhow::{Context, Result};
 use reveille_core::finding::Finding;
 use reveille_engine::{Clock, SystemClock};
@@ -19,7 +19,8 @@ pub fn run(doctor: &Doctor) -> Result<ExitCode> {
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime")?;
-    let found = runtime.block_on(examine(engines));
+    let looked_at = "looking at Redis, NATS and PostgreSQL";
+    let found = progress::during(looked_at, || runtime.block_on(examine(engines)));
     let is_fit = !found.iter().any(|(_, finding)| finding.is_bad());
     if doctor.json {
         let items: Vec<_> = found
@@ -34,7 +35,7 @@ pub fn run(doctor: &Doctor) -> Result<ExitCode> {
             .collect();
         output::table(&["ENGINE", "GRADE", "FINDING"], &rows);
     }
-    Ok(if is_fit { ExitCode::SUCCESS } else { ExitCode::from(crate::exit::FAILED) })
+    Ok(if is_fit { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 async fn examine(engines: Engines) -> Vec<(&'static str, Finding)> {

@@ -2,13 +2,17 @@
 
 use crate::args::{Job, List, Server, Submit};
 use crate::client::Client;
+use crate::progress::Progress;
 use crate::{exit, output};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use reveille_engine::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+/// How often whoever waits is told where the job is. The server answers at once when it ends.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub fn run(command: Job) -> Result<ExitCode> {
     match command {
@@ -58,11 +62,8 @@ fn body(submit: &Submit) -> Result<Value> {
         }
         Some(text) => serde_json::from_str(text).with_context(|| format!("{text:?} is not JSON"))?,
     };
-    let mut labels = Map::new();
-    for label in &submit.labels {
-        let Some((key, value)) = label.split_once('=') else { bail!("--label {label:?} is not key=value") };
-        labels.insert(key.to_owned(), value.into());
-    }
+    let labels: Map<_, _> =
+        submit.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
     Ok(json!({
         "topic": submit.topic,
         "context": context,
@@ -80,8 +81,9 @@ fn body(submit: &Submit) -> Result<Value> {
 /// The ended job; nothing if it did not end in time.
 fn wait(client: &Client, id: &str, patience: Duration) -> Result<Option<Value>> {
     let end = Instant::now() + patience;
+    let shown = Progress::waiting(format!("job {id}"));
     loop {
-        let left = end.saturating_duration_since(Instant::now()).min(Duration::from_secs(30));
+        let left = end.saturating_duration_since(Instant::now()).min(LOOK_EVERY);
         let job =
             client.get(&format!("/api/v1/jobs/{id}"), &[("wait", &format!("{}ms", left.as_millis()))])?;
         if has_ended(&job) {
@@ -90,6 +92,7 @@ fn wait(client: &Client, id: &str, patience: Duration) -> Result<Option<Value>> 
         if Instant::now() >= end {
             return Ok(None);
         }
+        shown.say(format!("job {id} is {}", output::text(&job["state"])));
     }
 }
 

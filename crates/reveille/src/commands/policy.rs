@@ -4,11 +4,11 @@ mod cases;
 
 use crate::args::{Ask, Policy as Command, Server};
 use crate::client::Client;
-use crate::{exit, output};
+use crate::{exit, output, progress};
 use anyhow::{Context, Result, anyhow};
 use reveille_core::policy::Policy;
 use reveille_engine::rules::read_policy;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,7 +48,9 @@ fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
     // A mistake in the file is found here, with its name.
     load(file)?;
     let body = json!({ "policy": text, "since": since });
-    let reply = Client::new(server)?.post("/api/v1/policy/replay", &body)?;
+    let client = Client::new(server)?;
+    let asked = "asking the policy about the jobs of the past";
+    let reply = progress::during(asked, || client.post("/api/v1/policy/replay", &body))?;
     if server.json {
         output::json(&reply);
         return Ok(ExitCode::SUCCESS);
@@ -75,12 +77,8 @@ fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn ask(question: &Ask) -> Result<ExitCode> {
-    let mut labels = serde_json::Map::new();
-    for label in &question.labels {
-        let (key, value) =
-            label.split_once('=').ok_or_else(|| anyhow!("--label: {label:?} is not key=value"))?;
-        labels.insert(key.to_owned(), value.into());
-    }
+    let labels: Map<_, _> =
+        question.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
     let body = json!({
         "topic": question.topic,
         "principal_id": question.principal.as_deref().unwrap_or_default(),

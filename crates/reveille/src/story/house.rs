@@ -1,5 +1,6 @@
 //! The throw-away server of the story: this very binary as a child process, in a folder that is removed afterwards.
 
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
@@ -77,6 +78,7 @@ impl House {
     }
 
     async fn wait_until_ready(&mut self) -> Result<()> {
+        let _shown = Progress::waiting("starting a throw-away server");
         let began = Instant::now();
         while !matches!(self.call("", "/readyz", None).await, Ok((200, _))) {
             if self.child.try_wait()?.is_some() || began.elapsed() > READY_WITHIN {

@@ -4,6 +4,7 @@ use super::crew::{Crew, NAMES};
 use super::house::House;
 use super::say;
 use crate::output::text;
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -92,9 +93,11 @@ impl Story<'_> {
         let job = self.submit("job.demo.deploy", json!({ "what": "web 2.0" })).await?;
         say(&format!("   It waits for you at /ui/approvals/{job}."));
         let until = Instant::now() + self.pace * 4;
+        let shown = Progress::waiting("waiting for you to decide");
         while Instant::now() < until && self.state(&job).await? == "APPROVAL_REQUIRED" {
             tokio::time::sleep(LOOK_EVERY).await;
         }
+        drop(shown);
         if self.state(&job).await? == "APPROVAL_REQUIRED" {
             self.house.decide(&format!("/api/v1/approvals/{job}/approve")).await?;
             say("   Nobody decided, so the story did.");
@@ -160,6 +163,7 @@ impl Story<'_> {
     }
 
     async fn ended(&self, job: &str, state: &str) -> Result<Value> {
+        let _shown = Progress::waiting(format!("waiting for job {job} to end"));
         let ended = self.house.get(&format!("/api/v1/jobs/{job}?wait=50s")).await?;
         ensure!(
             ended["state"] == state,
@@ -171,6 +175,7 @@ impl Story<'_> {
     }
 
     async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Option<T>>) -> Result<T> {
+        let _shown = Progress::waiting(format!("waiting for {what}"));
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if let Some(found) = look().await.with_context(|| format!("waiting for {what}"))? {
