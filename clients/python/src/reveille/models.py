@@ -1116,7 +1116,7 @@ class Worker:
     max_parallel_jobs: int
     memory_load: float
     online: bool
-    """It has been heard within its TTL, and nothing sent to it went unheard since."""
+    """It has been heard within its TTL, does not say that it is offline, and nothing sent to it went unheard since."""
     pool: str
     region: str
     restored: bool
