@@ -21,8 +21,8 @@ use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store, StoreError,
-    Trail,
+    DeadPackets, HeldLock, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store,
+    StoreError, Trail,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -240,6 +240,10 @@ impl Store for SimStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         self.port.write_or_wonder("unlock", self.store.unlock(lock)).await
+    }
+
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        self.port.read("locks held", self.store.locks_held(limit)).await
     }
 }
 

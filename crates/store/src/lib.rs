@@ -19,7 +19,7 @@ pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
 pub use breaker::Breakers;
 pub use ledger::{Ledger, Origin};
-pub use lock::Lock;
+pub use lock::{HeldLock, Lock};
 pub use memory::{MemoryLedger, MemoryStore};
 pub use packet::{
     AboutPacket, DEAD_PACKET_KEEP_MS, DEAD_PACKET_LEN_MAX, DEAD_PACKETS_MAX, DeadPacket, DeadPackets,
@@ -210,4 +210,8 @@ pub trait Store: Blobs + Breakers + DeadPackets + Replicas + Trail {
 
     /// Gives a lock back. Says no, and changes nothing, if it has lapsed or somebody else has it.
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError>;
+
+    /// Locks that are held, those that lapse first in front; at most `limit`. The ones that jobs are opened under are
+    /// many and last a moment: they are not among these.
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError>;
 }

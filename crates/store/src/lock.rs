@@ -25,3 +25,14 @@ pub struct Lock {
     /// holder of yesterday.
     pub fence: u64,
 }
+
+/// A lock that somebody holds, for those who look on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLock {
+    /// As it was asked for.
+    pub name: String,
+    /// The replica that has it; nothing where there is only one.
+    pub holder: String,
+    /// When it lapses, unless it is renewed before.
+    pub until: Millis,
+}

@@ -18,8 +18,8 @@ use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step,
-    Store, StoreError, Trail,
+    DeadPacket, DeadPackets, HeldLock, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll,
+    Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -104,9 +104,11 @@ impl Store for MemoryStore {
             _ if query.asked => Box::new(state.asked.range(older).rev()),
             _ => Box::new(state.jobs.range(older).rev().map(|(sequence, _)| sequence)),
         };
-        let matching = sequences.map(|sequence| (*sequence, &state.jobs[sequence]));
-        let matching = matching.filter(|(_, job)| query.matches(job));
-        Ok(Page::take(page_len(query.limit), matching.map(|(sequence, job)| (sequence, job.clone()))))
+        let looked_at = sequences.map(|sequence| {
+            let job = &state.jobs[sequence];
+            (*sequence, query.matches(job).then(|| job.clone()))
+        });
+        Ok(Page::look(page_len(query.limit), query.look_through, looked_at))
     }
 
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
@@ -147,7 +149,7 @@ impl Store for MemoryStore {
 
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         let now = self.now();
-        Ok(self.state().locks.take(name, now, ttl_ms))
+        Ok(self.state().locks.take(name, &self.replica, now, ttl_ms))
     }
 
     async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
@@ -158,6 +160,11 @@ impl Store for MemoryStore {
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         let now = self.now();
         Ok(self.state().locks.give_back(lock, now))
+    }
+
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        let now = self.now();
+        Ok(self.state().locks.list(now, page_len(limit)))
     }
 }
 

@@ -7,7 +7,8 @@ use reveille_core::time::Millis;
 
 pub const PAGE_LEN_MAX: usize = 500;
 
-/// Filters are applied before the limit, so a page is short only when it is the last.
+/// Filters are applied before the limit, so a page is short only when it is the last, or when enough was looked through
+/// for it.
 #[derive(Debug, Clone, Default)]
 pub struct JobQuery {
     /// None means every tenant.
@@ -24,6 +25,9 @@ pub struct JobQuery {
     /// Where the page before ended: only jobs created earlier.
     pub cursor: Option<u64>,
     pub limit: usize,
+    /// Jobs that are looked through for one page, whether they belong on it or not; nothing for as many as it takes. The
+    /// next page goes on where the looking stopped.
+    pub look_through: Option<usize>,
 }
 
 impl JobQuery {
@@ -82,15 +86,26 @@ impl<T> Page<T> {
     /// The page of at most `len` out of items with their sequence numbers. Hand in one more than `len`,
     /// if there is one: it is what tells a full last page from a page with a next.
     pub fn take(len: usize, items: impl Iterator<Item = (u64, T)>) -> Self {
+        Self::look(len, None, items.map(|(sequence, item)| (sequence, Some(item))))
+    }
+
+    /// The same out of items of which some do not belong on the page, and of which `most` are looked at.
+    pub fn look(len: usize, most: Option<usize>, items: impl Iterator<Item = (u64, Option<T>)>) -> Self {
         let mut page = Self { items: Vec::new(), next: None };
         let mut last = None;
-        for (sequence, item) in items {
-            if page.items.len() == len {
-                page.next = last;
+        for (number, (sequence, item)) in items.enumerate() {
+            if let Some(item) = item {
+                if page.items.len() == len {
+                    page.next = last;
+                    break;
+                }
+                last = Some(sequence);
+                page.items.push(item);
+            }
+            if most.is_some_and(|most| number + 1 >= most) {
+                page.next = Some(sequence);
                 break;
             }
-            last = Some(sequence);
-            page.items.push(item);
         }
         page
     }

@@ -27,9 +27,10 @@ mod stretch;
 mod tests;
 
 use crate::ledger::Ledger;
+use crate::query::page_len;
 use crate::{
-    BlobKey, Clock, Commit, DeadLetterCounts, DeadLetterQuery, JobQuery, Lock, Opened, Page, Receipt, Step,
-    Store, StoreError,
+    BlobKey, Clock, Commit, DeadLetterCounts, DeadLetterQuery, HeldLock, JobQuery, Lock, Opened, Page,
+    Receipt, Step, Store, StoreError,
 };
 pub use keys::part as key_part;
 pub use link::Link as RedisLink;
@@ -232,5 +233,9 @@ impl Store for RedisStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         self.renew_lock(lock, None).await
+    }
+
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        self.list_locks(page_len(limit)).await
     }
 }

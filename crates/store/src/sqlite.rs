@@ -42,9 +42,11 @@ pub use open::OpenError;
 pub use stats::SqliteStats;
 
 use crate::breaker::InProcess;
+use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError, Trail,
+    DeadPacket, DeadPackets, HeldLock, JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError,
+    Trail,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -181,6 +183,10 @@ impl Store for SqliteStore {
 
     async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
         locks::give_back(&self.file(), lock, self.now()).await
+    }
+
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        locks::list(&self.file(), self.now(), page_len(limit)).await
     }
 }
 

@@ -27,6 +27,7 @@ impl RedisFlows {
             order: Order::NewestFirst,
             cursor: query.cursor,
             limit: query.limit,
+            look_through: None,
             updated_after: query.updated_after,
             updated_before: query.updated_before,
             hash: self.key("wf:run:"),

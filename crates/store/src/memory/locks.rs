@@ -1,7 +1,7 @@
 //! Who holds which lock.
 
-use crate::Lock;
 use crate::lock::until_max;
+use crate::{HeldLock, Lock};
 use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
@@ -15,28 +15,30 @@ pub(super) struct Locks {
 struct Held {
     fence: u64,
     until: Millis,
-    /// The replica that opened a job with it.
-    opened_by: Option<String>,
+    holder: String,
+    /// A job was opened with it.
+    is_of_job: bool,
 }
 
 impl Locks {
-    pub fn take(&mut self, name: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
+    pub fn take(&mut self, name: &str, holder: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
         if self.held.get(name).is_some_and(|held| now < held.until && held.until <= until_max(now, ttl_ms)) {
             return None;
         }
         self.fence_last += 1;
-        let held = Held { fence: self.fence_last, until: now + ttl_ms, opened_by: None };
+        let (fence, until, holder) = (self.fence_last, now + ttl_ms, holder.to_owned());
+        let held = Held { fence, until, holder, is_of_job: false };
         self.held.insert(name.to_owned(), held);
         Some(Lock { name: name.to_owned(), fence: self.fence_last })
     }
 
     /// Within one replica a job has one turn at a time: what it has left locked it may open again.
     pub fn open(&mut self, name: &str, replica: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
-        if self.held.get(name).is_some_and(|held| held.opened_by.as_deref() == Some(replica)) {
+        if self.held.get(name).is_some_and(|held| held.is_of_job && held.holder == replica) {
             self.held.remove(name);
         }
-        let lock = self.take(name, now, ttl_ms)?;
-        self.held.get_mut(name)?.opened_by = Some(replica.to_owned());
+        let lock = self.take(name, replica, now, ttl_ms)?;
+        self.held.get_mut(name)?.is_of_job = true;
         Some(lock)
     }
 
@@ -51,6 +53,20 @@ impl Locks {
 
     pub fn is_held(&self, lock: &Lock, now: Millis) -> bool {
         self.held.get(&lock.name).is_some_and(|held| held.is_by(lock, now))
+    }
+
+    pub fn list(&self, now: Millis, limit: usize) -> Vec<HeldLock> {
+        let held = self.held.iter().filter(|(_, held)| now < held.until && !held.is_of_job);
+        let mut list: Vec<HeldLock> = held
+            .map(|(name, held)| HeldLock {
+                name: name.clone(),
+                holder: held.holder.clone(),
+                until: held.until,
+            })
+            .collect();
+        list.sort_by_key(|lock| lock.until);
+        list.truncate(limit);
+        list
     }
 
     pub fn prune(&mut self, now: Millis, limit: usize) -> u64 {

@@ -37,6 +37,7 @@ impl RedisStore {
             ("trace_id", query.trace_id.clone().filter(|trace| !trace.is_empty())),
         ];
         let stretch = Stretch {
+            look_through: query.look_through,
             updated_after: query.updated_after,
             updated_before: query.updated_before,
             fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
@@ -61,6 +62,7 @@ impl RedisStore {
             order,
             cursor,
             limit,
+            look_through: None,
             updated_after: None,
             updated_before: None,
             hash: self.keys.of("job:meta:"),

@@ -4,9 +4,10 @@ use super::RedisStore;
 use super::errors::unreadable;
 use super::listing::read_job;
 use crate::lock::JOB_LOCK_MS;
-use crate::{Lock, Opened, Receipt, StoreError};
+use crate::{HeldLock, Lock, Opened, Receipt, StoreError};
 use redis::ScriptInvocation;
 use reveille_core::id::JobId;
+use reveille_core::time::Millis;
 use std::sync::Arc;
 
 /// A clock that stands still must not see its locks go by Redis's own.
@@ -64,8 +65,19 @@ impl RedisStore {
     pub(super) async fn renew_lock(&self, lock: &Lock, ttl_ms: Option<i64>) -> Result<bool, StoreError> {
         let mut script = self.scripts.renew.key(&lock.name);
         script.arg(lock.fence).arg(ttl_ms.map_or(String::new(), |ttl| ttl.to_string()));
-        script.arg(self.script_now()).arg(self.grace_ms());
+        script.arg(self.script_now()).arg(self.grace_ms()).arg(&self.keys.prefix);
         Ok(self.link.run(&script).await?)
+    }
+
+    pub(super) async fn list_locks(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        let mut script = self.scripts.held.key(self.keys.of("cordum:locks"));
+        script.arg(&self.keys.prefix).arg(limit).arg(self.script_now());
+        let held: Vec<(String, String, i64)> = self.link.run_surely(&script).await?;
+        let read = |(key, holder, until): (String, String, i64)| {
+            let name = key.strip_prefix(&self.keys.prefix).unwrap_or(&key).to_owned();
+            HeldLock { name, holder, until: Millis(until) }
+        };
+        Ok(held.into_iter().map(read).collect())
     }
 
     fn lock_arguments(&self, script: &mut ScriptInvocation<'_>, name: &str, ttl_ms: i64) {

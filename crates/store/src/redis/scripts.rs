@@ -7,6 +7,7 @@ pub(super) struct Scripts {
     pub commit: Script,
     pub take: Script,
     pub renew: Script,
+    pub held: Script,
     pub page: Script,
     pub prune: Script,
     pub take_letter_off: Script,
@@ -38,6 +39,7 @@ impl Scripts {
             commit: script(include_str!("lua/commit.lua")),
             take: script(include_str!("lua/take.lua")),
             renew: script(include_str!("lua/renew.lua")),
+            held: script(include_str!("lua/held.lua")),
             page: script(include_str!("lua/page.lua")),
             prune: script(include_str!("lua/prune.lua")),
             take_letter_off: script(include_str!("lua/take_letter_off.lua")),
@@ -53,11 +55,12 @@ impl Scripts {
         }
     }
 
-    pub fn all(&self) -> [&Script; 15] {
+    pub fn all(&self) -> [&Script; 16] {
         [
             &self.commit,
             &self.take,
             &self.renew,
+            &self.held,
             &self.page,
             &self.prune,
             &self.take_letter_off,

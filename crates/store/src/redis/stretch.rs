@@ -7,7 +7,7 @@ use crate::{Page, StoreError};
 use reveille_core::time::Millis;
 
 /// Entries of an index that one script looks at; others wait for it.
-const LOOKED_AT: u32 = 2_000;
+const LOOKED_AT: usize = 2_000;
 /// What comes after the last entry.
 const END: &str = "";
 
@@ -25,6 +25,8 @@ pub struct Stretch {
     pub order: Order,
     pub cursor: Option<u64>,
     pub limit: usize,
+    /// Entries that are looked through at most, whether they count or not.
+    pub look_through: Option<usize>,
     /// Both ends count as inside.
     pub updated_after: Option<Millis>,
     pub updated_before: Option<Millis>,
@@ -50,9 +52,12 @@ impl RedisStore {
         };
         let mut last = stretch.cursor.map_or(start.to_owned(), |cursor| cursor.to_string());
         let mut found = Vec::new();
-        while found.len() <= len {
+        let mut left = stretch.look_through.unwrap_or(usize::MAX).max(1);
+        while found.len() <= len && left > 0 {
+            let budget = left.min(LOOKED_AT);
+            left -= budget;
             let mut script = self.scripts.page.key(&stretch.index);
-            script.arg(direction).arg(&last).arg(len + 1 - found.len()).arg(LOOKED_AT);
+            script.arg(direction).arg(&last).arg(len + 1 - found.len()).arg(budget);
             script.arg(stretch.updated_after.map_or(i64::MIN, |at| at.0));
             script.arg(stretch.updated_before.map_or(i64::MAX, |at| at.0));
             script.arg(&stretch.hash).arg(stretch.record.as_deref().unwrap_or_default());
@@ -73,7 +78,10 @@ impl RedisStore {
                 break;
             }
         }
-        Ok(Page::take(len, found.into_iter()))
+        let page = Page::take(len, found.into_iter());
+        // Where the looking stopped, if it was not for want of room on the page.
+        let next = page.next.or_else(|| last.parse().ok().filter(|_| left == 0));
+        Ok(Page { next, ..page })
     }
 }
 

@@ -2,18 +2,23 @@
 //!
 //! SQLite is told which index to take: it has no statistics of a file that is always changing, and the
 //! order by `seq` must come from the index, not from sorting everything that matches. Topics, teams and
-//! times have no index of their own; they filter what the index in use yields.
+//! times have no index of their own: rows that the index yields and that do not fit come without their
+//! record, so that whoever reads them can count what was looked through.
 
 use super::schema::RARE_STATES;
 use crate::JobQuery;
-use crate::query::page_len;
 use reveille_core::job::State;
 use rusqlite::types::Value;
 
-/// The statement and its values, for one row more than a page holds.
+/// The index of jobs that a person was asked about. Its column stands behind the record, and is not read for each row.
+const ASKED: &str = "INDEXED BY jobs_asked";
+
+/// The statement and its values. Its rows are those that the index yields; whoever reads them stops when a page is full.
 pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     let mut listing = Listing::default();
     listing.filter("seq <", before(query.cursor));
+    let source = listing.narrow(query);
+    let walked = std::mem::take(&mut listing.terms).join(" AND ");
     if let Some(tenant) = &query.tenant {
         listing.filter("tenant =", tenant.as_str().to_owned());
     }
@@ -32,14 +37,16 @@ pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     if let Some(state) = query.state {
         listing.filter("state =", state.as_str().to_owned());
     }
-    if query.asked {
+    if query.asked && source != ASKED {
         listing.terms.push("asked = 1".to_owned());
     }
-    let source = listing.narrow(query);
-    listing.values.push(Value::from(page_len(query.limit) as i64 + 1));
-    let terms = listing.terms.join(" AND ");
-    let limit = listing.values.len();
-    let sql = format!("SELECT seq, record FROM jobs {source} WHERE {terms} ORDER BY seq DESC LIMIT ?{limit}");
+    if listing.terms.is_empty() {
+        listing.terms.push("1".to_owned());
+    }
+    let fits = listing.terms.join(" AND ");
+    let sql = format!(
+        "SELECT seq, CASE WHEN {fits} THEN record END FROM jobs {source} WHERE {walked} ORDER BY seq DESC"
+    );
     (sql, listing.values)
 }
 
@@ -61,8 +68,8 @@ impl Listing {
         self.terms.push(format!("{comparison} ?{}", self.values.len()));
     }
 
-    /// Picks the index that leaves the fewest rows. A partial index can only be used by a statement
-    /// that repeats its condition word for word.
+    /// Picks the index that leaves the fewest rows, and says what it goes by. A partial index can only be
+    /// used by a statement that repeats its condition word for word.
     fn narrow(&mut self, query: &JobQuery) -> &'static str {
         if let Some(trace_id) = &query.trace_id {
             self.filter("trace_id =", trace_id.clone());
@@ -79,7 +86,8 @@ impl Listing {
             return "INDEXED BY jobs_asking";
         }
         if query.asked {
-            return "INDEXED BY jobs_asked";
+            self.terms.push("asked = 1".to_owned());
+            return ASKED;
         }
         if let Some(state) = query.state {
             if !state.is_terminal() {
@@ -88,10 +96,13 @@ impl Listing {
             }
             if RARE_STATES.contains(&format!("'{state}'")) {
                 self.terms.push(format!("state IN {RARE_STATES}"));
+                self.filter("state =", state.as_str().to_owned());
                 return "INDEXED BY jobs_ended_badly";
             }
         }
-        if query.tenant.is_some() { "INDEXED BY jobs_of_tenant" } else { "NOT INDEXED" }
+        let Some(tenant) = &query.tenant else { return "NOT INDEXED" };
+        self.filter("tenant =", tenant.as_str().to_owned());
+        "INDEXED BY jobs_of_tenant"
     }
 }
 

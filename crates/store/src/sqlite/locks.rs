@@ -3,7 +3,7 @@
 
 use super::file::SqliteFile;
 use crate::lock::until_max;
-use crate::{Lock, StoreError};
+use crate::{HeldLock, Lock, StoreError};
 use reveille_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -56,4 +56,17 @@ pub(super) async fn give_back(file: &SqliteFile, lock: &Lock, now: Millis) -> Re
         Ok(give_back.execute(params![lock.fence as i64, lock.name, now.0])? as u64)
     });
     Ok(rows.await? > 0)
+}
+
+/// Whoever has the file is alone with it, so that holders have no name.
+pub(super) async fn list(file: &SqliteFile, now: Millis, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+    file.read(move |connection| {
+        let sql = "SELECT name, until FROM locks WHERE until > ?1 ORDER BY until, name LIMIT ?2";
+        let mut statement = connection.prepare_cached(sql)?;
+        let held = statement.query_map(params![now.0, limit as i64], |row| {
+            Ok(HeldLock { name: row.get(0)?, holder: String::new(), until: Millis(row.get(1)?) })
+        })?;
+        Ok(held.collect::<rusqlite::Result<Vec<_>>>()?)
+    })
+    .await
 }

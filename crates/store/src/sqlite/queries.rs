@@ -33,7 +33,14 @@ pub(super) fn holder_of_key(
 
 pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
     let (sql, values) = listing(query);
-    page(connection, &sql, values, page_len(query.limit), job)
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), |row| {
+        Ok((row.get::<_, i64>(0)? as u64, row.get::<_, Option<String>>(1)?))
+    })?;
+    let mut trouble = Ok(());
+    let rows = rows.map_while(|row| row.map_err(|error| trouble = Err(store_error(&error))).ok());
+    let page = Page::look(page_len(query.limit), query.look_through, rows);
+    trouble.map(|()| readable(page, job))
 }
 
 pub(super) fn live(
@@ -82,11 +89,13 @@ pub(super) fn page<T>(
         rows.collect::<rusqlite::Result<Vec<_>>>()
     };
     let rows = rows().map_err(|error| store_error(&error))?;
-    let page = Page::take(len, rows.into_iter());
-    // One record that cannot be read must not hide, or keep from recovery, all those around it.
-    let readable = |record: &String| {
+    Ok(readable(Page::take(len, rows.into_iter()), read))
+}
+
+/// One record that cannot be read must not hide, or keep from recovery, all those around it.
+fn readable<T>(page: Page<String>, read: impl Fn(&str) -> Result<T, StoreError>) -> Page<T> {
+    let read = |record: &String| {
         read(record).inspect_err(|error| tracing::error!(%error, "left out of a page")).ok()
     };
-    let items = page.items.iter().filter_map(readable).collect();
-    Ok(Page { items, next: page.next })
+    Page { items: page.items.iter().filter_map(read).collect(), next: page.next }
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
+    DeadPackets, HeldLock, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
     StoreError, Trail,
 };
 use async_trait::async_trait;
@@ -124,6 +124,11 @@ impl<H: Hook> Store for Hooked<H> {
     async fn unlock(&self, lock: &Lock) -> Answer<bool> {
         self.hook.before_lock_or_bury()?;
         self.inner.unlock(lock).await
+    }
+
+    async fn locks_held(&self, limit: usize) -> Answer<Vec<HeldLock>> {
+        self.hook.before_lock_or_bury()?;
+        self.inner.locks_held(limit).await
     }
 }
 

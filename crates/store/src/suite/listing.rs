@@ -16,6 +16,7 @@ pub async fn run(store: &dyn Store, clock: &ManualClock) {
     a_full_last_page_has_no_next(store, clock).await;
     every_filter_is_applied_before_the_limit(store, clock).await;
     pages_neither_skip_nor_repeat_while_jobs_come_and_change(store, clock).await;
+    a_page_ends_when_enough_was_looked_through(store, clock).await;
     a_page_is_never_longer_than_the_limit(store, clock).await;
     live_jobs_are_found_in_order_until_they_owe_nothing(store, clock).await;
     a_bad_ending_is_listed_once_until_it_is_taken_off(store, clock).await;
@@ -88,13 +89,14 @@ pub async fn pages_neither_skip_nor_repeat_while_jobs_come_and_change(
 ) {
     type Filter = (&'static str, fn(&mut JobQuery));
     let now = clock.now();
-    let filters: [Filter; 7] = [
+    let filters: [Filter; 8] = [
         ("none", |_| ()),
         ("state", |query| query.state = Some(State::Running)),
         ("topic", |query| query.topic = Some(Topic::known("job.echo"))),
         ("team", |query| query.team = Some("blue".to_owned())),
         ("trace", |query| query.trace_id = Some("one-trace".to_owned())),
         ("updated", |query| query.updated_after = Some(Millis(0))),
+        ("bounded", |query| query.look_through = Some(3)),
         ("all-tenants", |query| (query.tenant, query.trace_id) = (None, Some("one-trace".to_owned()))),
     ];
     for (name, filter) in filters {
@@ -132,6 +134,31 @@ pub async fn pages_neither_skip_nor_repeat_while_jobs_come_and_change(
         assert_eq!(seen.len(), expected.len(), "{name}: {seen:?}");
         assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), expected, "{name}");
     }
+}
+
+pub async fn a_page_ends_when_enough_was_looked_through(store: &dyn Store, clock: &ManualClock) {
+    for number in 0..10 {
+        let mut job = new_job("looking", &number.to_string(), clock.now());
+        if [0, 1, 5].contains(&number) {
+            Arc::make_mut(&mut job.request).topic = Topic::known("job.rare");
+        }
+        insert(store, job).await;
+    }
+    let topic = Some(Topic::known("job.rare"));
+    let mut query = JobQuery { topic, look_through: Some(4), ..of("looking", 2) };
+    let first = store.jobs(&query).await.unwrap();
+    assert_eq!(names(&first), [] as [&str; 0], "it is none of the newest four");
+    let (mut seen, mut next) = (Vec::new(), first.next);
+    assert!(next.is_some(), "the looking goes on");
+    while next.is_some() {
+        query.cursor = next;
+        let page = store.jobs(&query).await.unwrap();
+        seen.extend(names(&page));
+        next = page.next;
+    }
+    assert_eq!(seen, ["looking-5", "looking-1", "looking-0"]);
+    let all = JobQuery { cursor: None, look_through: None, limit: 10, ..query };
+    assert_eq!(names(&store.jobs(&all).await.unwrap()), seen);
 }
 
 pub async fn a_page_is_never_longer_than_the_limit(store: &dyn Store, clock: &ManualClock) {

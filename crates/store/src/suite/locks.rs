@@ -14,6 +14,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     a_renewed_lock_lasts_from_then_on(&**store, clock).await;
     a_lapsed_lock_cannot_be_renewed_or_given_back(&**store, clock).await;
     names_do_not_disturb_one_another(&**store, clock).await;
+    those_who_look_on_see_what_is_held(&**store, clock).await;
     pruning_takes_lapsed_locks_and_no_fence_comes_twice(&**store, clock).await;
     a_clock_that_was_set_back_holds_no_lock_for_longer(&**store, clock).await;
     what_is_put_under_a_lock_that_has_lapsed_is_not_there(&**store, clock).await;
@@ -84,6 +85,26 @@ pub async fn names_do_not_disturb_one_another(store: &dyn Store, _: &ManualClock
     assert!(!store.unlock(&forged).await.unwrap());
     assert!(store.unlock(&other).await.unwrap());
     assert_eq!(store.lock("suite-one", 1000).await.unwrap(), None);
+}
+
+pub async fn those_who_look_on_see_what_is_held(store: &dyn Store, clock: &ManualClock) {
+    let now = clock.now();
+    let seen = async || {
+        let held = store.locks_held(500).await.unwrap().into_iter();
+        let ours = held.filter(|lock| lock.name.starts_with("suite-seen-"));
+        ours.map(|lock| (lock.name, lock.until)).collect::<Vec<_>>()
+    };
+    let at = |name: &str, ms: i64| (format!("suite-seen-{name}"), now + ms);
+    take(store, "suite-seen-long", 1000).await;
+    let short = take(store, "suite-seen-short", 100).await;
+    let back = take(store, "suite-seen-back", 1000).await;
+    assert!(store.unlock(&back).await.unwrap());
+    assert_eq!(seen().await, [at("short", 100), at("long", 1000)]);
+    assert_eq!(store.locks_held(1).await.unwrap().len(), 1);
+    assert!(store.renew(&short, 2000).await.unwrap());
+    assert_eq!(seen().await, [at("long", 1000), at("short", 2000)]);
+    clock.advance(1000);
+    assert_eq!(seen().await, [at("short", 2000)], "one that has lapsed is nobody's");
 }
 
 pub async fn pruning_takes_lapsed_locks_and_no_fence_comes_twice(store: &dyn Store, clock: &ManualClock) {

@@ -4,7 +4,7 @@
 //! Run over two handles of one store, for adapters that can be shared.
 
 use super::{ManualClock, ended, insert, load, new_job, running};
-use crate::{BEAT_TTL_MS, Commit, Full, Lock, Opened, Receipt, Room, Step, Store, Terms};
+use crate::{BEAT_TTL_MS, Commit, Full, HeldLock, Lock, Opened, Receipt, Room, Step, Store, Terms};
 use bytes::Bytes;
 use reveille_core::job::{Job, State};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &Manual
     a_tenant_and_a_topic_never_have_more_than_they_may(first, second, clock).await;
     a_queue_never_grows_past_its_end(first, second, clock).await;
     what_is_given_back_is_room_again(&**first, clock).await;
+    all_see_who_holds_what(&**first, &**second, clock).await;
     a_step_under_a_lapsed_lock_does_not_count(&**first, &**second, clock).await;
     a_message_is_acted_on_once(&**first, &**second, clock).await;
     a_message_makes_one_job(&**first, &**second, clock).await;
@@ -86,6 +87,20 @@ pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualC
     assert_eq!(store.commit(over).await.unwrap(), Commit::Done);
     assert_eq!(store.commit(place(&jobs[1])).await.unwrap(), Commit::Done);
     assert_eq!(store.commit(third()).await.unwrap(), Commit::Done);
+}
+
+pub async fn all_see_who_holds_what(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
+    let job = insert(first, new_job("held", "a", clock.now())).await;
+    open(first, &job, 1).await;
+    let lock = first.lock("held", 1000).await.unwrap().unwrap();
+    let expected =
+        HeldLock { name: "held".to_owned(), holder: "first".to_owned(), until: clock.now() + 1000 };
+    for store in [first, second] {
+        let held = store.locks_held(500).await.unwrap();
+        let ours: Vec<_> = held.iter().filter(|lock| lock.name.contains("held")).collect();
+        assert_eq!(ours, [&expected], "the lock of a job is none of these");
+    }
+    assert!(first.unlock(&lock).await.unwrap());
 }
 
 pub async fn a_step_under_a_lapsed_lock_does_not_count(

@@ -14,10 +14,11 @@ for i = 9, #ARGV, 2 do
 end
 
 local function next_ids()
+  local some = math.min(budget, 100)
   if direction == 'down' then
-    return call('ZRANGE', KEYS[1], '(' .. last, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 100, 'WITHSCORES')
+    return call('ZRANGE', KEYS[1], '(' .. last, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, some, 'WITHSCORES')
   end
-  return call('ZRANGE', KEYS[1], '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')
+  return call('ZRANGE', KEYS[1], '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, some, 'WITHSCORES')
 end
 
 local function record_of(id)

@@ -32,6 +32,14 @@ if lock ~= '' then
   end
   local till = string.format('%.0f', math.floor(us / 1000) + ttl)
   call('SET', lock, fence .. '|' .. holder .. '|' .. till, 'PX', ttl + grace)
+  -- Those who look on find it there, and what has lapsed makes room. Locks of jobs are many and last a moment.
+  if what ~= 'job' then
+    local list = prefix .. 'cordum:locks'
+    local lapsed = call('ZRANGE', list, '-inf', string.format('%.0f', math.floor(us / 1000)), 'BYSCORE', 'LIMIT', 0, 100)
+    if #lapsed > 0 then call('ZREM', list, unpack(lapsed)) end
+    call('ZADD', list, till, lock)
+    if call('PTTL', list) < ttl + grace then call('PEXPIRE', list, ttl + grace) end
+  end
 end
 if inflight ~= '' then call('SET', inflight, '1', 'PX', 120000) end
 if what ~= 'job' then return {'yours', fence} end
