@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Results and contexts up to this size are part of a job's answer; larger ones are pointed at.
 pub const INLINE_LEN_MAX: usize = 256 * 1024;
+/// Jobs that are looked through for one page of a list.
+pub const LOOK_THROUGH: usize = 10_000;
 
 #[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, params(
     ("traceparent" = Option<String>, Header, description = "The caller's place in its trace (W3C Trace Context); a bad one is ignored"),
@@ -113,6 +115,7 @@ fn understood(query: ListQuery, auth: &Auth) -> Result<JobQuery, ApiError> {
         asked: false,
         cursor: cursor(query.cursor.as_deref())?,
         limit: limit(query.limit.as_deref())?,
+        look_through: Some(LOOK_THROUGH),
     })
 }
 

@@ -11,7 +11,6 @@ pub mod body;
 pub mod dead_letters;
 mod dry_run;
 mod error;
-pub mod figures;
 mod graph;
 pub mod grpc;
 mod health;
@@ -28,6 +27,7 @@ pub mod quarantine;
 mod rate;
 pub mod runs;
 pub mod stream;
+pub mod system;
 mod trace;
 pub mod types;
 mod voicegateway;
@@ -67,6 +67,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/dlq/{job_id}", get(dead_letters::get).delete(dead_letters::delete))
         .route("/dlq/{job_id}/retry", post(dead_letters::retry))
         .route("/overview", get(overview::get))
+        .route("/system", get(system::get))
         .route("/workers", get(workers::list))
         .route("/workers/{id}", get(workers::get))
         .route("/workers/{id}/drain", post(workers::drain))

@@ -2,7 +2,7 @@
 
 use crate::{
     approvals, audit, dead_letters, dry_run, graph, health, jobs, keys, overview, policy, pools, presence,
-    quarantine, runs, stream, workers, workflows,
+    quarantine, runs, stream, system, workers, workflows,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -17,7 +17,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::remediate, jobs::explain, approvals::list,
         approvals::context, approvals::approve, approvals::reject, dead_letters::list, dead_letters::page, dead_letters::get,
         dead_letters::delete, dead_letters::retry, dead_letters::retry_many, dead_letters::stats, dead_letters::packets, workers::list, workers::get,
-        overview::get, workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
+        overview::get, system::get, workers::drain, workers::undrain, pools::list, pools::drain, pools::undrain,
         policy::evaluate, policy::simulate, policy::explain, policy::replay, policy::decisions,
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,
         workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, dry_run::dry_run, runs::start, runs::list_of, runs::list, runs::get,

@@ -2,9 +2,8 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::figures::Figures;
 use crate::types::event::Counts;
-use crate::types::overview::{Overview, Throughput, Wait, WaitingJob};
+use crate::types::overview::{Overview, Throughput, Wait, Waiting, WaitingJob};
 use crate::types::text::rfc3339;
 use axum::Json;
 use axum::extract::State;
@@ -23,18 +22,10 @@ const COUNTED_MAX: usize = 100;
 
 #[utoipa::path(get, path = "/api/v1/overview", tag = "fleet", responses((status = 200, body = Overview)))]
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
-    auth.needs(Scope::Read)?;
-    let query =
-        |state, limit| JobQuery { tenant: auth.list_of(), state: Some(state), limit, ..JobQuery::default() };
-    let (approvals, held) =
-        (query(JobState::ApprovalRequired, COUNTED_MAX), query(JobState::OutputQuarantined, COUNTED_MAX));
-    let store = engine.store();
-    let dead = auth.list_of();
-    let (approvals, held, dead) =
-        tokio::try_join!(store.jobs(&approvals), store.jobs(&held), store.count_dead_letters(dead.as_ref()))?;
+    let waiting = waiting(&engine, &auth).await?;
     let mut waits: BTreeMap<&'static str, Wait> = BTreeMap::new();
     for state in [JobState::Pending, JobState::Scheduled] {
-        let page = store.jobs(&query(state, LOOKED_AT)).await?;
+        let page = engine.store().jobs(&newest(&auth, state, LOOKED_AT)).await?;
         for job in &page.items {
             let why = engine.explain(job);
             let wait = waits.entry(why.code).or_insert_with(|| Wait::new(why.code));
@@ -45,14 +36,35 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overvi
             }
         }
     }
-    let figures = auth.is_operator().then(|| Figures::read(&engine.metrics_page()));
     Ok(Json(Overview {
         at: rfc3339(engine.now()),
         fleet: Counts::of(engine.census().of(&auth.audience())),
+        approvals: waiting.approvals,
+        quarantined: waiting.quarantined,
+        dead_letters: waiting.dead_letters,
+        waits: waits.into_values().collect(),
+        throughput: auth.is_operator().then(|| Throughput::of(&engine.figures())),
+    }))
+}
+
+/// What waits for a person.
+pub async fn waiting(engine: &Engine, auth: &Auth) -> Result<Waiting, ApiError> {
+    auth.needs(Scope::Read)?;
+    let (store, tenant) = (engine.store(), auth.list_of());
+    let approvals = newest(auth, JobState::ApprovalRequired, COUNTED_MAX);
+    let held = newest(auth, JobState::OutputQuarantined, COUNTED_MAX);
+    let (approvals, held, dead) = tokio::try_join!(
+        store.jobs(&approvals),
+        store.jobs(&held),
+        store.count_dead_letters(tenant.as_ref())
+    )?;
+    Ok(Waiting {
         approvals: approvals.items.len(),
         quarantined: held.items.len(),
         dead_letters: dead.values().sum(),
-        waits: waits.into_values().collect(),
-        throughput: figures.as_ref().map(Throughput::of),
-    }))
+    })
+}
+
+fn newest(auth: &Auth, state: JobState, limit: usize) -> JobQuery {
+    JobQuery { tenant: auth.list_of(), state: Some(state), limit, ..JobQuery::default() }
 }

@@ -18,6 +18,7 @@ pub mod overview;
 pub mod policy;
 pub mod quarantine;
 pub mod submit;
+pub mod system;
 pub mod text;
 pub mod worker;
 pub mod workflow;

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long whoever changed a key waits for the entry, which comes in any case.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long one server may take over an entry while the others wait.
-const LOCK: &str = "cordum:clerk";
+pub(crate) const LOCK: &str = "cordum:clerk";
 const LOCK_MS: i64 = 10_000;
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
 /// An entry whose answer was lost is among so many of its kind, newest first.

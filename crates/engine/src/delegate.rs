@@ -10,6 +10,7 @@ mod ladder;
 mod together;
 
 pub(crate) use ladder::Ladder;
+pub(crate) use together::LOCK as DELEGATION_LOCK;
 
 use crate::Engine;
 use crate::scribe::Note;

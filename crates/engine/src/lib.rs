@@ -24,6 +24,7 @@ mod flows;
 mod follow;
 mod hearing;
 mod hints;
+mod inside;
 mod intake;
 mod janitor;
 mod keys;
@@ -79,7 +80,7 @@ pub use flows::{
 };
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use lease::Lease;
-pub use metrics::Metrics;
+pub use metrics::{Figures, Metrics};
 pub use reach::Reach;
 pub use replay::{Difference, REPLAY_MAX, Replay};
 pub use rules::{BadFile, RuleFiles, Rules};
@@ -89,6 +90,7 @@ pub use seals::SEAL_LEN;
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use survey::{Census, Count, in_hand, is_away, is_degraded, says_busy};
+pub use timers::Ahead;
 pub use views::WorkerView;
 pub use workspaces::{
     NewWorkspace, Patch, Registered, Registration, Removed, Whereabouts, WorkspaceError, WorkspaceView,

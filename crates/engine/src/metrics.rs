@@ -1,6 +1,7 @@
 //! What can be scraped, under the names that dashboards of the reference know: `cordum_scheduler_…`. A test
 //! prints them to `docs/metrics.md`.
 
+mod figures;
 mod fleet;
 mod net;
 mod output;
@@ -9,6 +10,8 @@ mod saga;
 mod traces;
 
 use crate::net::Net;
+pub use figures::Figures;
+use figures::Totals;
 use fleet::FleetMetrics;
 use net::NetMetrics;
 use output::OutputMetrics;
@@ -89,6 +92,7 @@ impl Limit {
 
 pub struct Metrics {
     registry: Registry,
+    totals: Totals,
     topics: Mutex<BTreeSet<Topic>>,
     jobs_received: PerTopic<Counter>,
     jobs_dispatched: PerTopic<Counter>,
@@ -149,6 +153,7 @@ impl Default for Metrics {
         let missed = "Jobs that should have been looked at and were not";
         let lock_wait = "How long a decision waited for another about the same job";
         let metrics = Self {
+            totals: Totals::default(),
             topics: Mutex::default(),
             jobs_received: page.list("jobs_received", "Jobs that were asked for"),
             jobs_dispatched: page.list("jobs_dispatched", "Attempts that were given to workers"),
@@ -219,6 +224,7 @@ impl Metrics {
     }
 
     pub(crate) fn received(&self, topic: &Topic) {
+        self.totals.received.inc();
         self.jobs_received.get_or_create(&self.label(topic)).inc();
     }
 
@@ -275,6 +281,7 @@ impl Metrics {
             Phase::Dispatched(attempt) if last == Some(Event::Assign) => {
                 self.jobs_dispatched.get_or_create(&label).inc();
                 let waited = attempt.dispatched_at.since(job.created_at) as f64 / 1000.0;
+                self.totals.dispatched(waited);
                 self.dispatch_latency.get_or_create(&label).observe(waited);
             }
             Phase::Scheduled { .. } if last == Some(Event::LoseWorker) => {
@@ -285,6 +292,7 @@ impl Metrics {
                 if ending.reason == Some(Reason::SafetyDenied) {
                     self.safety_denied.get_or_create(&label).inc();
                 }
+                self.totals.ended(ending.state);
                 let label = Completed { topic: label.topic, status: ending.state.to_string() };
                 self.jobs_completed.get_or_create(&label).inc();
             }

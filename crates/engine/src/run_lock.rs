@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// What stands before the run's id.
+pub(crate) const LOCK: &str = "cordum:wf:run:lock:";
 /// Seed 004, section 8.
 pub(crate) const TTL_MS: i64 = 30_000;
 /// How long to leave a run alone that another server is at, and how often.
@@ -42,7 +44,7 @@ impl RunLocks {
 
     /// Waits a while for the run to be ours. Nothing if it did not become so.
     pub async fn take(&self, run: &RunId) -> Option<Lease> {
-        let name = format!("cordum:wf:run:lock:{run}");
+        let name = format!("{LOCK}{run}");
         for _ in 0..PAUSES_MAX {
             match Lease::take(&self.store, &name, TTL_MS, &self.end).await {
                 Ok(Some(lease)) => return Some(lease),

@@ -28,6 +28,15 @@ struct Entry {
     at: Option<Millis>,
 }
 
+/// What is to come, for those who look on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many moments are waited for.
+    pub timers: usize,
+    /// The first of them. One that has passed is late.
+    pub next: Option<Millis>,
+}
+
 /// A moment that passed this long ago was missed.
 const OVERDUE_MS: i64 = 1_000;
 
@@ -116,6 +125,12 @@ impl Timers {
         overdue
     }
 
+    /// The moments that are waited for, also those of jobs that another server looks after.
+    pub fn ahead(&self) -> Ahead {
+        let entries = self.lock();
+        Ahead { timers: entries.order.len(), next: entries.order.first().map(|(at, _)| *at) }
+    }
+
     /// Takes at most `max` jobs whose moment has come. They still count.
     pub fn due(&self, now: Millis, max: usize) -> Vec<JobId> {
         let mut entries = self.lock();
@@ -188,7 +203,9 @@ mod tests {
         timers.set(&b, Millis(20));
         timers.set(&a, Millis(30));
         assert_eq!(timers.overdue(Millis(1_025)), BTreeMap::from([(State::Pending, 1)]));
+        assert_eq!(timers.ahead(), Ahead { timers: 2, next: Some(Millis(20)) });
         assert_eq!(timers.due(Millis(25), 10), [b.id().clone()]);
+        assert_eq!(timers.ahead(), Ahead { timers: 1, next: Some(Millis(30)) });
         assert_eq!(timers.len(), 2, "one that is being looked at is live");
         timers.set(&b, Millis(40));
         timers.clear(a.id());

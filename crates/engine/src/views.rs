@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::events::Audience;
-use crate::metrics::Moment;
+use crate::metrics::{Figures, Moment};
 use crate::safety::Circuit;
 use reveille_core::fleet::{Fleet, Profile, Who, Worker};
 use reveille_core::floor::{Member, PoolLoad};
@@ -106,6 +106,11 @@ impl Engine {
 
     pub fn pools(&self, audience: &Audience) -> Vec<PoolLoad> {
         self.floor().pools(|worker| audience.includes(&worker.tenant))
+    }
+
+    /// The figures of this server.
+    pub fn figures(&self) -> Figures {
+        self.metrics.figures(self.now(), self.timers.len())
     }
 
     /// The metrics page.

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 const READ_WITHIN: Duration = Duration::from_secs(5);
 /// The lock that keeps replicas from writing the same snapshot twice. Two of the seeds give it 30 s, the
 /// third 10 s, which fails over faster.
-const LOCK: &str = "cordum:scheduler:snapshot:writer";
+pub(crate) const LOCK: &str = "cordum:scheduler:snapshot:writer";
 const LOCK_MS: i64 = 10_000;
 /// A snapshot that nobody renews goes after this long.
 const KEEP_MS: i64 = 24 * 3600 * 1000;

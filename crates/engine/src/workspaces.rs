@@ -11,6 +11,7 @@ mod registry;
 mod retire;
 mod talk;
 
+pub(crate) use beats::LOCK as SILENCE_LOCK;
 pub use changes::Patch;
 pub use registry::{NewWorkspace, Registered, Registration};
 pub use retire::{Removed, Whereabouts};

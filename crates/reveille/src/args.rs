@@ -34,7 +34,7 @@ pub use quarantine::{Decide, Quarantine};
 pub use run::Run;
 pub use serve::Serve;
 pub use server::Server;
-pub use tools::{Completions, Man, Top};
+pub use tools::{Completions, Man, System, Top};
 pub use worker::Worker;
 pub use workflow::Workflow;
 
@@ -55,6 +55,8 @@ pub enum Command {
     Demo(Demo),
     /// Watch the fleet, the queues and what waits
     Top(Top),
+    /// What the server is at: who holds which lock, and what it waits for
+    System(System),
     /// Submit, look at and cancel jobs
     #[command(subcommand)]
     Job(Job),

@@ -10,6 +10,7 @@ pub mod policy;
 pub mod pool;
 pub mod quarantine;
 pub mod run;
+pub mod system;
 pub mod tools;
 pub mod top;
 pub mod worker;

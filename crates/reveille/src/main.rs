@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&serve),
         Command::Demo(demo) => story::run(&demo),
         Command::Top(top) => commands::top::run(&top),
+        Command::System(system) => commands::system::run(&system),
         Command::Job(job) => commands::job::run(job),
         Command::Approval(approval) => commands::approval::run(approval),
         Command::Workflow(workflow) => commands::workflow::run(workflow),

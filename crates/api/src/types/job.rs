@@ -41,7 +41,8 @@ pub struct WaitQuery {
 #[derive(Serialize, ToSchema)]
 pub struct JobPage {
     pub items: Vec<JobRecord>,
-    /// Nothing on the last page.
+    /// Nothing on the last page. A page may be short, or empty, and not be the last: for each, 10,000 jobs at most are
+    /// looked through.
     pub next_cursor: Option<String>,
 }
 

@@ -2,9 +2,8 @@
 
 use super::event::Counts;
 use super::text::rfc3339;
-use crate::figures::Figures;
 use reveille_core::job::Job;
-use reveille_engine::Explanation;
+use reveille_engine::{Explanation, Figures};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,6 +20,21 @@ pub struct Overview {
     pub waits: Vec<Wait>,
     /// What this server has counted since it started; for operators.
     pub throughput: Option<Throughput>,
+}
+
+impl Overview {
+    pub fn waiting(&self) -> Waiting {
+        let (approvals, quarantined) = (self.approvals, self.quarantined);
+        Waiting { approvals, quarantined, dead_letters: self.dead_letters }
+    }
+}
+
+/// What waits for a person, as far as it is counted.
+#[derive(Clone, Copy, Default)]
+pub struct Waiting {
+    pub approvals: usize,
+    pub quarantined: usize,
+    pub dead_letters: u64,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -77,9 +91,9 @@ pub struct Throughput {
 impl Throughput {
     pub fn of(figures: &Figures) -> Self {
         Self {
-            received: figures.received as u64,
-            succeeded: figures.succeeded as u64,
-            failed: figures.failed as u64,
+            received: figures.received,
+            succeeded: figures.succeeded,
+            failed: figures.failed,
             live: figures.live as u64,
         }
     }

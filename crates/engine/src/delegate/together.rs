@@ -13,6 +13,8 @@ use reveille_roster::{Change, RosterError};
 use reveille_store::Lock;
 use std::time::Duration;
 
+/// What stands before its id.
+pub(crate) const LOCK: &str = "cordum:delegation:";
 /// Longer than the roster takes to answer or give up.
 const LOCK_MS: i64 = 30_000;
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
@@ -124,7 +126,7 @@ impl Engine {
     }
 
     async fn lock_delegation(&self, id: &JobId) -> Result<Lock, RosterError> {
-        let name = format!("cordum:delegation:{id}");
+        let name = format!("{LOCK}{id}");
         loop {
             match self.store.lock(&name, LOCK_MS).await {
                 Ok(Some(lock)) => return Ok(lock),

@@ -4,6 +4,7 @@ use super::saga::OnTheirWay;
 use super::timers::RunTimers;
 use super::{Loaded, RunError};
 use crate::Engine;
+use crate::timers::Ahead;
 use reveille_core::flow::Flow;
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
@@ -44,6 +45,11 @@ pub(super) struct Seat {
 }
 
 impl Runs {
+    /// The moments of runs that are waited for.
+    pub(crate) fn ahead(&self) -> Ahead {
+        self.timers.ahead()
+    }
+
     pub(super) fn slot(&self, id: &RunId) -> Slot {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default().clone()
     }

@@ -1,5 +1,6 @@
 //! When to look at which run again.
 
+use crate::timers::Ahead;
 use reveille_core::id::RunId;
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,12 @@ impl RunTimers {
                 self.changed.notify_one();
             }
         }
+    }
+
+    /// The moments that are waited for.
+    pub fn ahead(&self) -> Ahead {
+        let dues = self.dues.lock().unwrap_or_else(PoisonError::into_inner);
+        Ahead { timers: dues.by_time.len(), next: dues.by_time.first().map(|(at, _)| *at) }
     }
 
     /// Runs that are due by `now`; if there are none, waits a while. A run that was handed out is due again

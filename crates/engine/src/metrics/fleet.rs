@@ -51,9 +51,14 @@ impl FleetMetrics {
     /// What is counted only when somebody asks.
     pub(super) fn look(&self, moment: &Moment) {
         self.unconfirmed.set(moment.unconfirmed as i64);
+        let age_ms = self.snapshot_age_ms(moment.now);
+        self.snapshot_age.set(age_ms.map_or(-1.0, |age_ms| age_ms as f64 / 1000.0));
+    }
+
+    /// Since the snapshot was last written here, if ever.
+    pub fn snapshot_age_ms(&self, now: Millis) -> Option<i64> {
         let written_at = self.snapshot_at.load(Ordering::Relaxed);
-        let age = if written_at == 0 { -1.0 } else { moment.now.since(Millis(written_at)) as f64 / 1000.0 };
-        self.snapshot_age.set(age);
+        (written_at != 0).then(|| now.since(Millis(written_at)))
     }
 
     pub fn beats(&self, count: u64) {

@@ -14,6 +14,8 @@ use std::time::Duration;
 /// The longest task or error that a beat may tell of.
 pub const TOLD_LEN_MAX: usize = 4_096;
 const PAUSE: Duration = Duration::from_secs(1);
+/// What stands before its id.
+pub(crate) const LOCK: &str = "cordum:workspace:silent:";
 /// How long another server has to say that a workspace is silent.
 const TOLD_BY_ANOTHER: Duration = Duration::from_secs(10);
 
@@ -114,7 +116,7 @@ impl Engine {
         if !self.is_one_of_many() {
             return true;
         }
-        let name = format!("cordum:workspace:silent:{id}");
+        let name = format!("{LOCK}{id}");
         let lock = self.store.lock(&name, TOLD_BY_ANOTHER.as_millis() as i64).await;
         // A store that is away keeps nobody from saying what is true.
         lock.map_or(true, |lock| lock.is_some())

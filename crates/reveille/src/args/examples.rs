@@ -6,6 +6,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("serve", "reveille serve --demo"),
     ("demo", "reveille demo"),
     ("top", "reveille top"),
+    ("system", "reveille system"),
     ("job submit", "reveille job submit --topic job.echo '{\"hello\": \"you\"}' --wait"),
     ("job get", "reveille job get 01a1e291-c60e-79fa-b696-386426b44f08"),
     ("job list", "reveille job list --state RUNNING"),

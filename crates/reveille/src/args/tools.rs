@@ -1,4 +1,4 @@
-//! Commands that stand alone: `top`, `completions`, `man`.
+//! Commands that stand alone: `top`, `system`, `completions`, `man`.
 
 use super::Server;
 use clap::Args as ClapArgs;
@@ -12,6 +12,12 @@ pub struct Top {
     /// Look once and print that
     #[arg(long)]
     pub once: bool,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(ClapArgs)]
+pub struct System {
     #[command(flatten)]
     pub server: Server,
 }

@@ -1,11 +1,16 @@
 //! Jobs, workers and keys: who may see what, what bad input is told, and that lists page right.
 
 use super::support::{Api, USER};
+use reveille_api::jobs::LOOK_THROUGH;
 use reveille_core::fleet::Beat;
 use reveille_core::id::{TenantId, WorkerId};
+use reveille_core::life;
 use reveille_core::place::routing::Routing;
+use reveille_core::request::Request;
+use reveille_core::time::Millis;
 use reveille_engine::Rules;
 use reveille_roster::Scope;
+use reveille_store::Step;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -184,6 +189,26 @@ async fn pages_neither_skip_nor_repeat_while_jobs_come_in() {
     }
     let expected: Vec<String> = made.into_iter().step_by(2).rev().collect();
     assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_page_looks_through_so_many_jobs_and_the_next_goes_on_from_there() {
+    let api = Api::open().await;
+    let key = api.key("acme", USER).await;
+    let insert = async |name: String, topic: &str| {
+        let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&name, topic) };
+        api.engine.store().commit(Step::insert(life::submit(request, Millis(1)))).await.unwrap();
+    };
+    insert("rare".to_owned(), "job.rare").await;
+    for number in 0..LOOK_THROUGH {
+        insert(format!("plain-{number}"), "job.plain").await;
+    }
+    let (status, first) = api.call(&key, "GET", "/api/v1/jobs?topic=job.rare", "").await;
+    assert_eq!((status, &first["items"]), (200, &json!([])), "it is not among the newest");
+    let next = first["next_cursor"].as_str().expect("the looking goes on");
+    let path = format!("/api/v1/jobs?topic=job.rare&cursor={next}");
+    let second = api.call(&key, "GET", &path, "").await.1;
+    assert_eq!((&second["items"][0]["id"], &second["next_cursor"]), (&json!("rare"), &Value::Null));
 }
 
 #[tokio::test]

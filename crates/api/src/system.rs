@@ -1,0 +1,34 @@
+//! `GET /api/v1/system`: what a server is at, for operators. Who holds which lock, and what it waits for.
+
+use crate::ApiError;
+use crate::auth::Auth;
+use crate::types::system::{CircuitState, LockHeld, System, Timers};
+use crate::types::text::rfc3339;
+use axum::Json;
+use axum::extract::State;
+use reveille_engine::{Circuit, Engine};
+use reveille_roster::Scope;
+
+#[utoipa::path(get, path = "/api/v1/system", tag = "fleet", responses((status = 200, body = System), (status = 403, description = "The key is no operator's")))]
+pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<System>, ApiError> {
+    auth.needs(Scope::Admin)?;
+    let now = engine.now();
+    // A store that is away is no reason to say nothing of the rest.
+    let locks = engine.locks_held().await.ok();
+    let more_locks = locks.as_ref().is_some_and(|(_, more)| *more);
+    Ok(Json(System {
+        at: rfc3339(now),
+        server: engine.store().name().to_owned(),
+        servers: engine.replicas(),
+        cut_off: engine.is_cut_off(),
+        recovered: engine.is_recovered(),
+        policy: engine.rules().policy.snapshot().to_string(),
+        snapshot_written_at: engine.figures().snapshot_age_ms.map(|age_ms| rfc3339(now - age_ms)),
+        circuits: Circuit::ALL.map(|circuit| CircuitState::of(&engine, circuit)).into(),
+        locks: locks.map(|(held, _)| held.into_iter().map(LockHeld::of).collect()),
+        more_locks,
+        decisions: engine.decisions(),
+        job_timers: Timers::of(engine.job_timers()),
+        run_timers: Timers::of(engine.run_timers()),
+    }))
+}

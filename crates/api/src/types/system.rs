@@ -1,0 +1,82 @@
+//! What a server is at.
+
+use super::text::rfc3339;
+use reveille_engine::{Ahead, Circuit, Engine};
+use reveille_store::HeldLock;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+pub struct System {
+    pub at: String,
+    /// The server that answers; empty where there is only one.
+    pub server: String,
+    /// Those that share the work, by their last beat; none where there is only one.
+    pub servers: Vec<String>,
+    /// It is cut off from what it shares with others, and takes no work.
+    pub cut_off: bool,
+    /// It has read what it had to do before it started.
+    pub recovered: bool,
+    /// The policy in force.
+    pub policy: String,
+    /// When this server last wrote the snapshot of the workers; nothing if it has not.
+    pub snapshot_written_at: Option<String>,
+    pub circuits: Vec<CircuitState>,
+    /// Who holds which lock, of all servers; nothing while the store does not answer. Each decision about a job takes one
+    /// for a moment; those are not listed.
+    pub locks: Option<Vec<LockHeld>>,
+    /// There are more locks than are listed.
+    pub more_locks: bool,
+    /// Decisions about jobs that this server is at.
+    pub decisions: usize,
+    /// When this server looks at a job again.
+    pub job_timers: Timers,
+    /// When this server looks at a run again.
+    pub run_timers: Timers,
+}
+
+/// A circuit breaker of the safety kernel.
+#[derive(Serialize, ToSchema)]
+pub struct CircuitState {
+    pub name: &'static str,
+    /// `closed`, `open` or `half_open`.
+    pub state: &'static str,
+}
+
+impl CircuitState {
+    pub fn of(engine: &Engine, circuit: Circuit) -> Self {
+        Self { name: circuit.name(), state: engine.circuit(circuit).name() }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LockHeld {
+    pub name: String,
+    /// What its holder does; empty for a lock that this server does not know.
+    pub purpose: &'static str,
+    /// The server that has it; empty where there is only one.
+    pub holder: String,
+    /// When it lapses, unless it is renewed before.
+    pub until: String,
+}
+
+impl LockHeld {
+    pub fn of(lock: HeldLock) -> Self {
+        let (purpose, until) = (Engine::lock_purpose(&lock.name), rfc3339(lock.until));
+        Self { name: lock.name, purpose, holder: lock.holder, until }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Timers {
+    /// How many are owed.
+    pub owed: usize,
+    /// When the next is due; one that has passed is late.
+    pub next_at: Option<String>,
+}
+
+impl Timers {
+    pub fn of(ahead: Ahead) -> Self {
+        Self { owed: ahead.timers, next_at: ahead.next.map(rfc3339) }
+    }
+}
