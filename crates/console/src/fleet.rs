@@ -1,20 +1,16 @@
 //! The fleet: every worker a tile, in the colour of how it is, grouped by pool or tenant.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::drain;
 use crate::page::{About, Page};
 use crate::session::Session;
 use crate::trouble::Trouble;
 use crate::words::{ago, count, moment, path};
-use axum::Form;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
-use axum::response::Response;
 use maud::{Markup, html};
-use reveille_api::body::OptionalBody;
-use reveille_api::types::drain::DrainRequest;
 use reveille_api::types::event::Counts;
-use reveille_api::types::worker::{PageQuery, Pool, Worker};
+use reveille_api::types::worker::{PageQuery, Worker};
 use reveille_api::{pools, workers};
 use reveille_core::time::Millis;
 use serde::Deserialize;
@@ -68,7 +64,7 @@ pub async fn show(
                     @if name.is_empty() { "no " @if wanted.by == "tenant" { "tenant" } @else { "pool" } } @else { (name) }
                     " " span.quiet { (count(members.len() as u64, "worker", "workers")) }
                     @if let Some(pool) = pools.iter().find(|pool| wanted.by != "tenant" && pool.name == **name) {
-                        (pool_acts(&session, pool))
+                        (drain::of_pool(&session, pool))
                     }
                 }
                 div.tiles { @for worker in members { (tile(worker, now)) } }
@@ -183,31 +179,4 @@ pub fn place(worker: &Worker) -> String {
         worker.contract,
         path(&worker.tenant)
     )
-}
-
-fn pool_acts(session: &Session, pool: &Pool) -> Markup {
-    let to = |act: &str| format!("/ui/pools/{}/{act}", path(&pool.name));
-    html! {
-        @if session.auth.is_operator() && !pool.name.is_empty() {
-            @if pool.status == "draining" { " " span.chip.warn { "draining" } (session.button(&to("undrain"), "Undrain pool", "small")) }
-            @else { (session.button(&to("drain"), "Drain pool", "small")) }
-        }
-    }
-}
-
-/// A pool is taken out of service, or put back.
-pub async fn act(
-    State(console): State<Console>,
-    session: Session,
-    Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
-    session.allows(&sent.seal)?;
-    let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
-    match act.as_str() {
-        "drain" => drop(pools::drain(engine, auth, Path(id), OptionalBody(DrainRequest::default())).await?),
-        "undrain" => drop(pools::undrain(engine, auth, Path(id)).await?),
-        _ => return Err(act::unknown()),
-    }
-    Ok(act::back(&sent, "/ui/fleet"))
 }

@@ -64,10 +64,15 @@ pub async fn list(
     };
     let page = jobs::list(State(console.engine.clone()), session.auth.clone(), Query(query)).await?.0;
     let now = console.engine.now();
+    let nothing = if page.next_cursor.is_some() {
+        "There is no such job among those looked through. Older ones may be."
+    } else {
+        "There is no such job."
+    };
     let content = html! {
         div.title { h1 { "Jobs" } a.button.main href="/ui/jobs/new" { "Submit a job" } }
         (filter(&wanted))
-        div data-part="jobs" { (table(&page.items, now, "There is no such job.")) }
+        div data-part="jobs" { (table(&page.items, now, nothing)) }
         nav.pager aria-label="Pages of the list" {
             @if !wanted.cursor.is_empty() { a href=(wanted.from("")) { "First page" } }
             @if let Some(next) = &page.next_cursor { a rel="next" href=(wanted.from(next)) { "Older jobs" } }

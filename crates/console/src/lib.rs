@@ -9,6 +9,7 @@ mod approvals;
 mod assets;
 mod audit;
 mod dead_letters;
+mod drain;
 mod fleet;
 mod job;
 mod jobs;
@@ -60,8 +61,7 @@ pub fn router(engine: Engine, engines: Vec<(String, Vec<Finding>)>) -> Router {
         .route("/ui/live", get(live::follow))
         .route("/ui/fleet", get(fleet::show))
         .route("/ui/workers/{id}", get(worker::show))
-        .route("/ui/workers/{id}/{act}", post(worker::act))
-        .route("/ui/pools/{id}/{act}", post(fleet::act))
+        .route("/ui/fleet/{what}/{name}/{act}", post(drain::act))
         .route("/ui/jobs", get(jobs::list))
         .route("/ui/jobs/new", get(submit::form).post(submit::send))
         .route("/ui/jobs/{id}", get(job::show))

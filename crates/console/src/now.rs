@@ -31,7 +31,7 @@ pub async fn show(
         }
     };
     let about = About { title: "Now", place: "/", live: "worker job", every: 10 };
-    Ok(console.page(&session, &headers, about, content).await)
+    Ok(console.page_where(&session, &headers, &about, overview.waiting(), &content))
 }
 
 fn inbox(overview: &Overview) -> Markup {

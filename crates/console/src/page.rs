@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use reveille_core::job::State;
-use reveille_store::JobQuery;
+use reveille_api::overview;
+use reveille_api::types::overview::Waiting;
 use std::io::Write;
 
 /// Shorter pages are not worth packing.
 const PACKED_FROM: usize = 1_400;
 /// Beyond this, there are "many".
-const COUNTED_MAX: usize = 99;
+const COUNTED_MAX: u64 = 99;
 /// An operator may choose among so many tenants.
 const TENANTS_MAX: usize = 500;
 
@@ -53,45 +53,13 @@ const MENU: [(&str, &str); 10] = [
     ("/ui/system", "System"),
 ];
 
-/// What waits for somebody.
-#[derive(Default, Clone, Copy)]
-pub struct Waiting {
-    pub approvals: usize,
-    pub held: usize,
-    pub dead: usize,
-}
-
-impl Waiting {
-    /// A look that fails shows nothing here; the page itself says what is wrong.
-    pub async fn of(console: &Console, session: &Session) -> Self {
-        let tenant = session.auth.list_of();
-        let query = |state| JobQuery {
-            tenant: tenant.clone(),
-            state: Some(state),
-            limit: COUNTED_MAX + 1,
-            ..JobQuery::default()
-        };
-        let store = console.engine.store();
-        let (approvals, held) = (query(State::ApprovalRequired), query(State::OutputQuarantined));
-        let (approvals, held, dead) = tokio::join!(
-            store.jobs(&approvals),
-            store.jobs(&held),
-            store.count_dead_letters(tenant.as_ref())
-        );
-        Self {
-            approvals: approvals.map_or(0, |page| page.items.len()),
-            held: held.map_or(0, |page| page.items.len()),
-            dead: dead.map_or(0, |counts| counts.values().sum::<u64>() as usize),
-        }
-    }
-
-    fn at(&self, place: &str) -> usize {
-        match place {
-            "/ui/approvals" => self.approvals,
-            "/ui/quarantine" => self.held,
-            "/ui/dlq" => self.dead,
-            _ => 0,
-        }
+/// How much of what waits for somebody is behind an entry of the menu.
+fn waiting_at(place: &str, waiting: Waiting) -> u64 {
+    match place {
+        "/ui/approvals" => waiting.approvals as u64,
+        "/ui/quarantine" => waiting.quarantined as u64,
+        "/ui/dlq" => waiting.dead_letters,
+        _ => 0,
     }
 }
 
@@ -104,8 +72,21 @@ impl Console {
         about: About<'_>,
         content: Markup,
     ) -> Page {
-        let waiting = Waiting::of(self, session).await;
-        let markup = framed(self, session, &about, waiting, &content);
+        // A look that fails shows nothing here; the page itself says what is wrong.
+        let waiting = overview::waiting(&self.engine, &session.auth).await.unwrap_or_default();
+        self.page_where(session, headers, &about, waiting, &content)
+    }
+
+    /// The same where it is known what waits.
+    pub fn page_where(
+        &self,
+        session: &Session,
+        headers: &HeaderMap,
+        about: &About<'_>,
+        waiting: Waiting,
+        content: &Markup,
+    ) -> Page {
+        let markup = framed(self, session, about, waiting, content);
         Page { markup, is_packed: takes_gzip(headers) }
     }
 }
@@ -126,7 +107,7 @@ fn framed(
                 a.brand href="/" { (PreEscaped(assets::MARK)) "Reveille" }
                 nav aria-label="Pages" {
                     @for (place, name) in MENU {
-                        @let count = waiting.at(place);
+                        @let count = waiting_at(place, waiting);
                         a href=(place) aria-current=[(place == about.place).then_some("page")] {
                             (name)
                             @if count > 0 { " " span.count { @if count > COUNTED_MAX { "99+" } @else { (count) } } }

@@ -1,12 +1,10 @@
 //! How things have been: the fleet every five seconds, and the server's own figures for an hour.
 //!
-//! It lives as long as the server does and no longer: what must outlast it is for a Prometheus to keep. The figures
-//! are read off the metrics page, so that both say the same.
+//! It lives as long as the server does and no longer: what must outlast it is for a Prometheus to keep.
 
 use maud::{Markup, html};
-use reveille_api::figures::Figures;
 use reveille_core::floor::Member;
-use reveille_engine::{Audience, Engine, in_hand, is_away};
+use reveille_engine::{Audience, Engine, Figures, in_hand, is_away};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,7 +41,7 @@ impl Pulse {
                 }
                 own.feel(&engine);
                 if round % 2 == 0 {
-                    own.note(Figures::read(&engine.metrics_page()));
+                    own.note(engine.figures());
                 }
             }
         });

@@ -1,47 +1,106 @@
-//! What the server stands on: servers, engines and what they can lose, circuits, and the last hour.
+//! What the server is at and stands on: the last hour, servers, locks, timers, engines and what they can lose, circuits.
 
 use crate::Console;
 use crate::page::{About, Page};
 use crate::session::Session;
 use crate::trouble::Trouble;
-use crate::words::{chip, span};
+use crate::words::{ago, ahead, chip, count, moment, path};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use maud::{Markup, html};
-use reveille_api::figures::Figures;
-use reveille_engine::Circuit;
-use reveille_roster::Scope;
+use reveille_api::system;
+use reveille_api::types::system::{LockHeld, System, Timers};
+use reveille_core::time::Millis;
+use reveille_engine::Figures;
 
 /// Seconds between two figures.
 const STEP: f64 = 10.0;
+/// What took longer is drawn as this.
+const LATE_MS_MAX: f64 = 600_000.0;
+/// A lock of this name is about the run that comes after it.
+const RUN_LOCK: &str = "cordum:wf:run:lock:";
 
 pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
 ) -> Result<Page, Trouble> {
-    session.auth.needs(Scope::Admin)?;
-    let hour = console.pulse.hour();
+    let system = system::get(State(console.engine.clone()), session.auth.clone()).await?.0;
+    let now = console.engine.now();
     let content = html! {
         h1 { "System" }
-        section data-part="hour" { h2 { "The last hour" } (charts(&hour)) }
-        section data-part="servers" { h2 { "Servers" } (servers(&console)) }
+        section data-part="hour" { h2 { "The last hour" } (charts(&console.pulse.hour())) }
+        section data-part="servers" { h2 { "Servers" } (servers(&system)) }
+        section data-part="timers" { h2 { "Timers" } (timers(&system, now)) }
+        section data-part="locks" { h2 { "Locks" } (locks(&system, now)) }
         section data-part="engines" { h2 { "What it stands on" } (engines(&console)) }
-        section data-part="circuits" { h2 { "Circuits and snapshot" } (circuits(&console, hour.last())) }
+        section data-part="circuits" { h2 { "Circuits and snapshot" } (circuits(&system, now)) }
         p { a href="/metrics" { "All metrics" } ", " a href="/api/v1/openapi.json" { "the API" } }
     };
     let about = About { title: "System", place: "/ui/system", live: "", every: 10 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
-fn servers(console: &Console) -> Markup {
-    let names = console.engine.replicas();
+fn servers(system: &System) -> Markup {
     html! {
-        @if names.is_empty() { p { "One server, alone." } } @else {
-            ul { @for name in &names { li { code { (name) } } } }
-            @if console.engine.is_cut_off() { p.bad role="alert" { "This server is cut off from its engines and takes no work." } }
+        @if system.servers.is_empty() { p { "One server, alone." } } @else {
+            ul { @for name in &system.servers {
+                li { code { (name) } @if *name == system.server { " " span.quiet { "this one" } } }
+            } }
+            @if system.cut_off { p.bad role="alert" { "This server is cut off from its engines and takes no work." } }
         }
-        @if !console.engine.is_recovered() { p.note { "It is still reading what it had to do before it started." } }
+        @if !system.recovered { p.note { "It is still reading what it had to do before it started." } }
+    }
+}
+
+/// What this server waits for.
+fn timers(system: &System, now: Millis) -> Markup {
+    let row = |name: &str, timers: &Timers| {
+        html! {
+            dt { (name) }
+            dd {
+                (timers.owed) " owed"
+                @if let Some(next) = &timers.next_at { ", the next " (ahead(moment(next), now)) }
+            }
+        }
+    };
+    html! {
+        dl.facts {
+            (row("jobs", &system.job_timers))
+            (row("runs", &system.run_timers))
+            dt { "under way" } dd { (count(system.decisions as u64, "decision", "decisions")) " about jobs" }
+        }
+    }
+}
+
+fn locks(system: &System, now: Millis) -> Markup {
+    html! {
+        @match &system.locks {
+            None => p.bad role="alert" { "The store does not say who holds what." },
+            Some(locks) if locks.is_empty() => p.note { "Nobody holds one." },
+            Some(locks) => {
+                div.scroll { table {
+                    thead { tr { th { "Its holder" } th { "Held by" } th { "Lapses, if not renewed" } th { "Lock" } } }
+                    tbody { @for lock in locks { tr {
+                        td { (lock.purpose) }
+                        td { @if lock.holder.is_empty() { "this server" } @else { code { (lock.holder) } } }
+                        td { (ahead(moment(&lock.until), now)) }
+                        td { (name(lock)) }
+                    } } }
+                } }
+                @if system.more_locks { p.note { "There are more; these are the first to lapse." } }
+            }
+        }
+    }
+}
+
+fn name(lock: &LockHeld) -> Markup {
+    let run = lock.name.strip_prefix(RUN_LOCK);
+    html! {
+        @match run {
+            Some(run) => a href={ "/ui/runs/" (path(run)) } { code { (lock.name) } },
+            None => code { (lock.name) },
+        }
     }
 }
 
@@ -54,38 +113,37 @@ fn engines(console: &Console) -> Markup {
     }
 }
 
-fn circuits(console: &Console, last: Option<&Figures>) -> Markup {
-    let age = last.map_or(-1.0, |figures| figures.snapshot_age);
+fn circuits(system: &System, now: Millis) -> Markup {
     html! {
         dl.facts {
-            @for circuit in Circuit::ALL {
-                dt { (circuit.name()) }
-                dd { (chip(match console.engine.circuit(circuit).name() { "closed" => "ok", name => name })) }
+            @for circuit in &system.circuits {
+                dt { (circuit.name) }
+                dd { (chip(match circuit.state { "closed" => "ok", state => state })) }
             }
             dt { "workers' snapshot" }
-            dd { @if age < 0.0 { "not written by this server yet" } @else { "written " (span((age * 1000.0) as i64)) " ago" } }
-            dt { "policy" } dd { code { (console.engine.rules().policy.snapshot()) } }
-            dt { "jobs with a timer here" } dd { (last.map_or(0.0, |figures| figures.live)) }
+            dd { @match &system.snapshot_written_at {
+                None => "not written by this server yet",
+                Some(at) => { "written " (ago(moment(at), now)) }
+            } }
+            dt { "policy" } dd { code { (system.policy) } }
         }
     }
 }
 
 /// Jobs a second, and how long a dispatch took.
 pub fn charts(hour: &[Figures]) -> Markup {
-    let rate = |part: fn(&Figures) -> f64| -> Vec<f64> {
-        hour.windows(2).map(|pair| ((part(&pair[1]) - part(&pair[0])) / STEP).max(0.0)).collect()
+    let rate = |part: fn(&Figures) -> u64| -> Vec<f64> {
+        hour.windows(2).map(|pair| part(&pair[1]).saturating_sub(part(&pair[0])) as f64 / STEP).collect()
     };
-    let late: Vec<f64> = hour
-        .windows(2)
-        .map(|pair| pair[1].p99_since(&pair[0]).map_or(0.0, |ms| ms.min(600_000) as f64))
-        .collect();
+    let late =
+        hour.windows(2).map(|pair| pair[1].p99_ms_since(&pair[0]).map_or(0.0, |ms| ms.min(LATE_MS_MAX)));
     html! {
         div.charts {
             (chart("Submitted", "a second", &rate(|figures| figures.received)))
             (chart("Succeeded", "a second", &rate(|figures| figures.succeeded)))
             (chart("Ended otherwise", "a second", &rate(|figures| figures.failed)))
-            (chart("Live jobs", "", &hour.iter().map(|figures| figures.live).collect::<Vec<_>>()))
-            (chart("Dispatched within (99 of 100)", "ms", &late))
+            (chart("Live jobs", "", &hour.iter().map(|figures| figures.live as f64).collect::<Vec<_>>()))
+            (chart("Dispatched within (99 of 100)", "ms", &late.collect::<Vec<_>>()))
         }
     }
 }

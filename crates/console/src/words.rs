@@ -18,6 +18,14 @@ pub fn ago_micros(at: i64, now: Millis) -> Markup {
     }
 }
 
+/// A moment as how long it is until then, or how long it has passed.
+pub fn ahead(at: Millis, now: Millis) -> Markup {
+    if at < now {
+        return ago(at, now);
+    }
+    html! { time datetime=(rfc3339(at)) title=(rfc3339(at)) { "in " (span(at.since(now))) } }
+}
+
 /// A moment that the API has written as text.
 pub fn moment(text: &str) -> Millis {
     text.parse::<jiff::Timestamp>().map_or(Millis(0), |at| Millis(at.as_millisecond()))

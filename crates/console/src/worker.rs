@@ -1,23 +1,18 @@
 //! One worker: how it is, what it has in hand, how it has been, and drain or undrain.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::drain;
 use crate::fleet::place;
 use crate::jobs;
 use crate::page::{About, Page};
 use crate::session::Session;
 use crate::trouble::Trouble;
-use crate::words::{ago, chip, count, moment, path, span};
-use axum::Form;
+use crate::words::{ago, chip, count, moment, span};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 use maud::{Markup, html};
-use reveille_api::body::OptionalBody;
-use reveille_api::types::drain::DrainRequest;
 use reveille_api::types::job::JobRecord;
 use reveille_api::types::worker::Worker;
-use reveille_api::workers;
 use reveille_core::floor::Member;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::job::Job;
@@ -75,7 +70,7 @@ pub async fn show(
                 @if worker.expires_in_ms > 0 { ", dead after another " (span(worker.expires_in_ms)) " of silence" }
                 @if worker.restored { ". It was known before the server started, and has not been heard since." }
             }
-            div.acts { (acts(&session, &worker)) }
+            div.acts { (drain::of_worker(&session, &worker)) a.button href=(place(&worker)) { "Reload" } }
         }
         section data-part="history" {
             h2 { "The last ten minutes" }
@@ -110,17 +105,6 @@ fn unknown() -> Trouble {
     Trouble::new(StatusCode::NOT_FOUND, "There is no such worker; it may have left.")
 }
 
-fn acts(session: &Session, worker: &Worker) -> Markup {
-    let to = |act: &str| format!("/ui/workers/{}/{act}", path(&worker.worker_id));
-    html! {
-        @if session.auth.is_operator() && worker.contract == "cap" {
-            @if worker.drained { (session.button(&to("undrain"), "Undrain", "main")) }
-            @else { (session.button(&to("drain"), "Drain", "")) }
-        }
-        a.button href=(place(worker)) { "Reload" }
-    }
-}
-
 fn facts(worker: &Worker) -> Markup {
     let list = |words: &[String]| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
     let labels: Vec<String> = worker.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -138,20 +122,4 @@ fn facts(worker: &Worker) -> Markup {
             @if !worker.region.is_empty() { dt { "region" } dd { (worker.region) } }
         }
     }
-}
-
-pub async fn act(
-    State(console): State<Console>,
-    session: Session,
-    Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
-    session.allows(&sent.seal)?;
-    let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
-    match act.as_str() {
-        "drain" => drop(workers::drain(engine, auth, Path(id), OptionalBody(DrainRequest::default())).await?),
-        "undrain" => drop(workers::undrain(engine, auth, Path(id)).await?),
-        _ => return Err(act::unknown()),
-    }
-    Ok(act::back(&sent, "/ui/fleet"))
 }

@@ -11,9 +11,23 @@ let askAgain = false;
 const parts = (root) => root.querySelectorAll('[data-part]');
 for (const part of parts(main)) known.set(part.dataset.part, part.outerHTML);
 
-// A part in which somebody types or has opened something is left alone.
+// A part in which somebody types, chooses, or has typed something is left alone.
 const isInUse = (part) =>
-  part.contains(document.activeElement) && document.activeElement.matches('input, textarea, select');
+  (part.contains(document.activeElement) && document.activeElement.matches('input, textarea, select')) ||
+  [...part.querySelectorAll('input, textarea')].some((field) => field.value !== field.defaultValue);
+
+// Who walks by keyboard stays where they were, if that is still there: the same link, or the same button of the same form.
+const REACHED = 'a, button, summary, [tabindex]';
+function keepingPlace(change) {
+  const old = document.activeElement;
+  const isHere = main.contains(old) && old.matches(REACHED);
+  change();
+  if (!isHere || old.isConnected) return;
+  const sends = (one) => one.form && one.form.action + new URLSearchParams(new FormData(one.form));
+  const means = (one) => [one.tagName, one.getAttribute('href') ?? one.textContent, sends(one)].join();
+  const meant = means(old);
+  [...main.querySelectorAll(REACHED)].find((one) => means(one) === meant)?.focus({ preventScroll: true });
+}
 
 async function refresh() {
   if (isAsking) { askAgain = true; return; }
@@ -22,7 +36,9 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store' });
     if (answer.redirected || !answer.ok) throw new Error(answer.redirected ? 'signed out' : answer.status);
-    put(new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main'));
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    keepingPlace(() => put(page.getElementById('main')));
+    putMenu(page.querySelector(MENU));
     say('');
   } catch (error) {
     say(`not up to date: ${error.message}`);
@@ -54,6 +70,13 @@ function put(fresh) {
     part.querySelectorAll('details').forEach((details, n) => { details.open = open[n] ?? details.open; });
   }
   count();
+}
+
+// What waits is counted in the menu.
+const MENU = 'nav[aria-label="Pages"]';
+function putMenu(fresh) {
+  const menu = document.querySelector(MENU);
+  if (fresh && menu.innerHTML !== fresh.innerHTML && !menu.contains(document.activeElement)) menu.replaceWith(fresh);
 }
 
 function say(words) { if (status.textContent !== words) status.textContent = words; }
