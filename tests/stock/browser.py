@@ -61,6 +61,30 @@ class Browser:
         """Signs out of everything."""
         call(f"{self.session}/cookie", method="DELETE")
 
+    def type_key(self, key):
+        """One key, wherever the keyboard is: `"\ue004"` is Tab, `"\ue007"` Enter."""
+        strokes = [{"type": kind, "value": key} for kind in ("keyDown", "keyUp")]
+        call(f"{self.session}/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": strokes}]})
+
+    def allow_scripts(self, is_allowed):
+        """Whether pages may run theirs; our own questions are answered in any case."""
+        self.tell("Emulation.setScriptExecutionDisabled", value=not is_allowed)
+
+    def become_a_phone(self, width, height):
+        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
+
+    def become_a_desk(self):
+        self.tell("Emulation.clearDeviceMetricsOverride")
+
+    def prefer(self, scheme):
+        """`light` or `dark`."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.tell("Emulation.setEmulatedMedia", features=[feature])
+
+    def tell(self, command, **parameters):
+        """Something that WebDriver has no word for."""
+        return call(f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
+
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(call(f"{self.session}/screenshot")))
 

@@ -6,7 +6,9 @@ import pathlib
 
 import pytest
 
+from browser import running_browser
 from harness import running_server, running_worker
+from pages import CAP_TTL_S, POLICY, Console
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +40,22 @@ def start_agent(start_worker, server):
         return agent
 
     return start
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with running_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def console(browser, binary, tmp_path):
+    """The console of a server with a policy. Pictures go where `REVEILLE_SCREENSHOTS` says."""
+    policy = tmp_path / "safety.yaml"
+    policy.write_text(POLICY)
+    settings = {"REVEILLE_FLEET_CAP_TTL_SECONDS": str(CAP_TTL_S)}
+    folder = pathlib.Path(os.environ.get("REVEILLE_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    with running_server(binary, tmp_path, settings, flags=("--policy", str(policy))) as server:
+        yield Console(browser, server, folder)
+        browser.forget()

@@ -7,29 +7,13 @@ import contextlib
 import gzip
 import http.client
 import json
-import os
-import pathlib
 import re
 
-import pytest
+from harness import Answer, wait_until
+from pages import SHOWN_S_MAX, agent
 
-from browser import running_browser
-from harness import Answer, running_server, running_worker, wait_until
-
-CAP_TTL_S = 3
-SHOWN_S_MAX = 30
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-POLICY = """
-version: v1
-default_decision: deny
-rules:
-  - {id: ask-first, match: {topics: [job.careful]}, decision: require_approval, reason: a person must look}
-  - {id: all, match: {topics: [job.*]}, decision: allow}
-output_policy: {enabled: true, fail_mode: closed, hold: true}
-output_rules:
-  - {id: leak, match: {topics: [job.echo], scanners: [secret]}, decision: quarantine, reason: it says too much}
-"""
 # A mark that a reload would wipe off.
 MARK = "window.isTheSamePage = true;"
 IS_MARKED = "return window.isTheSamePage === true;"
@@ -37,59 +21,6 @@ TILES = """
     return Object.fromEntries([...document.querySelectorAll('.tile')]
         .map(tile => [tile.querySelector('b').innerText, tile.className.replace('tile ', '')]));
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with running_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def server(binary, tmp_path):
-    policy = tmp_path / "safety.yaml"
-    policy.write_text(POLICY)
-    settings = {"REVEILLE_FLEET_CAP_TTL_SECONDS": str(CAP_TTL_S)}
-    with running_server(binary, tmp_path, settings, flags=("--policy", str(policy))) as server:
-        yield server
-
-
-class Console:
-    """The browser at one server's console."""
-
-    def __init__(self, browser, server, folder):
-        self.browser, self.server, self.folder = browser, server, folder
-
-    def sign_in(self, key=None, at="/"):
-        self.browser.open(self.server.http_url + at)
-        self.browser.forget()
-        self.browser.open(self.server.http_url + at)
-        assert self.browser.path() == "/ui/sign-in"
-        self.browser.fill("#key", key or self.server.key)
-        self.browser.press("button[type=submit]")
-        wait_until("the page behind the door", lambda: self.browser.path() == at.split("?")[0])
-
-    def open(self, path):
-        self.browser.open(self.server.http_url + path)
-        return self.browser.text("main")
-
-    def sees(self, words, selector="main"):
-        wait_until(f"{words!r} on the page", lambda: words in self.browser.text(selector), SHOWN_S_MAX)
-
-    def picture(self, name):
-        self.browser.screenshot(self.folder / f"{name}.png")
-
-
-@pytest.fixture
-def console(browser, server, tmp_path):
-    folder = pathlib.Path(os.environ.get("REVEILLE_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    yield Console(browser, server, folder)
-    browser.forget()
-
-
-def agent(server, tmp_path, *arguments):
-    return running_worker("echo_agent.py", server, tmp_path, *arguments)
 
 
 def test_only_a_good_key_opens_the_door(console):
