@@ -1,9 +1,10 @@
 //! `reveille approval …`
 
 use crate::args::{Approval, Resolve, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
+use reveille_client::Resolution;
 use reveille_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -19,7 +20,9 @@ pub fn run(command: Approval) -> Result<ExitCode> {
 
 fn list(all: bool, limit: usize, server: &Server) -> Result<ExitCode> {
     let include = if all { "true" } else { "false" };
-    let items = Client::new(server)?.list("/api/v1/approvals", &[("include_resolved", include)], limit)?;
+    let items: Vec<Value> = connect(server)?
+        .list("/api/v1/approvals", &[("include_resolved", include)], limit)
+        .collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -50,7 +53,7 @@ fn list(all: bool, limit: usize, server: &Server) -> Result<ExitCode> {
 }
 
 fn show(id: &str, server: &Server) -> Result<ExitCode> {
-    let context = Client::new(server)?.get(&format!("/api/v1/approvals/{id}/context"), &[])?;
+    let context: Value = connect(server)?.get(&format!("/api/v1/approvals/{id}/context"), &[])?;
     if server.json {
         output::json(&context);
         return Ok(ExitCode::SUCCESS);
@@ -97,13 +100,14 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn decide(verb: &str, done: &str, resolve: &Resolve) -> Result<ExitCode> {
-    let body = json!({
-        "reason": resolve.reason,
-        "job_hash": resolve.job_hash,
-        "policy_snapshot": resolve.policy_snapshot,
-    });
+    let body = Resolution {
+        reason: resolve.reason.clone(),
+        note: None,
+        job_hash: resolve.job_hash.clone(),
+        policy_snapshot: resolve.policy_snapshot.clone(),
+    };
     let path = format!("/api/v1/approvals/{}/{verb}", resolve.id);
-    let reply = Client::new(&resolve.server)?.post(&path, &body)?;
+    let reply: Value = connect(&resolve.server)?.post(&path, &body)?;
     if resolve.server.json {
         output::json(&reply);
     } else if reply["status"].is_null() {

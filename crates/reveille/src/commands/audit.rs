@@ -1,7 +1,7 @@
 //! `reveille audit …`
 
 use crate::args::{Audit, AuditList, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -23,7 +23,9 @@ fn entries(list: &AuditList) -> Result<ExitCode> {
     ];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let items = Client::new(&list.server)?.list("/api/v1/audit/events", &filters, list.limit)?;
+    let items: Vec<Value> = connect(&list.server)?
+        .list("/api/v1/audit/events", &filters, list.limit)
+        .collect::<Result<_, _>>()?;
     if list.server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -43,9 +45,9 @@ fn entries(list: &AuditList) -> Result<ExitCode> {
 /// A chain whose oldest entries were pruned in time is as good as a whole one.
 fn verify(tenant: Option<&str>, server: &Server) -> Result<ExitCode> {
     let query: Vec<(&str, &str)> = tenant.map(|tenant| ("tenant", tenant)).into_iter().collect();
-    let client = Client::new(server)?;
+    let client = connect(server)?;
     let checked = "checking every hash of the chain";
-    let found = progress::during(checked, || client.get("/api/v1/audit/verify", &query))?;
+    let found: Value = progress::during(checked, || client.get("/api/v1/audit/verify", &query))?;
     if server.json {
         output::json(&found);
     } else {

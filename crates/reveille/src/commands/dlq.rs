@@ -1,7 +1,7 @@
 //! `reveille dlq …`
 
 use crate::args::{Dlq, LetterFilter, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -28,7 +28,8 @@ fn list(filter: &LetterFilter, limit: usize, server: &Server) -> Result<ExitCode
     let filters = [("reason_code", &filter.reason_code), ("topic", &filter.topic)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let items = Client::new(server)?.list("/api/v1/dlq/page", &filters, limit)?;
+    let items: Vec<Value> =
+        connect(server)?.list("/api/v1/dlq/page", &filters, limit).collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -46,7 +47,7 @@ fn list(filter: &LetterFilter, limit: usize, server: &Server) -> Result<ExitCode
 }
 
 fn count(server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.get("/api/v1/dlq/stats", &[])?;
+    let reply: Value = connect(server)?.get("/api/v1/dlq/stats", &[])?;
     if server.json {
         output::json(&reply);
         return Ok(ExitCode::SUCCESS);
@@ -60,7 +61,8 @@ fn count(server: &Server) -> Result<ExitCode> {
 
 /// With `--json` each has its content, too.
 fn packets(limit: usize, server: &Server) -> Result<ExitCode> {
-    let items = Client::new(server)?.list("/api/v1/dlq/packets", &[], limit)?;
+    let items: Vec<Value> =
+        connect(server)?.list("/api/v1/dlq/packets", &[], limit).collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -78,7 +80,7 @@ fn packets(limit: usize, server: &Server) -> Result<ExitCode> {
 }
 
 fn show(id: &str, server: &Server) -> Result<ExitCode> {
-    let letter = Client::new(server)?.get(&format!("/api/v1/dlq/{id}"), &[])?;
+    let letter: Value = connect(server)?.get(&format!("/api/v1/dlq/{id}"), &[])?;
     if server.json {
         output::json(&letter);
         return Ok(ExitCode::SUCCESS);
@@ -100,7 +102,7 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn retry(id: &str, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.post(&format!("/api/v1/dlq/{id}/retry"), &json!({}))?;
+    let reply: Value = connect(server)?.post(&format!("/api/v1/dlq/{id}/retry"), &json!({}))?;
     if server.json {
         output::json(&reply);
     } else {
@@ -111,8 +113,9 @@ fn retry(id: &str, server: &Server) -> Result<ExitCode> {
 
 /// The new jobs go to standard output; what could not be retried is said beside, and by the exit code.
 fn retry_many(filter: &Value, server: &Server) -> Result<ExitCode> {
-    let client = Client::new(server)?;
-    let reply = progress::during("trying dead letters again", || client.post("/api/v1/dlq/retry", filter))?;
+    let client = connect(server)?;
+    let reply: Value =
+        progress::during("trying dead letters again", || client.post("/api/v1/dlq/retry", filter))?;
     let failed = reply["failed"].as_array().cloned().unwrap_or_default();
     if server.json {
         output::json(&reply);
@@ -128,7 +131,7 @@ fn retry_many(filter: &Value, server: &Server) -> Result<ExitCode> {
 }
 
 fn delete(id: &str, server: &Server) -> Result<ExitCode> {
-    Client::new(server)?.delete(&format!("/api/v1/dlq/{id}"))?;
+    connect(server)?.delete::<Value>(&format!("/api/v1/dlq/{id}"))?;
     if server.json {
         output::json(&json!({ "job_id": id, "deleted": true }));
     } else {

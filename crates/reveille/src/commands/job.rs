@@ -1,18 +1,17 @@
 //! `reveille job …`
 
 use crate::args::{Job, List, Server, Submit};
-use crate::client::Client;
+use crate::client::connect;
 use crate::progress::Progress;
 use crate::{exit, output};
 use anyhow::{Context, Result};
+use reveille_client::{Error, JOB_ENDS, NewJob};
 use reveille_engine::{Clock, SystemClock};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How often whoever waits is told where the job is. The server answers at once when it ends.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+use std::time::Duration;
 
 pub fn run(command: Job) -> Result<ExitCode> {
     match command {
@@ -26,8 +25,8 @@ pub fn run(command: Job) -> Result<ExitCode> {
 }
 
 fn run_submit(submit: &Submit) -> Result<ExitCode> {
-    let client = Client::new(&submit.server)?;
-    let reply = client.post("/api/v1/jobs", &body(submit)?)?;
+    let client = connect(&submit.server)?;
+    let reply: Value = client.post("/api/v1/jobs", &wanted(submit)?)?;
     let id = output::text(&reply["job_id"]);
     if !submit.wait {
         if submit.server.json {
@@ -40,9 +39,22 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
     if let Some(reason) = reply["reason"].as_str() {
         eprintln!("job {id} waits for approval: {reason}");
     }
-    let Some(job) = wait(&client, &id, Duration::from_secs(submit.timeout))? else {
-        eprintln!("job {id} has not ended after {} s; `reveille job explain {id}` says why", submit.timeout);
-        return Ok(ExitCode::from(exit::NOT_YET));
+    let patience = Duration::from_secs(submit.timeout);
+    let shown = Progress::waiting(format!("job {id}"));
+    let waited = client.wait(&format!("/api/v1/jobs/{id}"), patience, |job| {
+        shown.say(format!("job {id} is {}", output::text(&job["state"])));
+        has_ended(job)
+    });
+    drop(shown);
+    let job = match waited {
+        Err(Error::WaitTimeout(_)) => {
+            eprintln!(
+                "job {id} has not ended after {} s; `reveille job explain {id}` says why",
+                submit.timeout
+            );
+            return Ok(ExitCode::from(exit::NOT_YET));
+        }
+        waited => waited?,
     };
     if submit.server.json {
         output::json(&job);
@@ -52,7 +64,7 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
     Ok(told_end(&job))
 }
 
-fn body(submit: &Submit) -> Result<Value> {
+fn wanted(submit: &Submit) -> Result<NewJob> {
     let context = match submit.context.as_deref() {
         None => Value::Null,
         Some("-") => {
@@ -62,43 +74,24 @@ fn body(submit: &Submit) -> Result<Value> {
         }
         Some(text) => serde_json::from_str(text).with_context(|| format!("{text:?} is not JSON"))?,
     };
-    let labels: Map<_, _> =
-        submit.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-    Ok(json!({
-        "topic": submit.topic,
-        "context": context,
-        "prompt": submit.prompt,
-        "priority": submit.priority,
-        "labels": labels,
-        "requires": submit.requires,
-        "risk_tags": submit.risk_tags,
-        "capability": submit.capability,
-        "idempotency_key": submit.idempotency_key,
-        "deadline_ms": submit.deadline_ms,
-    }))
+    let labels: BTreeMap<String, String> = submit.labels.iter().cloned().collect();
+    Ok(NewJob {
+        context,
+        prompt: submit.prompt.clone(),
+        priority: submit.priority.clone(),
+        labels,
+        requires: submit.requires.clone(),
+        risk_tags: submit.risk_tags.clone(),
+        capability: submit.capability.clone(),
+        idempotency_key: submit.idempotency_key.clone(),
+        deadline_ms: submit.deadline_ms,
+        ..NewJob::new(&submit.topic)
+    })
 }
 
-/// The ended job; nothing if it did not end in time.
-fn wait(client: &Client, id: &str, patience: Duration) -> Result<Option<Value>> {
-    let end = Instant::now() + patience;
-    let shown = Progress::waiting(format!("job {id}"));
-    loop {
-        let left = end.saturating_duration_since(Instant::now()).min(LOOK_EVERY);
-        let job =
-            client.get(&format!("/api/v1/jobs/{id}"), &[("wait", &format!("{}ms", left.as_millis()))])?;
-        if has_ended(&job) {
-            return Ok(Some(job));
-        }
-        if Instant::now() >= end {
-            return Ok(None);
-        }
-        shown.say(format!("job {id} is {}", output::text(&job["state"])));
-    }
-}
-
+/// The job is as the server tells it, because it is printed so.
 fn has_ended(job: &Value) -> bool {
-    reveille_core::job::State::parse(&output::text(&job["state"]))
-        .is_none_or(reveille_core::job::State::is_terminal)
+    JOB_ENDS.iter().any(|end| job["state"] == *end)
 }
 
 /// The exit code says how it ended; anything but success is also said in words.
@@ -120,7 +113,7 @@ fn told_end(job: &Value) -> ExitCode {
 }
 
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
-    let job = Client::new(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
+    let job: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
     if server.json {
         output::json(&job);
         return Ok(ExitCode::SUCCESS);
@@ -162,11 +155,11 @@ fn timeline_line(entry: &Value, start: i64) -> String {
 }
 
 fn run_list(list: &List) -> Result<ExitCode> {
-    let client = Client::new(&list.server)?;
     let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let jobs = client.list("/api/v1/jobs", &filters, list.limit)?;
+    let jobs: Vec<Value> =
+        connect(&list.server)?.list("/api/v1/jobs", &filters, list.limit).collect::<Result<_, _>>()?;
     if list.server.json {
         output::json(&json!({ "items": jobs }));
         return Ok(ExitCode::SUCCESS);
@@ -192,10 +185,10 @@ fn run_list(list: &List) -> Result<ExitCode> {
 }
 
 fn watch(id: &str, server: &Server) -> Result<ExitCode> {
-    let client = Client::new(server)?;
+    let client = connect(server)?;
     let mut shown = 0;
     loop {
-        let job = client.get(&format!("/api/v1/jobs/{id}"), &[("wait", "500ms")])?;
+        let job: Value = client.get(&format!("/api/v1/jobs/{id}"), &[("wait", "500ms")])?;
         let entries = job["timeline"].as_array().cloned().unwrap_or_default();
         for entry in entries.iter().skip(shown) {
             if server.json {
@@ -212,7 +205,7 @@ fn watch(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
+    let reply: Value = connect(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
     if server.json {
         output::json(&reply);
     } else {
@@ -223,7 +216,7 @@ fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn explain(id: &str, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
+    let reply: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
     if server.json {
         output::json(&reply);
         return Ok(ExitCode::SUCCESS);

@@ -1,7 +1,7 @@
 //! `reveille key …`
 
 use crate::args::Key;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub fn run(command: Key) -> Result<ExitCode> {
     match command {
         Key::Create { name, scopes, tenant, expires, server } => {
             let body = json!({ "name": name, "scopes": scopes, "tenant": tenant, "expiresAt": expires });
-            let reply = Client::new(&server)?.post("/api/v1/auth/keys", &body)?;
+            let reply: Value = connect(&server)?.post("/api/v1/auth/keys", &body)?;
             if server.json {
                 output::json(&reply);
             } else {
@@ -24,7 +24,7 @@ pub fn run(command: Key) -> Result<ExitCode> {
             }
         }
         Key::List { server } => {
-            let reply = Client::new(&server)?.get("/api/v1/auth/keys", &[])?;
+            let reply: Value = connect(&server)?.get("/api/v1/auth/keys", &[])?;
             if server.json {
                 output::json(&reply);
                 return Ok(ExitCode::SUCCESS);
@@ -48,7 +48,7 @@ pub fn run(command: Key) -> Result<ExitCode> {
             output::table(&["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", ""], &rows);
         }
         Key::Revoke { id, server } => {
-            Client::new(&server)?.delete(&format!("/api/v1/auth/keys/{id}"))?;
+            connect(&server)?.delete::<Value>(&format!("/api/v1/auth/keys/{id}"))?;
             if server.json {
                 output::json(&json!({ "id": id, "revoked": true }));
             } else {

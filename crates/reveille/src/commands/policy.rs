@@ -3,7 +3,7 @@
 mod cases;
 
 use crate::args::{Ask, Policy as Command, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::{Context, Result, anyhow};
 use reveille_core::policy::Policy;
@@ -48,9 +48,9 @@ fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
     // A mistake in the file is found here, with its name.
     load(file)?;
     let body = json!({ "policy": text, "since": since });
-    let client = Client::new(server)?;
+    let client = connect(server)?;
     let asked = "asking the policy about the jobs of the past";
-    let reply = progress::during(asked, || client.post("/api/v1/policy/replay", &body))?;
+    let reply: Value = progress::during(asked, || client.post("/api/v1/policy/replay", &body))?;
     if server.json {
         output::json(&reply);
         return Ok(ExitCode::SUCCESS);
@@ -88,7 +88,7 @@ fn ask(question: &Ask) -> Result<ExitCode> {
             "risk_tags": question.risk_tags,
         },
     });
-    let answer = Client::new(&question.server)?.post("/api/v1/policy/explain", &body)?;
+    let answer: Value = connect(&question.server)?.post("/api/v1/policy/explain", &body)?;
     if question.server.json {
         output::json(&answer);
         return Ok(ExitCode::SUCCESS);

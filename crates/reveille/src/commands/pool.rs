@@ -1,7 +1,7 @@
 //! `reveille pool …`
 
 use crate::args::{Pool, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::commands::worker;
 use crate::output;
 use anyhow::Result;
@@ -17,7 +17,7 @@ pub fn run(command: Pool) -> Result<ExitCode> {
 }
 
 fn list(server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.get("/api/v1/pools", &[])?;
+    let reply: Value = connect(server)?.get("/api/v1/pools", &[])?;
     if server.json {
         output::json(&reply);
         return Ok(ExitCode::SUCCESS);

@@ -1,7 +1,7 @@
 //! `reveille quarantine …`
 
 use crate::args::{Decide, Quarantine, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ pub fn run(command: Quarantine) -> Result<ExitCode> {
 }
 
 fn list(limit: usize, server: &Server) -> Result<ExitCode> {
-    let items = Client::new(server)?.list("/api/v1/quarantine", &[], limit)?;
+    let items: Vec<Value> =
+        connect(server)?.list("/api/v1/quarantine", &[], limit).collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -31,7 +32,7 @@ fn list(limit: usize, server: &Server) -> Result<ExitCode> {
 }
 
 fn show(id: &str, server: &Server) -> Result<ExitCode> {
-    let held = Client::new(server)?.get(&format!("/api/v1/quarantine/{id}"), &[])?;
+    let held: Value = connect(server)?.get(&format!("/api/v1/quarantine/{id}"), &[])?;
     if server.json {
         output::json(&held);
         return Ok(ExitCode::SUCCESS);
@@ -48,7 +49,7 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
 
 fn resolve(decide: &Decide, how: &str) -> Result<ExitCode> {
     let path = format!("/api/v1/quarantine/{}/{how}", decide.id);
-    let reply = Client::new(&decide.server)?
+    let reply: Value = connect(&decide.server)?
         .post(&path, &json!({ "note": decide.reason.as_deref().unwrap_or_default() }))?;
     if decide.server.json {
         output::json(&reply);

@@ -1,10 +1,10 @@
 //! `reveille run …`
 
 use crate::args::{Run, Server};
-use crate::client::Client;
+use crate::client::connect;
 use crate::{exit, output};
 use anyhow::{Context, Result};
-use reveille_core::flow::RunState;
+use reveille_client::{Client, RUN_ENDS};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub fn run(command: Run) -> Result<ExitCode> {
         Run::List { workflow, status, limit, server } => {
             list(workflow.as_deref(), status.as_deref(), limit, &server)
         }
-        Run::Watch { id, server } => watch(&Client::new(&server)?, &id, &server),
+        Run::Watch { id, server } => watch(&connect(&server)?, &id, &server),
         Run::Timeline { id, server } => timeline(&id, &server),
         Run::Cancel { id, reason, server } => cancel(&id, &reason, &server),
         Run::Rerun { id, from, server } => rerun(&id, from.as_deref(), &server),
@@ -32,9 +32,9 @@ fn start(
     wait: bool,
     server: &Server,
 ) -> Result<ExitCode> {
-    let client = Client::new(server)?;
+    let client = connect(server)?;
     let body = json!({ "input": self::input(input)?, "idempotency_key": key });
-    let reply = client.post(&format!("/api/v1/workflows/{workflow}/runs"), &body)?;
+    let reply: Value = client.post(&format!("/api/v1/workflows/{workflow}/runs"), &body)?;
     if wait {
         return watch(&client, &output::text(&reply["run_id"]), server);
     }
@@ -64,7 +64,7 @@ fn said(reply: &Value, server: &Server) {
 }
 
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
-    let run = Client::new(server)?.get(&format!("/api/v1/workflow-runs/{id}"), &[])?;
+    let run: Value = connect(server)?.get(&format!("/api/v1/workflow-runs/{id}"), &[])?;
     if server.json {
         output::json(&run);
         return Ok(ExitCode::SUCCESS);
@@ -105,7 +105,8 @@ fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Ser
     let filters = [("workflow_id", workflow), ("status", status)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
-    let items = Client::new(server)?.list("/api/v1/workflow-runs", &filters, limit)?;
+    let items: Vec<Value> =
+        connect(server)?.list("/api/v1/workflow-runs", &filters, limit).collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -122,29 +123,21 @@ fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Ser
 
 /// Prints lines as they come. The exit code says how the run ended; what it gives goes to standard output.
 fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
-    let path = format!("/api/v1/workflow-runs/{id}");
-    let mut after = 0;
+    let mut shown = 0;
     loop {
-        let run = client.get(&path, &[("wait", "1s")])?;
+        let run: Value = client.get(&format!("/api/v1/workflow-runs/{id}"), &[("wait", "1s")])?;
         // The lines of a run that is over are complete, so they are read after the run.
-        loop {
-            let lines = client
-                .get(&format!("{path}/timeline"), &[("limit", "500"), ("after", &after.to_string())])?;
-            let lines = lines.as_array().cloned().unwrap_or_default();
-            let Some(last) = lines.last() else { break };
-            after = last["n"].as_u64().unwrap_or(after);
-            for line in &lines {
-                eprintln!("{}", told(line));
-            }
+        for line in lines(client, id, shown)? {
+            eprintln!("{}", told(&line));
+            shown = line["n"].as_u64().unwrap_or(shown);
         }
-        let state = RunState::parse(&output::text(&run["status"]));
-        if state.is_none_or(RunState::is_terminal) {
+        if RUN_ENDS.iter().any(|end| run["status"] == *end) {
             if server.json {
                 output::json(&run);
             } else if !run["output"].is_null() {
                 output::json(&run["output"]);
             }
-            if state == Some(RunState::Succeeded) {
+            if run["status"] == "succeeded" {
                 return Ok(ExitCode::SUCCESS);
             }
             eprintln!("run {id} ended as {}: {}", output::text(&run["status"]), output::text(&run["error"]));
@@ -154,16 +147,7 @@ fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
-    let client = Client::new(server)?;
-    let (mut all, mut after) = (Vec::new(), 0);
-    loop {
-        let query = [("limit", "500"), ("after", &after.to_string())];
-        let lines = client.get(&format!("/api/v1/workflow-runs/{id}/timeline"), &query)?;
-        let lines = lines.as_array().cloned().unwrap_or_default();
-        let Some(last) = lines.last() else { break };
-        after = last["n"].as_u64().unwrap_or(u64::MAX);
-        all.extend(lines);
-    }
+    let all = lines(&connect(server)?, id, 0)?;
     if server.json {
         output::json(&Value::Array(all));
     } else {
@@ -174,6 +158,18 @@ fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// All lines after this one.
+fn lines(client: &Client, id: &str, mut after: u64) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    loop {
+        let query = [("limit", "500"), ("after", &after.to_string())];
+        let page: Vec<Value> = client.get(&format!("/api/v1/workflow-runs/{id}/timeline"), &query)?;
+        let Some(last) = page.last() else { return Ok(all) };
+        after = last["n"].as_u64().unwrap_or(u64::MAX);
+        all.extend(page);
+    }
+}
+
 fn told(line: &Value) -> String {
     let text = |field: &str| output::text(&line[field]);
     let what = if line["step_id"].is_null() { "the run".to_owned() } else { text("step_id") };
@@ -182,7 +178,7 @@ fn told(line: &Value) -> String {
 }
 
 fn cancel(id: &str, reason: &str, server: &Server) -> Result<ExitCode> {
-    Client::new(server)?.post(&format!("/api/v1/workflow-runs/{id}/cancel"), &json!({ "reason": reason }))?;
+    connect(server)?.runs().cancel(id, reason)?;
     if server.json {
         output::json(&json!({ "run_id": id, "cancelled": true }));
     } else {
@@ -192,8 +188,8 @@ fn cancel(id: &str, reason: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn rerun(id: &str, from: Option<&str>, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?
-        .post(&format!("/api/v1/workflow-runs/{id}/rerun"), &json!({ "from_step": from }))?;
+    let reply: Value =
+        connect(server)?.post(&format!("/api/v1/workflow-runs/{id}/rerun"), &json!({ "from_step": from }))?;
     said(&reply, server);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,9 +4,10 @@
 //! screen, so that a script or a mail can have it too.
 
 use crate::args::Top;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
+use reveille_client::Client;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -41,7 +42,7 @@ impl Look {
 }
 
 pub fn run(command: &Top) -> Result<ExitCode> {
-    let client = Client::new(&command.server)?;
+    let client = connect(&command.server)?;
     let mut before = Look::take(&client)?;
     if command.server.json {
         output::json(&json!({ "overview": before.overview, "pools": before.pools["items"] }));

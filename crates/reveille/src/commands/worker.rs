@@ -1,7 +1,7 @@
 //! `reveille worker …`
 
 use crate::args::{Server, Worker};
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -17,19 +17,9 @@ pub fn run(command: Worker) -> Result<ExitCode> {
 }
 
 fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
-    let client = Client::new(server)?;
-    let mut items: Vec<Value> = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let mut query = vec![("cursor", cursor.as_str()), ("contract", contract.unwrap_or_default())];
-        query.retain(|(_, value)| !value.is_empty());
-        let mut page = client.get("/api/v1/workers", &query)?;
-        items.extend(page["items"].as_array_mut().map(std::mem::take).unwrap_or_default());
-        match page["next_cursor"].as_str() {
-            Some(next) => next.clone_into(&mut cursor),
-            None => break,
-        }
-    }
+    let filter: Vec<(&str, &str)> = contract.map(|contract| ("contract", contract)).into_iter().collect();
+    let items: Vec<Value> =
+        connect(server)?.list("/api/v1/workers", &filter, usize::MAX).collect::<Result<_, _>>()?;
     if server.json {
         output::json(&json!({ "items": items }));
         return Ok(ExitCode::SUCCESS);
@@ -57,7 +47,7 @@ fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
 }
 
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
-    let worker = Client::new(server)?.get(&format!("/api/v1/workers/{id}"), &[])?;
+    let worker: Value = connect(server)?.get(&format!("/api/v1/workers/{id}"), &[])?;
     if server.json {
         output::json(&worker);
         return Ok(ExitCode::SUCCESS);
@@ -75,7 +65,7 @@ fn get(id: &str, server: &Server) -> Result<ExitCode> {
 /// Takes a worker or a pool out of service.
 pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<ExitCode> {
     let path = format!("/api/v1/{kind}/{name}/drain");
-    let reply = Client::new(server)?.post(&path, &json!({ "timeout_seconds": seconds }))?;
+    let reply: Value = connect(server)?.post(&path, &json!({ "timeout_seconds": seconds }))?;
     if server.json {
         output::json(&reply);
     } else {
@@ -86,7 +76,7 @@ pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<Ex
 
 /// Puts it back.
 pub fn undrain(kind: &str, name: &str, server: &Server) -> Result<ExitCode> {
-    let reply = Client::new(server)?.post(&format!("/api/v1/{kind}/{name}/undrain"), &json!({}))?;
+    let reply: Value = connect(server)?.post(&format!("/api/v1/{kind}/{name}/undrain"), &json!({}))?;
     if server.json {
         output::json(&reply);
     } else if reply["was_drained"] == true {

@@ -4,7 +4,7 @@ mod dry_run;
 mod graph;
 
 use crate::args::{Server, Workflow};
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result, bail};
 use reveille_core::flow::{Document, Flow};
@@ -31,7 +31,7 @@ pub fn run(command: Workflow) -> Result<ExitCode> {
 
 fn apply(file: &Path, server: &Server) -> Result<ExitCode> {
     let document = checked(file)?;
-    let reply = Client::new(server)?.post("/api/v1/workflows", &json!(document))?;
+    let reply: Value = connect(server)?.post("/api/v1/workflows", &json!(document))?;
     if server.json {
         output::json(&reply);
     } else {
@@ -64,17 +64,16 @@ fn checked(file: &Path) -> Result<Document> {
 fn get(id: &str, version: Option<u32>, server: &Server) -> Result<ExitCode> {
     let version = version.map(|version| version.to_string());
     let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
-    let workflow = Client::new(server)?.get(&format!("/api/v1/workflows/{id}"), &query)?;
+    let workflow: Value = connect(server)?.get(&format!("/api/v1/workflows/{id}"), &query)?;
     output::json(&workflow);
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(server: &Server) -> Result<ExitCode> {
-    let client = Client::new(server)?;
+    let client = connect(server)?;
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let page = client.get("/api/v1/workflows", &[("limit", "500"), ("after", &after)])?;
-        let page = page.as_array().cloned().unwrap_or_default();
+        let page: Vec<Value> = client.get("/api/v1/workflows", &[("limit", "500"), ("after", &after)])?;
         let Some(last) = page.last() else { break };
         after = output::text(&last["id"]);
         all.extend(page);
@@ -94,7 +93,7 @@ fn list(server: &Server) -> Result<ExitCode> {
 }
 
 fn delete(id: &str, server: &Server) -> Result<ExitCode> {
-    Client::new(server)?.delete(&format!("/api/v1/workflows/{id}"))?;
+    connect(server)?.delete::<Value>(&format!("/api/v1/workflows/{id}"))?;
     if server.json {
         output::json(&json!({ "id": id, "deleted": true }));
     } else {

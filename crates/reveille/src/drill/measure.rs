@@ -3,6 +3,7 @@
 use super::fleet::Fleet;
 use super::server::Server;
 use anyhow::Result;
+use reveille_client::NewJob;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -55,12 +56,12 @@ pub async fn watch(
         let began = Instant::now();
         let topic = format!("job.drill.p{}", number % server.pools);
         number += 7;
-        let taken = server.post("/api/v1/jobs", json!({ "topic": topic, "context": {} })).await?;
-        let id = taken["job_id"].as_str().unwrap_or_default().to_owned();
+        let job = NewJob::new(topic).context(json!({}));
+        let id = server.ask(move |client| client.jobs().submit(&job)).await?.job_id;
         jobs.push((id.clone(), began));
         if fleet.received_at(&id).is_none() {
-            let explained = server.get(&format!("/api/v1/jobs/{id}/explain")).await?;
-            match explained["code"].as_str().unwrap_or_default() {
+            let explained = server.ask(move |client| client.jobs().explain(&id)).await?;
+            match explained.code.as_str() {
                 "no_workers" => no_workers += 1,
                 "workers_away" | "pool_overloaded" => waited += 1,
                 _ => {}

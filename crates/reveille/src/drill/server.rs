@@ -1,19 +1,22 @@
 //! The throw-away server: this very binary as a child process, on ports of its own.
 
 use super::measure::SnapshotCost;
+use crate::client::ask;
 use anyhow::{Context, Result, bail};
+use reveille_client::models::Worker;
+use reveille_client::{Client, Error};
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tokio::task::spawn_blocking;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
 const KNOWN_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(5);
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -27,7 +30,7 @@ pub struct Server {
     http: SocketAddr,
     nats: SocketAddr,
     key: String,
-    agent: ureq::Agent,
+    client: Client,
     child: Option<Child>,
     pub pools: usize,
     /// When it said that it listens.
@@ -45,16 +48,14 @@ impl Server {
             let _ = writeln!(names, "  drill-{pool}: {{}}");
         }
         std::fs::write(folder.join("pools.yaml"), topics + &names)?;
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(Duration::from_secs(10)))
-            .http_status_as_error(false)
-            .build();
+        let key = format!("vk_{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
         let (first, second) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
+        let (http, nats) = (first.local_addr()?, second.local_addr()?);
         Ok(Self {
-            http: first.local_addr()?,
-            nats: second.local_addr()?,
-            key: format!("vk_{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?),
-            agent: config.into(),
+            http,
+            nats,
+            client: Client::new(&format!("http://{http}"), key.as_str())?.timeout(ANSWER_WITHIN),
+            key,
             child: None,
             pools,
             up_at: Instant::now(),
@@ -87,7 +88,7 @@ impl Server {
             .context("starting the throw-away server")?;
         self.child = Some(child);
         let began = Instant::now();
-        while self.get("/readyz").await.is_err() {
+        while self.ask(|client| client.get::<Value>("/readyz", &[])).await.is_err() {
             let exited = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
             if exited.is_some() || began.elapsed() > READY_WITHIN {
                 let log = std::fs::read_to_string(self.folder.join("server.log")).unwrap_or_default();
@@ -108,28 +109,17 @@ impl Server {
         Ok(())
     }
 
-    pub async fn get(&self, path: &str) -> Result<Value> {
-        let request = self.agent.get(format!("http://{}{path}", self.http)).header("X-API-Key", &self.key);
-        spawn_blocking(move || answer(request.call())).await?
-    }
-
-    pub async fn post(&self, path: &str, body: Value) -> Result<Value> {
-        let request = self.agent.post(format!("http://{}{path}", self.http)).header("X-API-Key", &self.key);
-        spawn_blocking(move || answer(request.send_json(body))).await?
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Client) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T> {
+        ask(&self.client, question).await
     }
 
     /// The names of the workers that are listed.
     pub async fn workers(&self) -> Result<Vec<String>> {
-        let (mut names, mut cursor) = (Vec::new(), String::new());
-        loop {
-            let page = self.get(&format!("/api/v1/workers?limit=5000{cursor}")).await?;
-            let items = page["items"].as_array().into_iter().flatten();
-            names.extend(items.filter_map(|worker| worker["worker_id"].as_str().map(str::to_owned)));
-            match page["next_cursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={next}"),
-                None => return Ok(names),
-            }
-        }
+        let name = |worker: Result<Worker, Error>| worker.map(|worker| worker.worker_id);
+        self.ask(move |client| client.workers().list(None).map(name).collect()).await
     }
 
     pub async fn wait_for_workers(&self, count: usize) -> Result<()> {
@@ -171,8 +161,7 @@ impl Server {
     }
 
     pub async fn metric(&self, name: &str) -> Result<Option<f64>> {
-        let request = self.agent.get(format!("http://{}/metrics", self.http)).header("X-API-Key", &self.key);
-        let page = spawn_blocking(move || request.call()?.body_mut().read_to_string()).await??;
+        let page = self.ask(|client| client.text("/metrics")).await?;
         let line = page.lines().find(|line| line.split(' ').next() == Some(name));
         Ok(line.and_then(|line| line.rsplit(' ').next()?.parse().ok()))
     }
@@ -183,14 +172,4 @@ impl Drop for Server {
         let _ = self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Value> {
-    let mut response = response?;
-    let status = response.status().as_u16();
-    let text = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string()?;
-    if status >= 300 {
-        bail!("{status}: {text}");
-    }
-    Ok(serde_json::from_str(&text).unwrap_or(Value::Null))
 }

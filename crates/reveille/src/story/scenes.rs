@@ -3,9 +3,10 @@
 use super::crew::{Crew, NAMES};
 use super::house::House;
 use super::say;
-use crate::output::text;
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail, ensure};
+use reveille_client::models::JobDetail;
+use reveille_client::{Error, NewJob, Resolution};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,8 @@ impl Story<'_> {
         self.scene("1. A fleet wakes up", &format!("Six workers start: {}.", NAMES.join(", "))).await;
         let crew = Crew::start(self.house);
         self.until("six workers", async || {
-            let workers = self.house.get("/api/v1/workers").await?;
-            Ok((workers["items"].as_array().map_or(0, Vec::len) == NAMES.len()).then_some(()))
+            let known = self.house.ask(|client| client.workers().list(None).collect::<Result<Vec<_>, _>>());
+            Ok((known.await?.len() == NAMES.len()).then_some(()))
         })
         .await?;
         say("   All six are known, with what they can do. See /ui/fleet.");
@@ -60,7 +61,7 @@ impl Story<'_> {
         let job = self.submit("job.demo.think", json!({ "seconds": 4 })).await?;
         let name = self
             .until("a worker at the job", async || {
-                let worker = text(&self.house.get(&format!("/api/v1/jobs/{job}")).await?["worker_id"]);
+                let worker = self.look(&job).await?.record.worker_id;
                 Ok((!worker.is_empty()).then_some(worker))
             })
             .await?;
@@ -69,22 +70,21 @@ impl Story<'_> {
             "   {name} had it and is gone. See /ui/jobs/{job}: the server notices, and sends it elsewhere."
         ));
         let ended = self.ended(&job, "SUCCEEDED").await?;
-        ensure!(ended["attempts"].as_u64() > Some(1), "the job had one attempt only: {ended}");
-        say(&format!("   {} finished it, at try {}.", text(&ended["worker_id"]), ended["attempts"]));
+        ensure!(ended.attempts > 1, "the job had one attempt only: {ended:?}");
+        say(&format!("   {} finished it, at try {}.", ended.worker_id, ended.attempts));
         Ok(())
     }
 
     async fn denied_job(&self) -> Result<()> {
         self.scene("4. A job that policy denies", "An agent asks to touch production data.").await;
-        let body = json!({ "topic": "job.demo.think", "context": {}, "risk_tags": ["prod-data"] });
-        let (status, answer) = self.house.post("/api/v1/jobs", body).await?;
-        ensure!(status == 403, "the job was not denied: {answer}");
-        say(&format!(
-            "   Denied: {}. No worker saw it. See /ui/jobs/{}.",
-            text(&answer["error"]),
-            text(&answer["job_id"])
-        ));
-        Ok(())
+        let job = NewJob::new("job.demo.think").context(json!({})).risk_tag("prod-data");
+        match self.house.ask(move |client| Ok(client.jobs().submit(&job))).await? {
+            Err(Error::Refused { status: 403, message, job_id: Some(id), .. }) => {
+                say(&format!("   Denied: {message}. No worker saw it. See /ui/jobs/{id}."));
+                Ok(())
+            }
+            answer => bail!("the job was not denied: {answer:?}"),
+        }
     }
 
     async fn approval(&self) -> Result<()> {
@@ -94,21 +94,18 @@ impl Story<'_> {
         say(&format!("   It waits for you at /ui/approvals/{job}."));
         let until = Instant::now() + self.pace * 4;
         let shown = Progress::waiting("waiting for you to decide");
-        while Instant::now() < until && self.state(&job).await? == "APPROVAL_REQUIRED" {
+        while Instant::now() < until && self.look(&job).await?.state == "APPROVAL_REQUIRED" {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         drop(shown);
-        if self.state(&job).await? == "APPROVAL_REQUIRED" {
-            self.house.decide(&format!("/api/v1/approvals/{job}/approve")).await?;
-            say("   Nobody decided, so the story did.");
+        if self.look(&job).await?.state == "APPROVAL_REQUIRED" {
+            let (id, yes) = (job.clone(), Resolution::because("the demo goes on"));
+            // It is refused if somebody was faster; then what they said counts.
+            if self.house.decide(move |client| Ok(client.approvals().approve(&id, &yes))).await?.is_ok() {
+                say("   Nobody decided, so the story did.");
+            }
         }
-        let state = self
-            .until("a decision", async || {
-                let state = self.state(&job).await?;
-                Ok(matches!(&*state, "SUCCEEDED" | "DENIED" | "CANCELLED" | "FAILED").then_some(state))
-            })
-            .await?;
-        say(&format!("   It ended as {state}."));
+        say(&format!("   It ended as {}.", self.end_of(&job).await?.state));
         Ok(())
     }
 
@@ -128,20 +125,18 @@ impl Story<'_> {
                 "check": { "topic": "job.demo.check", "depends_on": ["release"] },
             },
         });
-        let (status, answer) = self.house.post("/api/v1/workflows", document).await?;
-        ensure!(status == 201, "the workflow was refused: {answer}");
-        let (_, answer) = self.house.post("/api/v1/workflows/rollout/runs", json!({ "input": {} })).await?;
-        let run = text(&answer["run_id"]);
+        self.house.ask(move |client| client.post::<Value>("/api/v1/workflows", &document)).await?;
+        let run = self.house.ask(|client| client.runs().start("rollout", &json!({}), None)).await?.run_id;
         say(&format!("   See /ui/runs/{run}."));
-        let undone = self
+        let rollback = self
             .until("the rollback", async || {
-                let detail = self.house.get(&format!("/api/v1/workflow-runs/{run}")).await?;
-                let Some(rollback) = detail["rollback_run_id"].as_str() else { return Ok(None) };
-                let rollback = self.house.get(&format!("/api/v1/workflow-runs/{rollback}")).await?;
-                Ok((rollback["status"] == "succeeded").then_some(rollback))
+                let id = run.clone();
+                Ok(self.house.ask(move |client| client.runs().get(&id)).await?.rollback_run_id)
             })
             .await?;
-        let steps = undone["input"]["undo"].as_array().map_or(0, Vec::len);
+        let undone = self.house.ask(move |client| client.runs().wait(&rollback, PATIENCE)).await?;
+        ensure!(undone.status == "succeeded", "the rollback ended as {}: {}", undone.status, undone.error);
+        let steps = undone.input["undo"].as_array().map_or(0, Vec::len);
         say(&format!("   The run failed, and its {steps} compensations ran, the last first."));
         Ok(())
     }
@@ -152,25 +147,24 @@ impl Story<'_> {
     }
 
     async fn submit(&self, topic: &str, context: Value) -> Result<String> {
-        let (status, answer) =
-            self.house.post("/api/v1/jobs", json!({ "topic": topic, "context": context })).await?;
-        ensure!(status == 200, "{topic} was refused: {answer}");
-        Ok(text(&answer["job_id"]))
+        let job = NewJob::new(topic).context(context);
+        Ok(self.house.ask(move |client| client.jobs().submit(&job)).await?.job_id)
     }
 
-    async fn state(&self, job: &str) -> Result<String> {
-        Ok(text(&self.house.get(&format!("/api/v1/jobs/{job}")).await?["state"]))
+    async fn look(&self, job: &str) -> Result<JobDetail> {
+        let id = job.to_owned();
+        self.house.ask(move |client| client.jobs().get(&id)).await
     }
 
-    async fn ended(&self, job: &str, state: &str) -> Result<Value> {
+    async fn end_of(&self, job: &str) -> Result<JobDetail> {
         let _shown = Progress::waiting(format!("waiting for job {job} to end"));
-        let ended = self.house.get(&format!("/api/v1/jobs/{job}?wait=50s")).await?;
-        ensure!(
-            ended["state"] == state,
-            "{job} is {} and not {state}: {}",
-            ended["state"],
-            ended["failure_reason"]
-        );
+        let id = job.to_owned();
+        self.house.ask(move |client| client.jobs().wait(&id, PATIENCE)).await
+    }
+
+    async fn ended(&self, job: &str, state: &str) -> Result<JobDetail> {
+        let ended = self.end_of(job).await?;
+        ensure!(ended.state == state, "{job} is {} and not {state}: {}", ended.state, ended.failure_reason);
         Ok(ended)
     }
 

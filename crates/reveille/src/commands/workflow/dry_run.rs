@@ -2,7 +2,7 @@
 
 use super::checked;
 use crate::args::Server;
-use crate::client::Client;
+use crate::client::connect;
 use crate::{exit, output};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub fn run(of: &str, input: Option<&str>, server: &Server) -> Result<ExitCode> {
         id.clone_from(&document.id);
         body["workflow"] = json!(document);
     }
-    let reply = Client::new(server)?.post(&format!("/api/v1/workflows/{id}/dry-run"), &body)?;
+    let reply: Value = connect(server)?.post(&format!("/api/v1/workflows/{id}/dry-run"), &body)?;
     if server.json {
         output::json(&reply);
     } else {

@@ -2,10 +2,11 @@
 
 use super::checked;
 use crate::args::Server;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result};
 use reveille_api::GraphDetail;
+use reveille_client::Client;
 use reveille_core::flow::layout::Layout;
 use reveille_core::flow::picture::{svg, text};
 use reveille_core::flow::{Document, Flow};
@@ -40,14 +41,14 @@ fn flow(of: &str, version: Option<u32>, server: &Server) -> Result<Flow> {
     if version.is_none() && file.is_file() {
         return Ok(Flow::read(&checked(file)?, 1)?);
     }
-    saved(&Client::new(server)?, of, version)
+    saved(&connect(server)?, of, version)
 }
 
 /// The workflow as the server has it.
 fn saved(client: &Client, id: &str, version: Option<u32>) -> Result<Flow> {
     let version = version.map(|version| version.to_string());
     let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
-    let mut found = client.get(&format!("/api/v1/workflows/{id}"), &query)?;
+    let mut found: Value = client.get(&format!("/api/v1/workflows/{id}"), &query)?;
     let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or(1);
     if let Value::Object(parts) = &mut found {
         // What the server says of it is no part of the document.
