@@ -156,6 +156,15 @@ class CheckMeta(TypedDict, total=False):
     tenant_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitState:
+    """A circuit breaker of the safety kernel."""
+
+    name: str
+    state: str
+    """`closed`, `open` or `half-open`."""
+
+
 class CompensationBody(TypedDict, total=False):
     """What is not said is as the job has it. Its priority is always critical."""
 
@@ -563,7 +572,9 @@ class JobDetail(JobRecord):
 class JobPage:
     items: list[JobRecord]
     next_cursor: str | None = None
-    """Nothing on the last page."""
+    """Nothing on the last page. A page may be short, or empty, and not be the last: for each, 10,000 jobs at most
+    are looked through.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -580,6 +591,17 @@ class Key:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyList:
     items: list[Key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHeld:
+    holder: str
+    """The server that has it; empty where there is only one."""
+    name: str
+    purpose: str
+    """What its holder does; empty for a lock that this server does not know."""
+    until: str
+    """When it lapses, unless it is renewed before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -988,6 +1010,36 @@ class SubmitRequest(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    at: str
+    circuits: list[CircuitState]
+    cut_off: bool
+    """It is cut off from what it shares with others, and takes no work."""
+    decisions: int
+    """Decisions about jobs that this server is at."""
+    job_timers: Timers
+    """When this server looks at a job again."""
+    locks: list[LockHeld] | None = None
+    """Who holds which lock, of all servers; nothing while the store does not answer. Each decision about a job takes
+    one for a moment; those are not listed.
+    """
+    more_locks: bool
+    """There are more locks than are listed."""
+    policy: str
+    """The policy in force."""
+    recovered: bool
+    """It has read what it had to do before it started."""
+    run_timers: Timers
+    """When this server looks at a run again."""
+    server: str
+    """The server that answers; empty where there is only one."""
+    servers: list[str]
+    """Those that share the work, by their last beat; none where there is only one."""
+    snapshot_written_at: str | None = None
+    """When this server last wrote the snapshot of the workers; nothing if it has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What became of a batch."""
 
@@ -1027,6 +1079,14 @@ class TimelineLine:
     time: str
     type: str
     workflow_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timers:
+    next_at: str | None = None
+    """When the next is due; one that has passed is late."""
+    owed: int
+    """How many are owed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ pub struct System {
 #[derive(Serialize, ToSchema)]
 pub struct CircuitState {
     pub name: &'static str,
-    /// `closed`, `open` or `half_open`.
+    /// `closed`, `open` or `half-open`.
     pub state: &'static str,
 }
 
