@@ -152,6 +152,7 @@ fn chart(title: &str, unit: &str, values: &[f64]) -> Markup {
     let most = values.iter().copied().fold(0.0_f64, f64::max);
     let scale = if most > 0.0 { most } else { 1.0 };
     let last = values.last().copied().unwrap_or(0.0);
+    let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let points: Vec<String> = values
         .iter()
         .enumerate()
@@ -159,8 +160,8 @@ fn chart(title: &str, unit: &str, values: &[f64]) -> Markup {
         .collect();
     html! {
         figure {
-            figcaption { (title) " " b { (number(last)) } " " span.quiet { (unit) ", at most " (number(most)) } }
-            svg.chart viewBox="0 0 360 60" preserveAspectRatio="none" role="img" aria-label={ (title) ": now " (number(last)) " " (unit) ", at most " (number(most)) } {
+            figcaption { (title) " " b { (number(last)) } span.quiet { (unit) ", at most " (number(most)) } }
+            svg.chart viewBox="0 0 360 60" preserveAspectRatio="none" role="img" aria-label={ (title) ": now " (number(last)) (unit) ", at most " (number(most)) } {
                 @if values.len() > 1 { polyline points=(points.join(" ")) {} }
             }
         }
