@@ -41,7 +41,7 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
     }
     let patience = Duration::from_secs(submit.timeout);
     let shown = Progress::waiting(format!("job {id}"));
-    let waited = client.wait(&format!("/api/v1/jobs/{id}"), patience, |job| {
+    let waited = client.wait(&format!("/api/v1/jobs/{id}"), patience, |job: &Value| {
         shown.say(format!("job {id} is {}", output::text(&job["state"])));
         has_ended(job)
     });

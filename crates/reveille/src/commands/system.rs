@@ -1,14 +1,14 @@
 //! `reveille system`: what the server is at, for operators.
 
 use crate::args::System;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output;
 use anyhow::Result;
 use serde_json::Value;
 use std::process::ExitCode;
 
 pub fn run(command: &System) -> Result<ExitCode> {
-    let system = Client::new(&command.server)?.get("/api/v1/system", &[])?;
+    let system: Value = connect(&command.server)?.get("/api/v1/system", &[])?;
     if command.server.json {
         output::json(&system);
         return Ok(ExitCode::SUCCESS);
