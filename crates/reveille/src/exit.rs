@@ -35,7 +35,9 @@ mod tests {
         let page = std::fs::read_to_string(path).unwrap();
         let rows: Vec<String> = CODES.iter().map(|(code, words)| format!("| {code} | {words} |")).collect();
         assert!(page.contains(&rows.join("\n")), "docs/command-line.md should have\n{}", rows.join("\n"));
+        // Where the lines are broken depends on the terminal.
         let help = crate::args::command_line().render_help().to_string();
-        assert!(CODES.iter().all(|(code, words)| help.contains(&format!("  {code}  {words}"))), "{help}");
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(CODES.iter().all(|(code, words)| help.contains(&format!(" {code} {words}"))), "{help}");
     }
 }

@@ -6,8 +6,8 @@ use reveille_wire::cap::DispatchIdentity;
 use tokio::sync::mpsc;
 
 /// A bus of one server's own, so that it hears no words of the other, whose results count as kept.
-#[derive(Clone, Default)]
-struct Apart(LocalBus);
+#[derive(Clone)]
+struct Apart(LocalBus, &'static str);
 
 #[async_trait::async_trait]
 impl Bus for Apart {
@@ -20,11 +20,11 @@ impl Bus for Apart {
         if subject != subject::JOB_RESULT {
             return Ok(inner);
         }
-        let (deliveries, subscription) = mpsc::channel(1);
+        let ((deliveries, subscription), stream) = (mpsc::channel(1), self.1);
         tokio::spawn(async move {
             for seq in 1.. {
                 let Some(Delivery { message, .. }) = inner.recv().await else { return };
-                let (stream, durable) = ("S".into(), "d".into());
+                let (stream, durable) = (stream.into(), "results".into());
                 let from = Some(MessageKey { stream, durable, kept_at: 0, seq, delivered: 1 });
                 deliveries.send(Delivery { message, ack: Ack::new(|_| ()), from }).await.unwrap();
             }
@@ -67,7 +67,7 @@ async fn say(bus: &LocalBus, attempt: u64, status: JobStatus) {
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_does_not_turn_a_later_attempts_result_away() {
     let world = World::new();
-    let (a, b) = (Apart::default(), Apart::default());
+    let (a, b) = (Apart(LocalBus::default(), "A"), Apart(LocalBus::default(), "B"));
     let first = world.server_with("a", Arc::new(a.clone()), Arc::new(world.flows.clone())).await;
     let second = world.server_with("bb", Arc::new(b.clone()), Arc::new(world.flows.clone())).await;
     sleep(5_000).await;
