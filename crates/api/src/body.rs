@@ -1,11 +1,12 @@
 //! Bodies: JSON that says where it went wrong, and a limit that is enforced before reading.
 
+use crate::surface::Surface;
 use crate::{ApiError, BODY_LEN_MAX};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
@@ -71,7 +72,7 @@ pub async fn refuse_long_bodies(request: Request, next: Next) -> Response {
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|len| len > BODY_LEN_MAX as u64) {
-        too_long().into_response()
+        Surface::of(request.uri().path()).says(too_long())
     } else {
         next.run(request).await
     }

@@ -61,6 +61,10 @@ impl ApiError {
         &self.message
     }
 
+    pub fn retry_after_seconds(&self) -> u64 {
+        self.retry_after_seconds
+    }
+
     /// When a caller that was turned away should try again, if that is known better than usual.
     pub fn retry_after(self, seconds: u64) -> Self {
         Self { retry_after_seconds: seconds, ..self }

@@ -27,6 +27,7 @@ pub mod quarantine;
 mod rate;
 pub mod runs;
 pub mod stream;
+mod surface;
 pub mod system;
 mod trace;
 pub mod types;
@@ -98,6 +99,7 @@ pub fn router(engine: Engine) -> Router {
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
+        .layer(from_fn(surface::in_our_words))
         .layer(from_fn(body::refuse_long_bodies))
         .layer(from_fn_with_state(engine.clone(), rate::hold_back))
         .merge(hot)

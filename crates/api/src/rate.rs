@@ -5,16 +5,16 @@
 
 use crate::ApiError;
 use crate::auth::secret;
-use crate::voicegateway::Detail;
+use crate::surface::Surface;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use reveille_core::rate::RetryAfter;
 use reveille_engine::Engine;
 
 /// What brings beats, and what asks for no key.
-const UNCOUNTED: [&str; 7] = [
+pub const UNCOUNTED: [&str; 7] = [
     "/api/v1/presence",
     "/registry/heartbeat",
     "/api/v1/openapi.json",
@@ -39,13 +39,8 @@ pub async fn hold_back(State(engine): State<Engine>, request: Request, next: Nex
     }
 }
 
-/// In the words of the surface that was called.
 fn refused(path: &str, RetryAfter(seconds): RetryAfter) -> Response {
     let words = format!("this key calls too often; try again in {seconds} s");
-    let status = StatusCode::TOO_MANY_REQUESTS;
-    if path.starts_with("/v1/") || path.starts_with("/openorca/") {
-        return Detail::new(status, words).retry_after(seconds).into_response();
-    }
-    let error = ApiError::new(status, "rate_limited", words).with("retry_after", seconds);
-    error.retry_after(seconds).into_response()
+    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", words);
+    Surface::of(path).says(error.with("retry_after", seconds).retry_after(seconds))
 }

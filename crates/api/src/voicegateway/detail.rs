@@ -1,6 +1,7 @@
 //! What VoiceGateway's clients are told when something is wrong: `{"detail": …}`, with the field if there
 //! is one to name.
 
+use crate::ApiError;
 use crate::error::approval_status;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,15 +11,18 @@ use reveille_engine::{BeatError, DriveError, KeyError};
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Seconds after which a refused caller should try again.
 const RETRY_AFTER_SECONDS: u64 = 30;
 
-#[derive(Debug, Serialize)]
+/// What VoiceGateway's and the console's callers are told when something is wrong.
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Detail {
     #[serde(skip)]
     status: StatusCode,
     detail: String,
+    /// The field of the body that it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     #[serde(skip)]
@@ -72,6 +76,12 @@ impl IntoResponse for Detail {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+impl From<ApiError> for Detail {
+    fn from(error: ApiError) -> Self {
+        Self::new(error.status(), error.message()).retry_after(error.retry_after_seconds())
     }
 }
 
