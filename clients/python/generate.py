@@ -26,6 +26,8 @@ REF = "#/components/schemas/"
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 # What is in these fields is nobody's business but the caller's: they are left out where a value is printed.
 SECRET = {"secret"}
+# The contracts of others have clients of their own.
+OTHERS = {"voicegateway", "molecule", "openorca"}
 NOT_BY_HAND = "# Made by generate.py; a change here is lost with the next one."
 
 # What makes the plain client of the one for asyncio. Where more than words differ, `_waiting.py` has a pair of each.
@@ -96,9 +98,11 @@ from typing import Any, TypedDict
 
 
 def reached(document: Schema, schemas: Schema, part: str) -> set[str]:
-    """The schemas that this part of any operation leads to."""
+    """The schemas that this part of any operation of ours leads to; what it refuses, `errors.py` knows."""
     found: set[str] = set()
-    nodes = [operation.get(part) for path in document["paths"].values() for operation in path.values()]
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    parts = [operation.get(part, {}) for operation in operations if not OTHERS.intersection(operation["tags"])]
+    nodes: list[Any] = [node for part in parts for key, node in part.items() if not key.startswith(("4", "5"))]
     while nodes:
         node = nodes.pop()
         if isinstance(node, list):

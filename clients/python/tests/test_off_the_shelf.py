@@ -9,7 +9,7 @@ import sys
 import pytest
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "docs" / "openapi.json"
-METHODS = {"get", "post", "delete"}
+METHODS = {"get", "post", "patch", "delete"}
 
 
 def operations_of(document):

@@ -21,6 +21,7 @@ use reveille_store::{BlobKey, JobQuery, StoreError};
 const PRIOR_MAX: usize = 10;
 const PRIOR_READ_MAX: usize = 100;
 
+/// Lists the jobs that wait for a person, newest first.
 #[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", params(ApprovalQuery), responses((status = 200, body = ApprovalPage)))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -55,6 +56,7 @@ pub fn answer(auth: &Auth) -> Answer {
     Answer { by: caller.name.clone(), key: Some(caller.key.clone()), ..Answer::default() }
 }
 
+/// Shows what a person needs to know before deciding about a job.
 #[utoipa::path(get, path = "/api/v1/approvals/{job_id}/context", tag = "approvals", params(("job_id" = String, Path)), responses((status = 200, body = ApprovalContext), (status = 404, description = "No such approval")))]
 pub async fn context(
     State(engine): State<Engine>,
@@ -102,7 +104,8 @@ async fn input(engine: &Engine, job: &Job) -> Result<Input, StoreError> {
     Ok(Input { pointer, len: bytes.as_ref().map(Bytes::len), value })
 }
 
-#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/approve", tag = "approvals", params(("job_id" = String, Path)), request_body = Resolution, responses(
+/// Lets a job run that waits for a person.
+#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/approve", tag = "approvals", params(("job_id" = String, Path)), request_body = Option<Resolution>, responses(
     (status = 200, body = Approved), (status = 403, description = "self_approval_denied: the caller asked for the job"), (status = 404, description = "No such job"),
     (status = 409, description = "approval_already_resolved, approval_stale_snapshot, approval_stale_request or approval_not_actionable")))]
 pub async fn approve(
@@ -119,7 +122,8 @@ pub async fn approve(
     }))
 }
 
-#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/reject", tag = "approvals", params(("job_id" = String, Path)), request_body = Resolution, responses(
+/// Refuses a job that waits for a person.
+#[utoipa::path(post, path = "/api/v1/approvals/{job_id}/reject", tag = "approvals", params(("job_id" = String, Path)), request_body = Option<Resolution>, responses(
     (status = 200, body = Rejected), (status = 404, description = "No such job"),
     (status = 409, description = "approval_already_resolved, approval_stale_snapshot, approval_stale_request or approval_not_actionable")))]
 pub async fn reject(

@@ -21,7 +21,7 @@ pub fn routes() -> Router<Engine> {
         .route("/audit/verify", get(verify))
 }
 
-/// Newest first.
+/// Lists a tenant's audit trail, newest first.
 #[utoipa::path(get, path = "/api/v1/audit/events", tag = "audit", params(TrailQuery), responses((status = 200, body = TrailPage), (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's trail")))]
 pub async fn events(
     State(engine): State<Engine>,
@@ -39,7 +39,7 @@ pub async fn events(
     Ok(Json(TrailPage { returned: items.len(), next_cursor: page.next.map(|next| next.to_string()), items }))
 }
 
-/// The same as `/audit/events`.
+/// Lists the same as `/audit/events`.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(TrailQuery), responses((status = 200, body = TrailPage), (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's trail")))]
 pub async fn list(
     engine: State<Engine>,

@@ -17,6 +17,7 @@ use reveille_engine::Engine;
 use reveille_roster::Scope;
 use reveille_store::DeadLetterQuery;
 
+/// Lists jobs that ended badly, newest first.
 #[utoipa::path(get, path = "/api/v1/dlq", tag = "dead letters", params(LetterQuery), responses((status = 200, body = DeadLetterList)))]
 pub async fn list(
     engine: State<Engine>,
@@ -27,6 +28,7 @@ pub async fn list(
     Ok(Json(DeadLetterList { items: page.items }))
 }
 
+/// Lists the same as `/dlq`, page by page.
 #[utoipa::path(get, path = "/api/v1/dlq/page", tag = "dead letters", params(LetterQuery), responses((status = 200, body = DeadLetterPage)))]
 pub async fn page(
     State(engine): State<Engine>,
@@ -42,6 +44,7 @@ pub async fn page(
     }))
 }
 
+/// Counts dead letters by what ended them.
 #[utoipa::path(get, path = "/api/v1/dlq/stats", tag = "dead letters", responses((status = 200, body = DeadLetterStats)))]
 pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<DeadLetterStats>, ApiError> {
     auth.needs(Scope::Read)?;
@@ -49,6 +52,7 @@ pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<Dead
     Ok(Json(DeadLetterStats::of(&counts)))
 }
 
+/// Shows one dead letter.
 #[utoipa::path(get, path = "/api/v1/dlq/{job_id}", tag = "dead letters", params(("job_id" = String, Path)), responses((status = 200, body = DeadLetter), (status = 404, description = "No such dead letter")))]
 pub async fn get(
     State(engine): State<Engine>,
@@ -59,6 +63,7 @@ pub async fn get(
     Ok(Json(DeadLetter::of(&visible(&engine, &auth, &id).await?)))
 }
 
+/// Takes a dead letter off the list. The job itself stays.
 #[utoipa::path(delete, path = "/api/v1/dlq/{job_id}", tag = "dead letters", params(("job_id" = String, Path)), responses((status = 204, description = "It is off the list"), (status = 404, description = "No such dead letter")))]
 pub async fn delete(
     State(engine): State<Engine>,
@@ -71,8 +76,10 @@ pub async fn delete(
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
+/// Submits the job of a dead letter again.
 #[utoipa::path(post, path = "/api/v1/dlq/{job_id}/retry", tag = "dead letters", params(("job_id" = String, Path)), responses(
-    (status = 200, body = RetriedJob), (status = 404, description = "No such dead letter"), (status = 410, description = "The input has expired"),
+    (status = 200, body = RetriedJob), (status = 404, description = "No such dead letter"),
+    (status = 409, description = "Another job has its idempotency key"), (status = 410, description = "The input has expired"),
     (status = 429, description = "Throttled, or too many live jobs; the dead letter stays")))]
 pub async fn retry(
     State(engine): State<Engine>,
@@ -84,7 +91,8 @@ pub async fn retry(
     Ok(Json(RetriedJob::of(&*engine.retry(letter, auth.caller()).await?)))
 }
 
-#[utoipa::path(post, path = "/api/v1/dlq/retry", tag = "dead letters", request_body = RetryFilter, responses((status = 200, body = RetriedMany)))]
+/// Submits the jobs of many dead letters again, as a filter says.
+#[utoipa::path(post, path = "/api/v1/dlq/retry", tag = "dead letters", request_body = Option<RetryFilter>, responses((status = 200, body = RetriedMany)))]
 pub async fn retry_many(
     State(engine): State<Engine>,
     auth: Auth,
@@ -95,6 +103,7 @@ pub async fn retry_many(
     Ok(Json(RetriedMany::of(&engine.retry_many(query, auth.caller()).await?)))
 }
 
+/// Lists packets from the bus that nobody could read.
 #[utoipa::path(get, path = "/api/v1/dlq/packets", tag = "dead letters", params(PacketQuery), responses(
     (status = 200, body = DeadPacketPage), (status = 403, description = "Only for operators: a packet that nobody can read is nobody's")))]
 pub async fn packets(

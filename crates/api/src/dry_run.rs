@@ -12,7 +12,8 @@ use reveille_engine::{Asked, Engine};
 use reveille_roster::Scope;
 use serde_json::json;
 
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/dry-run", tag = "workflows", params(("id" = String, Path)), request_body = DryRunBody, responses(
+/// Goes through a workflow with an input, and does nothing.
+#[utoipa::path(post, path = "/api/v1/workflows/{id}/dry-run", tag = "workflows", params(("id" = String, Path)), request_body = Option<DryRunBody>, responses(
     (status = 200, body = DryRunReply, description = "What would become of each step; nothing is stored, sent or counted"),
     (status = 400, description = "The input does not fit, or the document cannot be saved"), (status = 404, description = "No such workflow")))]
 pub async fn dry_run(

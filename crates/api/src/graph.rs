@@ -17,6 +17,7 @@ use reveille_roster::Scope;
 
 const SVG: &str = "image/svg+xml";
 
+/// Draws a workflow: numbers, or an SVG for whoever asks for one.
 #[utoipa::path(get, operation_id = "graph", path = "/api/v1/workflows/{id}/graph", tag = "workflows", params(("id" = String, Path), VersionQuery), responses(
     (status = 200, description = "Where its steps stand and what lies between them; with `Accept: image/svg+xml` a picture",
      content((GraphDetail = "application/json"), (String = "image/svg+xml"))),

@@ -5,14 +5,47 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use reveille_engine::Engine;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process runs")))]
-pub async fn alive() -> impl IntoResponse {
-    Json(json!({ "status": "ok" }))
+#[derive(Serialize, ToSchema)]
+pub struct Alive {
+    /// `ok`.
+    status: &'static str,
 }
 
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It takes work"), (status = 503, description = "It is shutting down, or cut off from what it shares with other servers")))]
+#[derive(Serialize, ToSchema)]
+pub struct Ready {
+    /// `ready`, `draining` or `cut_off`.
+    status: &'static str,
+    /// Whether what was there before the start is picked up again.
+    recovered: bool,
+    /// The servers that share the work, by name.
+    replicas: Vec<String>,
+}
+
+/// Says that the process runs.
+#[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Alive)))]
+pub async fn alive() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+/// Says the same as `/healthz`.
+#[utoipa::path(get, path = "/livez", tag = "health", security(()), responses((status = 200, body = Alive)))]
+pub async fn live() -> Json<Alive> {
+    alive().await
+}
+
+/// Says the same as `/healthz`, where Molecule's clients look.
+#[utoipa::path(get, path = "/health", tag = "molecule", security(()), responses((status = 200, body = Alive)))]
+pub async fn health() -> Json<Alive> {
+    alive().await
+}
+
+/// Says whether the server takes work.
+#[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses(
+    (status = 200, body = Ready, description = "It takes work"),
+    (status = 503, body = Ready, description = "It is shutting down, or cut off from what it shares with other servers")))]
 pub async fn ready(State(engine): State<Engine>) -> impl IntoResponse {
     let (status, word) = if engine.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
@@ -21,11 +54,12 @@ pub async fn ready(State(engine): State<Engine>) -> impl IntoResponse {
     } else {
         (StatusCode::OK, "ready")
     };
-    let about = json!({ "status": word, "recovered": engine.is_recovered(), "replicas": engine.replicas() });
-    (status, Json(about))
+    let (recovered, replicas) = (engine.is_recovered(), engine.replicas());
+    (status, Json(Ready { status: word, recovered, replicas }))
 }
 
-#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "OpenMetrics text", content_type = "application/openmetrics-text")))]
+/// Counts what the server does.
+#[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(engine): State<Engine>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], engine.metrics_page())

@@ -27,11 +27,12 @@ pub const INLINE_LEN_MAX: usize = 256 * 1024;
 /// Jobs that are looked through for one page of a list.
 pub const LOOK_THROUGH: usize = 10_000;
 
+/// Submits a job.
 #[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = SubmitRequest, params(
     ("traceparent" = Option<String>, Header, description = "The caller's place in its trace (W3C Trace Context); a bad one is ignored"),
     ("tracestate" = Option<String>, Header, description = "What goes along with it, at most 512 characters")), responses(
-    (status = 200, body = SubmitReply, headers(("traceparent" = String, description = "The job's place in that trace, or in one of its own"))), (status = 400, description = "A field is wrong; it is named"), (status = 401, description = "No valid key"),
-    (status = 403, description = "Policy denies it"), (status = 413, description = "The body is too large"),
+    (status = 200, body = SubmitReply, headers(("traceparent" = String, description = "The job's place in that trace, or in one of its own"))), (status = 400, description = "A field is wrong; it is named"),
+    (status = 403, description = "Policy denies it, or the key may not do this"),
     (status = 429, description = "Throttled, too many live jobs of the tenant or of all, or the key calls too often"), (status = 503, description = "The store cannot take it now; ask again with the same idempotency key")))]
 pub async fn submit(
     State(engine): State<Engine>,
@@ -75,6 +76,7 @@ pub fn accepted(job: &Job) -> Result<(), ApiError> {
     Err(denied.with("job_id", job.id().as_str()).with("trace_id", job.request.trace_id.as_str()))
 }
 
+/// Lists jobs, newest first.
 #[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobPage)))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -119,6 +121,7 @@ fn understood(query: ListQuery, auth: &Auth) -> Result<JobQuery, ApiError> {
     })
 }
 
+/// Shows a job, with its result once there is one.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path), WaitQuery), responses((status = 200, body = JobDetail), (status = 404, description = "No such job")))]
 pub async fn get(
     State(engine): State<Engine>,
@@ -162,7 +165,8 @@ pub fn as_json(bytes: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
     raw.ok()
 }
 
-#[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Cancelled), (status = 404, description = "No such job")))]
+/// Cancels a job. One that has ended stays as it is.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Cancelled), (status = 404, description = "No such job"), (status = 409, description = "It changes just now; ask again")))]
 pub async fn cancel(
     State(engine): State<Engine>,
     auth: Auth,
@@ -200,6 +204,7 @@ pub async fn remediate(
     Ok(Json(SubmitReply::of(&job)).into_response())
 }
 
+/// Says why a job is where it is, and what it waits for.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}/explain", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Explained), (status = 404, description = "No such job")))]
 pub async fn explain(
     State(engine): State<Engine>,

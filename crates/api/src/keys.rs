@@ -11,7 +11,8 @@ use reveille_core::id::KeyId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 
-#[utoipa::path(post, path = "/api/v1/auth/keys", tag = "keys", request_body = CreateKey, responses((status = 201, body = CreatedKey)))]
+/// Makes a key. Its secret is shown here and never again.
+#[utoipa::path(post, path = "/api/v1/auth/keys", tag = "keys", request_body = CreateKey, responses((status = 201, body = CreatedKey), (status = 409, description = "There are as many keys as there may be")))]
 pub async fn create(
     State(engine): State<Engine>,
     auth: Auth,
@@ -22,12 +23,14 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(CreatedKey { key: Key::of(&key), secret })))
 }
 
+/// Lists all keys, without their secrets.
 #[utoipa::path(get, path = "/api/v1/auth/keys", tag = "keys", responses((status = 200, body = KeyList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<KeyList>, ApiError> {
     auth.needs(Scope::Admin)?;
     Ok(Json(KeyList { items: engine.list_keys().iter().map(Key::of).collect() }))
 }
 
+/// Revokes a key, at once.
 #[utoipa::path(delete, path = "/api/v1/auth/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 204), (status = 404, description = "No such key")))]
 pub async fn revoke(
     State(engine): State<Engine>,

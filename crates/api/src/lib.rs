@@ -93,7 +93,7 @@ pub fn router(engine: Engine) -> Router {
         .merge(openorca::routes())
         .merge(molecule::routes())
         .route("/healthz", get(health::alive))
-        .route("/livez", get(health::alive))
+        .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .fallback(error::no_such_path)

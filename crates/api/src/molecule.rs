@@ -4,17 +4,17 @@
 //! by its id), a credential is asked for here: a key of the tenant, or the workspace's own token.
 
 mod credential;
-mod delegations;
-mod discovery;
-mod events;
+pub mod delegations;
+pub mod discovery;
+pub mod events;
 mod limiter;
 pub(crate) mod posted;
 pub(crate) mod refused;
-mod registry;
+pub mod registry;
 mod retired;
-mod socket;
-mod talk;
-mod workspaces;
+pub mod socket;
+pub mod talk;
+pub mod workspaces;
 
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
@@ -53,7 +53,7 @@ pub fn routes() -> Router<Engine> {
         .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
         .route("/workspaces/{id}/a2a", a2a)
         .route("/ws", get(socket::open))
-        .route("/health", get(crate::health::alive))
+        .route("/health", get(crate::health::health))
         .layer(Extension(Arc::new(Limiter::default())))
         .layer(Extension(Arc::new(socket::Room::default())))
 }

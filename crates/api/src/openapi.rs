@@ -1,18 +1,43 @@
 //! The description of all this, made from the handlers and types themselves.
 
+mod complete;
+
+use crate::molecule::{delegations, discovery, events, registry, socket, talk, workspaces};
+use crate::openorca::{self, events as console, resolve};
+use crate::types::error::Error;
+use crate::types::event::{Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
+use crate::types::molecule::answer::MoleculeError;
+use crate::types::molecule::event::{Frame as SocketFrame, StreamEvent};
+use crate::types::openorca::Frame as ConsoleFrame;
+use crate::voicegateway::{self, Detail, heartbeat};
 use crate::{
     approvals, audit, dead_letters, dry_run, graph, health, jobs, keys, overview, policy, pools, presence,
     quarantine, runs, stream, system, workers, workflows,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
+use complete::Complete;
 use utoipa::OpenApi;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Reveille", description = "Keeps a fleet of AI-agent workers awake, known and at work."),
+    tags(
+        (name = "jobs", description = "Ask for a job, look at it, change your mind, and ask why."),
+        (name = "approvals", description = "Jobs that wait for a person."),
+        (name = "dead letters", description = "Jobs that ended badly, and packets that nobody could read."),
+        (name = "quarantine", description = "Results that output policy holds back."),
+        (name = "policy", description = "What policy would say, and why."),
+        (name = "workflows", description = "Workflows: saved, drawn, tried out."),
+        (name = "runs", description = "Runs of workflows."),
+        (name = "fleet", description = "Workers, agents and workspaces, as one fleet."),
+        (name = "audit", description = "Who did what, in a chain that shows whether it was changed."),
+        (name = "keys", description = "Keys. Only an operator's key opens this."),
+        (name = "health", description = "Is it alive, is it ready, what does it count, what can it do. No key is asked for."),
+        (name = "voicegateway", description = "The contract of VoiceGateway: agents that beat, and their keys."),
+        (name = "molecule", description = "The contract of Molecule's registry. A workspace's own token is sent as a key is. Ids of workspaces are UUIDs."),
+        (name = "openorca", description = "The contract of the OpenOrca console.")
+    ),
     paths(
         jobs::submit, jobs::list, jobs::get, jobs::cancel, jobs::remediate, jobs::explain, approvals::list,
         approvals::context, approvals::approve, approvals::reject, dead_letters::list, dead_letters::page, dead_letters::get,
@@ -23,55 +48,34 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, dry_run::dry_run, runs::start, runs::list_of, runs::list, runs::get,
         runs::delete, runs::timeline, runs::cancel, runs::cancel_of, runs::rerun,
         audit::events, audit::list, audit::verify,
-        keys::create, keys::list, keys::revoke, presence::take, stream::events, health::alive, health::ready, health::metrics
+        keys::create, keys::list, keys::revoke, presence::take, stream::events,
+        health::alive, health::live, health::ready, health::metrics, health::health, serve,
+        heartbeat::heartbeat, voicegateway::agents::list, voicegateway::keys::create, voicegateway::keys::list,
+        voicegateway::keys::get, voicegateway::keys::revoke,
+        openorca::runtime_info, openorca::snapshot, console::follow, resolve::resolve,
+        registry::register, registry::heartbeat, registry::update_card,
+        discovery::discover, discovery::peers, discovery::check_access,
+        workspaces::create, workspaces::list, workspaces::get, workspaces::patch, workspaces::remove, workspaces::state,
+        workspaces::new_token, delegations::delegate, delegations::list, delegations::record, delegations::update,
+        talk::notify, talk::activity, talk::a2a, events::list, events::of_workspace, events::stream, socket::open
     ),
-    modifiers(&Keyed, &Complete),
-    security(("key" = []))
+    // What no body refers to: errors, which are the same everywhere, and what streams and sockets bring.
+    components(schemas(
+        Error, Detail, MoleculeError, Fleet, WorkerNews<'static>, JobNews<'static>, RunNews<'static>,
+        WorkspaceNews<'static>, StreamEvent<'static>, SocketFrame<'static>, ConsoleFrame<'static>
+    )),
+    modifiers(&Complete),
+    security(("key" = []), ("bearer" = []))
 )]
 struct Api;
-
-struct Keyed;
-
-impl utoipa::Modify for Keyed {
-    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
-        let components = api.components.get_or_insert_default();
-        components.add_security_scheme(
-            "key",
-            SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key"))),
-        );
-    }
-}
-
-/// What generators of clients need and attributes leave out: a description of every answer, which `OpenAPI` 3.1 asks for,
-/// and a name for every operation that no other one has.
-struct Complete;
-
-impl utoipa::Modify for Complete {
-    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
-        for (path, item) in &mut api.paths.paths {
-            let noun = path.trim_start_matches("/api/v1").trim_start_matches('/').split('/').next();
-            let noun = noun.unwrap_or_default().replace('-', "_");
-            for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
-                if let Some(id) = &mut operation.operation_id {
-                    *id = format!("{noun}_{id}");
-                }
-                for response in operation.responses.responses.values_mut() {
-                    if let RefOr::T(response) = response
-                        && response.description.is_empty()
-                    {
-                        "As asked for".clone_into(&mut response.description);
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// The document as it is served and checked in (`docs/openapi.json`).
 pub fn document() -> String {
     Api::openapi().to_pretty_json().unwrap_or_default() + "\n"
 }
 
+/// Describes the API: this document.
+#[utoipa::path(get, operation_id = "document", path = "/api/v1/openapi.json", tag = "health", security(()), responses((status = 200, body = Object)))]
 pub async fn serve() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], document())
 }
@@ -79,28 +83,51 @@ pub async fn serve() -> impl IntoResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    fn operations(document: &Value) -> impl Iterator<Item = &Value> {
+        document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values())
+    }
 
     #[test]
     fn no_two_operations_have_one_name() {
-        let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
-        let items =
-            document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap());
+        let document: Value = serde_json::from_str(&document()).unwrap();
         let names: Vec<&str> =
-            items.map(|(_, operation)| operation["operationId"].as_str().unwrap()).collect();
-        let different: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+            operations(&document).map(|operation| operation["operationId"].as_str().unwrap()).collect();
+        let different: BTreeSet<&str> = names.iter().copied().collect();
         assert_eq!(names.len(), different.len(), "{names:?}");
     }
 
     #[test]
-    fn the_checked_in_description_is_this_one() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-        if std::env::var_os("REVEILLE_BLESS").is_some() {
-            std::fs::write(path, document()).unwrap();
+    fn every_operation_says_what_it_does_and_how_it_refuses() {
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let tags: Vec<&Value> = document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+        for operation in operations(&document) {
+            let name = &operation["operationId"];
+            assert!(operation["summary"].is_string() && tags.contains(&&operation["tags"][0]), "{name}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(response["description"].is_string(), "{name} {status}");
+                let has_shape = !response["content"]["application/json"]["schema"].is_null();
+                assert!(status.as_str() < "400" || has_shape, "{name} {status}");
+            }
+            let is_open = operation["security"] == serde_json::json!([{}]);
+            assert_eq!(operation["responses"]["401"].is_null(), is_open, "{name}");
         }
-        let checked_in = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            checked_in == document(),
-            "docs/openapi.json is out of date; run the tests with REVEILLE_BLESS=1"
-        );
+    }
+
+    #[test]
+    fn the_checked_in_description_is_this_one() {
+        check_in("openapi.json", &document());
+    }
+
+    #[track_caller]
+    fn check_in(name: &str, text: &str) {
+        let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("REVEILLE_BLESS").is_some() {
+            std::fs::write(&path, text).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(checked_in == text, "docs/{name} is out of date; run the tests with REVEILLE_BLESS=1");
     }
 }

@@ -3,13 +3,13 @@
 //! Members of all three contracts are shown. The console cannot send a key (an `EventSource` has no
 //! headers), so it works where callers without one are let in, or behind a proxy that adds one.
 
-mod events;
-mod resolve;
+pub mod events;
+pub mod resolve;
 mod scene;
 mod tally;
 
-use crate::types::openorca::RUNTIME;
-use crate::voicegateway::{Detail, Principal, TenantQuery};
+use crate::types::openorca::{RUNTIME, RuntimeInfo, Snapshot, Supports};
+use crate::voicegateway::{Detail, Principal, TenantHeader, TenantQuery};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -17,7 +17,6 @@ use axum::{Extension, Json, Router};
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 use scene::Scene;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use tally::Tally;
 
@@ -30,17 +29,20 @@ pub fn routes() -> Router<Engine> {
         .layer(Extension(Arc::<Tally>::default()))
 }
 
-/// The console asks before it has a key, and learns nothing of the fleet.
-async fn runtime_info() -> Json<Value> {
-    Json(json!({
-        "runtime": RUNTIME,
-        "language": "rust",
-        "version": env!("CARGO_PKG_VERSION"),
-        "supports": {"sse": true, "interventions": true, "snapshots": true},
-    }))
+/// Says what runs here. The console asks before it has a key, and learns nothing of the fleet.
+#[utoipa::path(get, path = "/openorca/runtime-info", tag = "openorca", security(()), responses((status = 200, body = RuntimeInfo)))]
+pub async fn runtime_info() -> Json<RuntimeInfo> {
+    Json(RuntimeInfo {
+        runtime: RUNTIME,
+        language: "rust",
+        version: env!("CARGO_PKG_VERSION"),
+        supports: Supports { sse: true, interventions: true, snapshots: true },
+    })
 }
 
-async fn snapshot(
+/// Shows the fleet, its jobs and what waits for a person.
+#[utoipa::path(get, path = "/openorca/snapshot", tag = "openorca", params(TenantQuery, TenantHeader), responses((status = 200, body = Snapshot)))]
+pub async fn snapshot(
     State(engine): State<Engine>,
     principal: Principal,
     Query(query): Query<TenantQuery>,

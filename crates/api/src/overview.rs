@@ -20,6 +20,7 @@ const NAMED: usize = 3;
 /// What waits for a person is counted up to here.
 const COUNTED_MAX: usize = 100;
 
+/// Says whether the fleet is alive, what is stuck and why, and what waits for a person.
 #[utoipa::path(get, path = "/api/v1/overview", tag = "fleet", responses((status = 200, body = Overview)))]
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
     let waiting = waiting(&engine, &auth).await?;

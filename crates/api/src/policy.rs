@@ -27,6 +27,7 @@ pub fn routes() -> Router<Engine> {
         .route("/jobs/{id}/decisions", get(decisions))
 }
 
+/// Says what policy would decide about a job. Nothing is counted.
 #[utoipa::path(post, path = "/api/v1/policy/evaluate", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
 pub async fn evaluate(
     State(engine): State<Engine>,
@@ -38,7 +39,7 @@ pub async fn evaluate(
     Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
-/// The same as evaluate: neither counts anything.
+/// Says the same as evaluate: neither counts anything.
 #[utoipa::path(post, path = "/api/v1/policy/simulate", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
 pub async fn simulate(
     State(engine): State<Engine>,
@@ -50,6 +51,7 @@ pub async fn simulate(
     Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
+/// Says what policy would decide about a job, and how each rule came out.
 #[utoipa::path(post, path = "/api/v1/policy/explain", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
 pub async fn explain(
     State(engine): State<Engine>,
@@ -97,7 +99,7 @@ pub struct DecisionsQuery {
     limit: Option<String>,
 }
 
-/// Newest first.
+/// Lists what policy decided about a job, newest first.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}/decisions", tag = "jobs", params(("id" = String, Path), DecisionsQuery), responses((status = 200, body = Vec<DecisionRecord>), (status = 404, description = "No such job")))]
 pub async fn decisions(
     State(engine): State<Engine>,

@@ -12,13 +12,15 @@ use reveille_core::presence;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 
+/// Lists the pools of workers.
 #[utoipa::path(get, path = "/api/v1/pools", tag = "fleet", responses((status = 200, body = PoolList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<PoolList>, ApiError> {
     auth.needs(Scope::Read)?;
     Ok(Json(PoolList { items: engine.pools(&auth.audience()).into_iter().map(Pool::of).collect() }))
 }
 
-#[utoipa::path(post, path = "/api/v1/pools/{name}/drain", tag = "fleet", params(("name" = String, Path)), request_body = DrainRequest, responses((status = 200, body = Drained)))]
+/// Gives a pool no more jobs.
+#[utoipa::path(post, path = "/api/v1/pools/{name}/drain", tag = "fleet", params(("name" = String, Path)), request_body = Option<DrainRequest>, responses((status = 200, body = Drained)))]
 pub async fn drain(
     State(engine): State<Engine>,
     auth: Auth,
@@ -31,6 +33,7 @@ pub async fn drain(
     Ok(Json(Drained::of(&drain)))
 }
 
+/// Gives a pool jobs again.
 #[utoipa::path(post, path = "/api/v1/pools/{name}/undrain", tag = "fleet", params(("name" = String, Path)), responses((status = 200, body = Undrained)))]
 pub async fn undrain(
     State(engine): State<Engine>,

@@ -22,6 +22,7 @@ pub fn routes() -> Router<Engine> {
     Router::new().route("/presence", post(take))
 }
 
+/// Takes beats of many agents. Each one is taken or refused by itself.
 #[utoipa::path(post, path = "/api/v1/presence", tag = "fleet", request_body = crate::types::agent::Batch, responses(
     (status = 202, body = Taken), (status = 400, description = "Not a batch, or more than 1,000 beats"),
     (status = 503, description = "The fleet is full")))]

@@ -36,7 +36,7 @@ pub struct HeldQuery {
     cursor: Option<String>,
 }
 
-/// Newest first.
+/// Lists results that output policy holds back, newest first.
 #[utoipa::path(get, path = "/api/v1/quarantine", tag = "quarantine", params(HeldQuery), responses((status = 200, body = HeldPage)))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -56,6 +56,7 @@ pub async fn list(
     Ok(Json(HeldPage { items, next_cursor: page.next.map(|next| next.to_string()) }))
 }
 
+/// Shows a result that is held back, and what was found in it.
 #[utoipa::path(get, path = "/api/v1/quarantine/{id}", tag = "quarantine", params(("id" = String, Path)), responses((status = 200, body = Held), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
 pub async fn show(
     State(engine): State<Engine>,
@@ -66,8 +67,8 @@ pub async fn show(
     Ok(Json(Held::of(&*held(&engine, &auth, &id).await?)))
 }
 
-/// The held result becomes readable. The job is not run again.
-#[utoipa::path(post, path = "/api/v1/quarantine/{id}/release", tag = "quarantine", params(("id" = String, Path)), request_body = Decided, responses((status = 200, body = ResolvedReply), (status = 403, description = "It is the caller's own job"), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
+/// Makes a held result readable. The job is not run again.
+#[utoipa::path(post, path = "/api/v1/quarantine/{id}/release", tag = "quarantine", params(("id" = String, Path)), request_body = Option<Decided>, responses((status = 200, body = ResolvedReply), (status = 403, description = "It is the caller's own job"), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
 pub async fn release(
     State(engine): State<Engine>,
     auth: Auth,
@@ -84,8 +85,8 @@ pub async fn release(
     resolved(done, "released")
 }
 
-/// The held result is gone for good.
-#[utoipa::path(post, path = "/api/v1/quarantine/{id}/discard", tag = "quarantine", params(("id" = String, Path)), request_body = Decided, responses((status = 200, body = ResolvedReply), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
+/// Throws a held result away for good.
+#[utoipa::path(post, path = "/api/v1/quarantine/{id}/discard", tag = "quarantine", params(("id" = String, Path)), request_body = Option<Decided>, responses((status = 200, body = ResolvedReply), (status = 404, description = "No such job"), (status = 409, description = "It is not in quarantine")))]
 pub async fn discard(
     State(engine): State<Engine>,
     auth: Auth,

@@ -34,7 +34,10 @@ pub fn routes() -> Router<Engine> {
         .route("/workflow-runs/{id}/rerun", post(rerun))
 }
 
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/runs", tag = "runs", params(("id" = String, Path), StartQuery), request_body = StartBody, responses(
+/// Starts a run of a workflow.
+#[utoipa::path(post, path = "/api/v1/workflows/{id}/runs", tag = "runs", params(
+    ("id" = String, Path), StartQuery,
+    ("Idempotency-Key" = Option<String>, Header, description = "The same key starts the same run, within a tenant; `X-Idempotency-Key` is the same")), request_body = Option<StartBody>, responses(
     (status = 200, body = StartedReply), (status = 400, description = "The input does not fit"), (status = 404, description = "No such workflow"),
     (status = 429, description = "The tenant has as many runs under way as it may")))]
 pub async fn start(
@@ -77,6 +80,7 @@ fn started(started: &Started) -> StartedReply {
     StartedReply { run_id: started.id().to_string(), existing: matches!(started, Started::Existing(_)) }
 }
 
+/// Lists the runs of one workflow, newest first.
 #[utoipa::path(get, path = "/api/v1/workflows/{id}/runs", tag = "runs", params(("id" = String, Path), RunListQuery), responses((status = 200, body = [RunRecord])))]
 pub async fn list_of(
     engine: State<Engine>,
@@ -89,6 +93,7 @@ pub async fn list_of(
     Ok(Json(page.items))
 }
 
+/// Lists runs, newest first.
 #[utoipa::path(get, path = "/api/v1/workflow-runs", tag = "runs", params(RunListQuery), responses((status = 200, body = RunPage)))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -128,6 +133,7 @@ pub async fn list(
     }))
 }
 
+/// Shows a run and its steps.
 #[utoipa::path(get, path = "/api/v1/workflow-runs/{id}", tag = "runs", params(("id" = String, Path), WaitQuery), responses((status = 200, body = RunDetail), (status = 404, description = "No such run")))]
 pub async fn get(
     State(engine): State<Engine>,
@@ -147,6 +153,7 @@ pub async fn get(
     Ok(Json(RunDetail::of(&run, rollback.map(|id| id.to_string()))))
 }
 
+/// Deletes a run that is over.
 #[utoipa::path(delete, path = "/api/v1/workflow-runs/{id}", tag = "runs", params(("id" = String, Path)), responses((status = 204, description = "It is gone"), (status = 404, description = "No such run"), (status = 409, description = "It is not over, or still owes a cancel or a rollback; the error says which")))]
 pub async fn delete(
     State(engine): State<Engine>,
@@ -163,6 +170,7 @@ pub async fn delete(
     Err(ApiError::new(StatusCode::CONFLICT, "RUN_NOT_OVER", waits_for.to_string()))
 }
 
+/// Lists what happened in a run, oldest first.
 #[utoipa::path(get, path = "/api/v1/workflow-runs/{id}/timeline", tag = "runs", params(("id" = String, Path), TimelineQuery), responses((status = 200, body = [TimelineLine]), (status = 404, description = "No such run")))]
 pub async fn timeline(
     State(engine): State<Engine>,
@@ -179,7 +187,8 @@ pub async fn timeline(
     Ok(Json(lines.iter().map(|(n, line)| TimelineLine::of(&run.head, *n, line)).collect()))
 }
 
-#[utoipa::path(post, path = "/api/v1/workflow-runs/{id}/cancel", tag = "runs", params(("id" = String, Path)), request_body = CancelBody, responses((status = 204, description = "It is cancelled, and its jobs are told"), (status = 404, description = "No such run"), (status = 409, description = "It is over")))]
+/// Cancels a run and its jobs.
+#[utoipa::path(post, path = "/api/v1/workflow-runs/{id}/cancel", tag = "runs", params(("id" = String, Path)), request_body = Option<CancelBody>, responses((status = 204, description = "It is cancelled, and its jobs are told"), (status = 404, description = "No such run"), (status = 409, description = "It is over")))]
 pub async fn cancel(
     State(engine): State<Engine>,
     auth: Auth,
@@ -192,7 +201,8 @@ pub async fn cancel(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/runs/{run_id}/cancel", tag = "runs", params(("id" = String, Path), ("run_id" = String, Path)), request_body = CancelBody, responses((status = 204, description = "It is cancelled, and its jobs are told"), (status = 404, description = "No such run"), (status = 409, description = "It is over")))]
+/// Cancels a run of this workflow.
+#[utoipa::path(post, path = "/api/v1/workflows/{id}/runs/{run_id}/cancel", tag = "runs", params(("id" = String, Path), ("run_id" = String, Path)), request_body = Option<CancelBody>, responses((status = 204, description = "It is cancelled, and its jobs are told"), (status = 404, description = "No such run"), (status = 409, description = "It is over")))]
 pub async fn cancel_of(
     State(engine): State<Engine>,
     auth: Auth,
@@ -206,7 +216,9 @@ pub async fn cancel_of(
     cancel(State(engine), auth, Path(id), body).await
 }
 
-#[utoipa::path(post, path = "/api/v1/workflow-runs/{id}/rerun", tag = "runs", params(("id" = String, Path)), request_body = RerunBody, responses((status = 200, body = StartedReply), (status = 400, description = "It cannot begin there"), (status = 404, description = "No such run"), (status = 409, description = "It is not over")))]
+/// Starts a run again with the same input, from its beginning or from one of its steps.
+#[utoipa::path(post, path = "/api/v1/workflow-runs/{id}/rerun", tag = "runs", params(("id" = String, Path)), request_body = Option<RerunBody>, responses((status = 200, body = StartedReply), (status = 400, description = "It cannot begin there"), (status = 404, description = "No such run"), (status = 409, description = "It is not over"),
+    (status = 429, description = "The tenant has as many runs under way as it may")))]
 pub async fn rerun(
     State(engine): State<Engine>,
     auth: Auth,

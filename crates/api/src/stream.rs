@@ -40,8 +40,10 @@ pub fn routes() -> Router<Engine> {
     Router::new().route("/events", get(events))
 }
 
-#[utoipa::path(get, path = "/api/v1/events", tag = "fleet", params(EventQuery), responses(
-    (status = 200, description = "Server-sent events: snapshot, worker.<change>, job.updated, run.updated, workspace.<name>", content_type = "text/event-stream"),
+/// Streams what happens to workers, jobs, runs and workspaces.
+#[utoipa::path(get, path = "/api/v1/events", tag = "fleet", params(
+    EventQuery, ("Last-Event-ID" = Option<String>, Header, description = "Reads on after this event; a browser sends it by itself when it comes back")), responses(
+    (status = 200, description = "Server-sent events: snapshot (Fleet), worker.CHANGE (WorkerNews), job.updated (JobNews), run.updated (RunNews), workspace.NAME (WorkspaceNews)", body = String, content_type = "text/event-stream"),
     (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's")))]
 pub async fn events(
     extract::State(engine): extract::State<Engine>,

@@ -8,6 +8,7 @@ pub mod dead_letter;
 pub mod dead_packet;
 pub mod drain;
 pub mod dry_run;
+pub mod error;
 pub mod event;
 pub mod graph;
 pub mod job;

@@ -3,14 +3,14 @@
 //! Paths, shapes and texts are VoiceGateway's, so that its `register_worker` works unchanged; errors are
 //! `{"detail": …}` here, and only here and in the console's routes.
 
-mod agents;
+pub mod agents;
 mod detail;
-mod heartbeat;
-mod keys;
+pub mod heartbeat;
+pub mod keys;
 mod principal;
 
 pub use detail::Detail;
-pub use principal::{Principal, TenantQuery};
+pub use principal::{Principal, TenantHeader, TenantQuery};
 
 use axum::Router;
 use axum::routing::{get, post};

@@ -16,6 +16,7 @@ use reveille_roster::Scope;
 
 const PAGE_LEN_MAX: usize = 5_000;
 
+/// Lists the fleet: CAP workers, agents and workspaces.
 #[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", params(PageQuery), responses((status = 200, body = WorkerPage)))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -59,6 +60,7 @@ fn contract_of(word: &str) -> Result<Contract, ApiError> {
     Contract::parse(word).ok_or_else(|| ApiError::field("contract", "must be cap, voicegateway or molecule"))
 }
 
+/// Shows one member of the fleet.
 #[utoipa::path(get, path = "/api/v1/workers/{id}", tag = "fleet", params(("id" = String, Path)), responses((status = 200, body = Worker), (status = 404, description = "No such worker")))]
 pub async fn get(
     State(engine): State<Engine>,
@@ -77,7 +79,8 @@ fn find(engine: &Engine, auth: &Auth, id: &str) -> Option<WorkerView> {
     found.into_iter().find(|view| auth.sees(&view.worker.tenant))
 }
 
-#[utoipa::path(post, path = "/api/v1/workers/{id}/drain", tag = "fleet", params(("id" = String, Path)), request_body = DrainRequest, responses((status = 200, body = Drained), (status = 404, description = "No such worker")))]
+/// Gives a worker no more jobs.
+#[utoipa::path(post, path = "/api/v1/workers/{id}/drain", tag = "fleet", params(("id" = String, Path)), request_body = Option<DrainRequest>, responses((status = 200, body = Drained), (status = 404, description = "No such worker")))]
 pub async fn drain(
     State(engine): State<Engine>,
     auth: Auth,
@@ -95,6 +98,7 @@ pub async fn drain(
     Ok(Json(Drained::of(&drain)))
 }
 
+/// Gives a worker jobs again.
 #[utoipa::path(post, path = "/api/v1/workers/{id}/undrain", tag = "fleet", params(("id" = String, Path)), responses((status = 200, body = Undrained)))]
 pub async fn undrain(
     State(engine): State<Engine>,

@@ -23,6 +23,7 @@ pub fn routes() -> Router<Engine> {
         .merge(crate::runs::routes())
 }
 
+/// Saves a workflow, as a new version if there is one of that id.
 #[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", request_body = Object, responses(
     (status = 201, body = SavedReply), (status = 400, description = "The step, the field and the reason; nothing is stored"),
     (status = 429, description = "The tenant has as many workflows as it may")))]
@@ -42,6 +43,7 @@ pub async fn save(
     Ok((StatusCode::CREATED, Json(SavedReply { id, version })))
 }
 
+/// Lists the tenant's workflows.
 #[utoipa::path(get, path = "/api/v1/workflows", tag = "workflows", params(WorkflowQuery), responses((status = 200, body = [WorkflowDetail])))]
 pub async fn list(
     State(engine): State<Engine>,
@@ -56,6 +58,7 @@ pub async fn list(
     Ok(Json(found.iter().map(|saved| WorkflowDetail::of(saved)).collect()))
 }
 
+/// Shows a workflow, its newest version unless told.
 #[utoipa::path(get, path = "/api/v1/workflows/{id}", tag = "workflows", params(("id" = String, Path), VersionQuery), responses((status = 200, body = WorkflowDetail), (status = 404, description = "No such workflow")))]
 pub async fn get(
     State(engine): State<Engine>,
@@ -72,6 +75,7 @@ pub async fn get(
     found.map(|saved| Json(WorkflowDetail::of(&saved))).ok_or_else(|| ApiError::not_found("workflow"))
 }
 
+/// Deletes a workflow. Runs that began with it go on.
 #[utoipa::path(delete, path = "/api/v1/workflows/{id}", tag = "workflows", params(("id" = String, Path)), responses((status = 204, description = "Runs that began with it go on"), (status = 404, description = "No such workflow")))]
 pub async fn delete(
     State(engine): State<Engine>,

@@ -11,6 +11,12 @@ from typing import Any, TypedDict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    status: str
+    """`ok`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """A question to a person about one job, and what has become of it."""
 
@@ -101,8 +107,40 @@ class AuditEvent:
 class Batch(TypedDict):
     """Beats of many agents."""
 
-    beats: list[Any]
-    """At most 1,000, each as for `/v1/agents/heartbeat`."""
+    beats: list[Beat]
+    """At most 1,000."""
+
+
+class _BeatNeeded(TypedDict):
+    agent_id: str
+    """1 to 256 bytes without spaces."""
+    agent_name: str
+    """1 to 256 bytes."""
+
+
+class Beat(_BeatNeeded, total=False):
+    """What an agent says of itself."""
+
+    active_sessions: int
+    """0 unless told."""
+    cpu_pct: float | None
+    """From 0 to 100."""
+    dispatch_name: str | None
+    host: str | None
+    memory_rss_bytes: int | None
+    memory_total_bytes: int | None
+    project: str
+    """`default` unless told."""
+    region: str | None
+    started_at: float | None
+    """Seconds since the epoch, by the agent's clock."""
+    status: str
+    """idle, busy or offline; idle unless told."""
+    tenant_id: str | None
+    """Not looked at: the tenant is the key's."""
+    ts: Any
+    """Not looked at: the time is the server's."""
+    version: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -741,6 +779,16 @@ class PriorApproval:
 class Progress:
     message: str
     percent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    recovered: bool
+    """Whether what was there before the start is picked up again."""
+    replicas: list[str]
+    """The servers that share the work, by name."""
+    status: str
+    """`ready`, `draining` or `cut_off`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,9 @@ use super::credential::Credential;
 use super::posted::{Posted, uuid, workspace_id};
 use super::refused::Refused;
 use crate::trace::Traced;
-use crate::types::molecule::delegation::{Delegate, Delegated, Delegation, Outcome, Record};
+use crate::types::molecule::delegation::{
+    Delegate, Delegated, Delegation, DelegationStatus, Outcome, Record,
+};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -12,8 +14,13 @@ use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::delegation::Rung;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
-use serde_json::{Value, json};
 
+/// Gives another workspace a task.
+#[utoipa::path(post, path = "/workspaces/{id}/delegate", tag = "molecule", request_body = Delegate, params(
+    ("id" = String, Path), ("traceparent" = Option<String>, Header, description = "The caller's place in its trace (W3C Trace Context); a bad one is ignored"),
+    ("tracestate" = Option<String>, Header, description = "What goes along with it, at most 512 characters")), responses(
+    (status = 202, body = Delegated), (status = 200, body = Delegated, description = "There was one with this key"),
+    (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead"), (status = 429, description = "Throttled, or too many live jobs")))]
 pub async fn delegate(
     State(engine): State<Engine>,
     credential: Credential,
@@ -34,6 +41,9 @@ fn target(text: &str) -> Result<WorkspaceId, Refused> {
     uuid(text).ok_or_else(|| Refused::bad("target_id must be a valid UUID").with("field", "target_id"))
 }
 
+/// Lists the tasks that a workspace gave, newest first.
+#[utoipa::path(get, operation_id = "delegations", path = "/workspaces/{id}/delegations", tag = "molecule", params(("id" = String, Path)), responses(
+    (status = 200, body = [Delegation]), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn list(
     State(engine): State<Engine>,
     credential: Credential,
@@ -44,31 +54,37 @@ pub async fn list(
     Ok(Json(rows.iter().map(Delegation::of).collect()))
 }
 
+/// Writes down a task that the agents see to by themselves.
+#[utoipa::path(post, operation_id = "record_delegation", path = "/workspaces/{id}/delegations/record", tag = "molecule", params(("id" = String, Path)), request_body = Record, responses(
+    (status = 202, body = DelegationStatus), (status = 404, description = "No such workspace"), (status = 409, description = "There is another one of this id"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn record(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Record>,
-) -> Result<(StatusCode, Json<Value>), Refused> {
+) -> Result<(StatusCode, Json<DelegationStatus>), Refused> {
     let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let (target, delegation) = (target(&body.target_id)?, delegation_id(&body.delegation_id)?);
     engine.record_delegation(&source, &target, &delegation, &body.task).await?;
-    let answer = json!({ "delegation_id": delegation, "status": "recorded" });
+    let answer = DelegationStatus { delegation_id: delegation.to_string(), status: "recorded" };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
+/// Says how a task ended.
+#[utoipa::path(post, operation_id = "update_delegation", path = "/workspaces/{id}/delegations/{delegation}/update", tag = "molecule", params(("id" = String, Path), ("delegation" = String, Path)), request_body = Outcome, responses(
+    (status = 200, body = DelegationStatus), (status = 404, description = "No such workspace or delegation"), (status = 409, description = "It has ended"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn update(
     State(engine): State<Engine>,
     credential: Credential,
     Path((id, delegation)): Path<(String, String)>,
     Posted(body): Posted<Outcome>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<DelegationStatus>, Refused> {
     let speaker = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let delegation = delegation_id(&delegation)?;
     let outcome = body.understood()?;
     let status = if outcome.is_ok() { Rung::Completed } else { Rung::Failed };
     engine.report_delegation(&speaker, &delegation, outcome).await?;
-    Ok(Json(json!({ "status": status.as_str(), "delegation_id": delegation })))
+    Ok(Json(DelegationStatus { delegation_id: delegation.to_string(), status: status.as_str() }))
 }
 
 fn delegation_id(text: &str) -> Result<JobId, Refused> {

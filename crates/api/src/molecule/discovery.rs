@@ -4,6 +4,7 @@ use super::credential::Credential;
 use super::posted::{Posted, workspace_id};
 use super::refused::Refused;
 use super::retired;
+use crate::types::molecule::answer::{Allowed, Moved};
 use crate::types::molecule::workspace::{Discovered, Peer};
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -13,8 +14,13 @@ use reveille_core::presence::workspace::WorkspaceStatus;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
+/// Says where a workspace is reached, to one that may talk to it.
+#[utoipa::path(get, path = "/registry/discover/{id}", tag = "molecule", security((), ("key" = []), ("bearer" = [])), params(
+    ("id" = String, Path), ("X-Workspace-ID" = String, Header, description = "The workspace that asks")), responses(
+    (status = 200, body = Discovered), (status = 301, body = Moved, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
+    (status = 410, description = "It was removed; `forwarded_to` is where to go instead"), (status = 503, description = "It is not there now")))]
 pub async fn discover(
     State(engine): State<Engine>,
     credential: Credential,
@@ -45,11 +51,16 @@ pub fn caller(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Refused> {
     value.map(|value| workspace_id(value.to_str().unwrap_or_default())).transpose()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct PeersQuery {
+    /// What name or role must have in them.
     q: Option<String>,
 }
 
+/// Lists the workspaces that a workspace may talk to.
+#[utoipa::path(get, path = "/registry/{id}/peers", tag = "molecule", security((), ("key" = []), ("bearer" = [])), params(("id" = String, Path), PeersQuery), responses(
+    (status = 200, body = [Peer]), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn peers(
     State(engine): State<Engine>,
     credential: Credential,
@@ -69,17 +80,19 @@ pub async fn peers(
     Ok(Json(peers.iter().map(Peer::of).collect()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct Access {
     caller_id: String,
     target_id: String,
 }
 
+/// Says whether one workspace may talk to another.
+#[utoipa::path(post, path = "/registry/check-access", tag = "molecule", request_body = Access, responses((status = 200, body = Allowed)))]
 pub async fn check_access(
     State(engine): State<Engine>,
     credential: Credential,
     Posted(body): Posted<Access>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Allowed>, Refused> {
     let (caller, target) = (workspace_id(&body.caller_id)?, workspace_id(&body.target_id)?);
     let tenant = credential.tenant(Scope::Read)?;
     let living = |id: &WorkspaceId| engine.living(tenant, id).ok();
@@ -87,5 +100,5 @@ pub async fn check_access(
         (Some(caller), Some(target)) => engine.may_talk(&caller, &target),
         _ => false,
     };
-    Ok(Json(json!({ "allowed": allowed })))
+    Ok(Json(Allowed { allowed }))
 }

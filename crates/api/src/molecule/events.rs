@@ -23,6 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks without news between two pings.
 const LOOKS_A_PING: u32 = 15;
 
+/// Lists what happened to the workspaces, newest first; at most 100.
+#[utoipa::path(get, path = "/events", tag = "molecule", responses((status = 200, body = [StructureEvent<'static>])))]
 pub async fn list(State(engine): State<Engine>, credential: Credential) -> Result<Json<Value>, Refused> {
     let own = credential.workspace_or_key(Scope::Read)?;
     let tenant = credential.tenant(Scope::Read)?.clone();
@@ -37,6 +39,8 @@ pub async fn list(State(engine): State<Engine>, credential: Credential) -> Resul
     Ok(listed(&events))
 }
 
+/// Lists what happened to one workspace, newest first; at most 100.
+#[utoipa::path(get, path = "/events/{id}", tag = "molecule", params(("id" = String, Path)), responses((status = 200, body = [StructureEvent<'static>]), (status = 404, description = "No such workspace")))]
 pub async fn of_workspace(
     State(engine): State<Engine>,
     credential: Credential,
@@ -52,6 +56,10 @@ fn listed(events: &[reveille_roster::StructureEvent]) -> Json<Value> {
     Json(json!(events.iter().map(StructureEvent::of).collect::<Vec<_>>()))
 }
 
+/// Streams what happens to one workspace.
+#[utoipa::path(get, path = "/workspaces/{id}/events/stream", tag = "molecule", params(("id" = String, Path)), responses(
+    (status = 200, description = "Server-sent events, each a WorkspaceEvent. RESYNC: something was missed, so look again", body = String, content_type = "text/event-stream"),
+    (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn stream(
     State(engine): State<Engine>,
     credential: Credential,

@@ -2,6 +2,7 @@
 //! our stable code beside it.
 
 use crate::ApiError;
+use crate::types::molecule::answer::Moved;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +25,7 @@ pub enum Refused {
     /// It is elsewhere now.
     Moved {
         location: String,
-        body: Value,
+        body: Moved,
     },
 }
 

@@ -5,6 +5,7 @@ use super::limiter::Limiter;
 use super::posted::{Posted, workspace_id};
 use super::refused::Refused;
 use super::retired;
+use crate::types::molecule::answer::Done;
 use crate::types::molecule::beat::{BeatAnswer, Heartbeat};
 use crate::types::molecule::registration::{NewCard, Register, Registered};
 use axum::extract::State;
@@ -14,9 +15,14 @@ use reveille_core::id::WorkspaceId;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::{Engine, WorkspaceError};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Registers a workspace, or one that comes back.
+///
+/// A key or the workspace's own token; a workspace that was set up and has no token yet needs none.
+#[utoipa::path(post, path = "/registry/register", tag = "molecule", security((), ("key" = []), ("bearer" = [])), request_body = Register, responses(
+    (status = 200, body = Registered), (status = 404, description = "It is another tenant's"),
+    (status = 409, description = "The tenant has as many workspaces as it may"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn register(
     State(engine): State<Engine>,
     Extension(limiter): Extension<Arc<Limiter>>,
@@ -40,6 +46,10 @@ pub async fn register(
     Ok(Json(Registered { status: "registered", auth_token: registered.token }))
 }
 
+/// Takes a workspace's beat.
+#[utoipa::path(post, path = "/registry/heartbeat", tag = "molecule", security((), ("key" = []), ("bearer" = [])), request_body = Heartbeat, responses(
+    (status = 200, body = BeatAnswer), (status = 404, description = "It is not registered"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead"),
+    (status = 429, description = "The workspace calls too often")))]
 pub async fn heartbeat(
     State(engine): State<Engine>,
     Extension(limiter): Extension<Arc<Limiter>>,
@@ -60,16 +70,19 @@ pub async fn heartbeat(
     }
 }
 
+/// Replaces a workspace's card.
+#[utoipa::path(post, path = "/registry/update-card", tag = "molecule", security((), ("key" = []), ("bearer" = [])), request_body = NewCard, responses(
+    (status = 200, body = Done), (status = 404, description = "It is not registered"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn update_card(
     State(engine): State<Engine>,
     Extension(limiter): Extension<Arc<Limiter>>,
     credential: Credential,
     Posted(body): Posted<NewCard>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Done>, Refused> {
     let id = workspace_id(&body.workspace_id)?;
     let workspace = speaker(&engine, &limiter, &credential, &id)?;
     engine.update_card(&workspace.id, body.card()?).await?;
-    Ok(Json(json!({ "status": "updated" })))
+    Ok(Json(Done { status: "updated" }))
 }
 
 /// The living workspace that the caller speaks for, within its share of calls.

@@ -4,6 +4,7 @@
 //! for it, is told that it is gone (410) and where to go instead.
 
 use super::refused::Refused;
+use crate::types::molecule::answer::Moved;
 use crate::types::molecule::event::StructureEvent;
 use axum::http::StatusCode;
 use reveille_core::presence::workspace::Workspace;
@@ -17,7 +18,7 @@ pub async fn looked_up(engine: &Engine, asked: &Workspace, path: &str) -> Result
         Whereabouts::Here(workspace) => Ok(workspace),
         Whereabouts::Moved { to } => Err(Refused::Moved {
             location: format!("{path}/{}", to.id),
-            body: json!({ "id": asked.id, "forwarded_to": to.id, "url": to.url }),
+            body: Moved { id: asked.id.to_string(), forwarded_to: to.id.to_string(), url: to.url.clone() },
         }),
         Whereabouts::Gone { last } => Err(removed(asked)
             .with("last_event", last.as_ref().map_or(json!(null), |event| json!(StructureEvent::of(event))))),

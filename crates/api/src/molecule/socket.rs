@@ -45,6 +45,15 @@ impl Default for Room {
     }
 }
 
+/// Opens a socket on which everything that happens to workspaces is told.
+///
+/// A browser, which sets no headers on a socket, offers its secret as the protocol `bearer.SECRET`.
+#[utoipa::path(get, path = "/ws", tag = "molecule", params(
+    ("X-Workspace-ID" = Option<String>, Header, description = "Only what this workspace may see"),
+    ("Sec-WebSocket-Protocol" = Option<String>, Header, description = "`bearer.SECRET`, instead of the other headers")), responses(
+    (status = 101, description = "A socket on which each message of the server is a SocketFrame; what clients send is thrown away"),
+    (status = 404, description = "No such workspace"), (status = 410, description = "It was removed"),
+    (status = 426, description = "The connection cannot become a socket")))]
 pub async fn open(
     State(engine): State<Engine>,
     Extension(room): Extension<Arc<Room>>,

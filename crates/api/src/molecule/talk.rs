@@ -5,7 +5,8 @@ use super::discovery::caller;
 use super::posted::{Posted, workspace_id};
 use super::refused::Refused;
 use super::retired;
-use crate::types::molecule::talk::{Activity, Notify};
+use crate::types::molecule::answer::Done;
+use crate::types::molecule::talk::{Activity, ActivityBody, Notify};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::BytesRejection;
@@ -17,32 +18,40 @@ use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
 use reveille_courier::{CourierError, Reply};
 use reveille_engine::Engine;
 use reveille_roster::Scope;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Says something to whoever watches.
+#[utoipa::path(post, path = "/workspaces/{id}/notify", tag = "molecule", params(("id" = String, Path)), request_body = Notify, responses((status = 200, body = Done), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn notify(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Notify>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Done>, Refused> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     engine.notify(&workspace, body.payload(&workspace)?);
-    Ok(Json(json!({ "status": "sent" })))
+    Ok(Json(Done { status: "sent" }))
 }
 
+/// Tells whoever watches what a workspace did.
+#[utoipa::path(post, path = "/workspaces/{id}/activity", tag = "molecule", params(("id" = String, Path)), request_body = ActivityBody, responses((status = 200, body = Done), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn activity(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Activity>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Done>, Refused> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     engine.log_activity(&workspace, body.payload(&workspace)?);
-    Ok(Json(json!({ "status": "logged" })))
+    Ok(Json(Done { status: "logged" }))
 }
 
-/// Takes a message to a workspace and brings its answer back.
+/// Takes a message (A2A) to a workspace and brings its answer back.
+#[utoipa::path(post, operation_id = "send", path = "/workspaces/{id}/a2a", tag = "molecule", params(
+    ("id" = String, Path), ("X-Workspace-ID" = Option<String>, Header, description = "The workspace in whose name it goes")), request_body = Object, responses(
+    (status = 200, body = Value, description = "The agent's own answer, with the agent's own status"), (status = 404, description = "No such workspace"),
+    (status = 410, description = "It was removed; `forwarded_to` is where to go instead"), (status = 502, description = "The agent cannot be reached, or answers nonsense"),
+    (status = 503, description = "The workspace is not there now"), (status = 504, description = "The agent did not answer in time")))]
 pub async fn a2a(
     State(engine): State<Engine>,
     credential: Credential,

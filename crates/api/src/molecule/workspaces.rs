@@ -4,6 +4,9 @@ use super::credential::Credential;
 use super::posted::{MaybePosted, Posted, uuid, workspace_id};
 use super::refused::Refused;
 use super::retired;
+use crate::types::molecule::answer::{
+    Moved, NoWorkspace, Removed, Unconfirmed, Updated, WorkspaceState, WorkspaceToken,
+};
 use crate::types::molecule::setup::{Connection, Create, Created, PatchBody};
 use crate::types::molecule::workspace::{PublicWorkspace, Workspace};
 use axum::Json;
@@ -15,8 +18,11 @@ use reveille_core::presence::workspace::Workspace as Record;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
+/// Sets up a workspace before it starts.
+#[utoipa::path(post, path = "/workspaces", tag = "molecule", request_body = Create, responses(
+    (status = 201, body = Created), (status = 409, description = "The tenant has as many workspaces as it may")))]
 pub async fn create(
     State(engine): State<Engine>,
     credential: Credential,
@@ -44,6 +50,8 @@ fn platform_url(headers: &HeaderMap) -> String {
     format!("http://{}", text(header::HOST).unwrap_or("localhost"))
 }
 
+/// Lists the workspaces; for a workspace those that it may talk to.
+#[utoipa::path(get, path = "/workspaces", tag = "molecule", responses((status = 200, body = [Workspace])))]
 pub async fn list(
     State(engine): State<Engine>,
     credential: Credential,
@@ -54,6 +62,10 @@ pub async fn list(
     Ok(Json(views.iter().map(Workspace::of).collect()))
 }
 
+/// Shows a workspace.
+#[utoipa::path(get, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path)), responses(
+    (status = 200, body = PublicWorkspace), (status = 301, body = Moved, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
+    (status = 410, description = "It was removed; `last_event` is what happened to it last")))]
 pub async fn get(
     State(engine): State<Engine>,
     credential: Credential,
@@ -64,12 +76,15 @@ pub async fn get(
     Ok(Json(PublicWorkspace::of(&engine.view_of(found))))
 }
 
+/// Changes a workspace. What is left out stays.
+#[utoipa::path(patch, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path)), request_body = PatchBody, responses(
+    (status = 200, body = Updated), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn patch(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<PatchBody>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Updated>, Refused> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     // A workspace that could choose its parent could choose whom it may talk to.
     if credential.workspace_or_key(Scope::Write)?.is_some() && body.moves() {
@@ -77,25 +92,30 @@ pub async fn patch(
     }
     let needs_restart = body.runtime.is_some() && body.runtime != workspace.runtime;
     engine.patch_workspace(&workspace.tenant, &workspace.id, body.understood()?).await?;
-    let mut answer = json!({ "status": "updated" });
-    if needs_restart {
-        answer["needs_restart"] = true.into();
-    }
-    Ok(Json(answer))
+    Ok(Json(Updated::new(needs_restart)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct RemoveQuery {
+    /// Its children may go with it.
     confirm: Option<bool>,
+    /// Nothing of it is kept.
     purge: Option<bool>,
+    /// The workspace that takes its place.
     forwarded_to: Option<String>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = RemoveWorkspace)]
 pub struct RemoveBody {
+    /// The workspace that takes its place.
     forwarded_to: Option<String>,
 }
 
+/// Retires a workspace and its children.
+#[utoipa::path(delete, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path), RemoveQuery), request_body = Option<RemoveBody>, responses(
+    (status = 200, body = Removed), (status = 404, description = "No such workspace"), (status = 409, body = Unconfirmed, description = "It has children, and `confirm` is not given"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn remove(
     State(engine): State<Engine>,
     credential: Credential,
@@ -113,13 +133,14 @@ pub async fn remove(
     if !(purge && asked.is_removed()) {
         let children = engine.children_of(&asked);
         if !children.is_empty() && !query.confirm.unwrap_or_default() {
-            return Ok(unconfirmed(&children.iter().map(|child| &**child).collect::<Vec<_>>()));
+            let unconfirmed = Unconfirmed::of(children.iter().map(|child| &**child));
+            return Ok((StatusCode::CONFLICT, Json(unconfirmed)).into_response());
         }
         retired::spoken_to(&engine, &asked)?;
         cascade = engine.remove_workspace(tenant, &id, forwarded_to).await?.cascade;
     }
     let status = if purge { purged(&engine, tenant, &asked).await? } else { "removed" };
-    Ok(Json(json!({ "status": status, "cascade_deleted": cascade })).into_response())
+    Ok(Json(Removed { status, cascade_deleted: cascade }).into_response())
 }
 
 async fn purged(engine: &Engine, tenant: &TenantId, asked: &Record) -> Result<&'static str, Refused> {
@@ -131,20 +152,8 @@ fn bad_forward() -> Refused {
     Refused::bad("forwarded_to must be a valid UUID").with("field", "forwarded_to")
 }
 
-fn unconfirmed(children: &[&Record]) -> Response {
-    let listed: Vec<Value> =
-        children.iter().map(|child| json!({ "id": child.id, "name": child.name })).collect();
-    let body = json!({
-        "error": "confirmation required",
-        "code": "confirmation_required",
-        "status": "confirmation_required",
-        "message": "its children are removed with it; repeat with ?confirm=true",
-        "children_count": listed.len(),
-        "children": listed,
-    });
-    (StatusCode::CONFLICT, Json(body)).into_response()
-}
-
+/// Says how a workspace stands.
+#[utoipa::path(get, path = "/workspaces/{id}/state", tag = "molecule", params(("id" = String, Path)), responses((status = 200, body = WorkspaceState), (status = 404, body = NoWorkspace, description = "There is none, or no more")))]
 pub async fn state(
     State(engine): State<Engine>,
     credential: Credential,
@@ -152,32 +161,27 @@ pub async fn state(
 ) -> Result<Response, Refused> {
     let id = workspace_id(&id)?;
     credential.workspace_or_key(Scope::Read)?;
-    let gone = |status: Option<&str>| {
-        let mut body = json!({ "error": "workspace not found", "workspace_id": id, "deleted": true });
-        if let Some(status) = status {
-            body["status"] = status.into();
-        }
-        (StatusCode::NOT_FOUND, Json(body)).into_response()
-    };
+    let gone = |status| (StatusCode::NOT_FOUND, Json(NoWorkspace::new(&id, status))).into_response();
     Ok(match credential.sees(&engine, &id) {
         Ok(found) if found.is_removed() => gone(Some(found.status.as_str())),
-        Ok(found) => Json(json!({
-            "workspace_id": id, "status": found.status.as_str(), "paused": false, "deleted": false,
-        }))
-        .into_response(),
+        Ok(found) => {
+            let (workspace_id, status) = (id.to_string(), found.status.as_str());
+            Json(WorkspaceState { workspace_id, status, paused: false, deleted: false }).into_response()
+        }
         Err(Refused::Ours { status: StatusCode::NOT_FOUND, .. }) => gone(None),
         Err(refused) => return Err(refused),
     })
 }
 
-/// A workspace that lost its token gets another one from whoever has a key.
+/// Gives a workspace that lost its token another one. Only a key may.
+#[utoipa::path(post, path = "/workspaces/{id}/tokens", tag = "molecule", params(("id" = String, Path)), responses((status = 201, body = WorkspaceToken), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn new_token(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<(StatusCode, Json<Value>), Refused> {
+) -> Result<(StatusCode, Json<WorkspaceToken>), Refused> {
     let id = workspace_id(&id)?;
     let tenant = &credential.key(Scope::Write)?.tenant;
     let token = engine.new_workspace_token(tenant, &id).await?;
-    Ok((StatusCode::CREATED, Json(json!({ "workspace_id": id, "auth_token": token }))))
+    Ok((StatusCode::CREATED, Json(WorkspaceToken { workspace_id: id.to_string(), auth_token: token })))
 }

@@ -9,7 +9,7 @@ use super::scene_for;
 use super::tally::Tally;
 use crate::stream::{Moment, Watch, answer};
 use crate::types::openorca::{Frame, Intervention, Node, resolution};
-use crate::voicegateway::{Detail, Principal, TenantQuery};
+use crate::voicegateway::{Detail, Principal, TenantHeader, TenantQuery};
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
@@ -32,6 +32,9 @@ const PACE: Duration = Duration::from_millis(100);
 /// Interventions that one stream keeps count of.
 const WAITING_MAX: usize = 10_000;
 
+/// Streams the fleet: first all of it, then what changes.
+#[utoipa::path(get, path = "/openorca/events", tag = "openorca", params(TenantQuery, TenantHeader), responses(
+    (status = 200, description = "Server-sent events, each a ConsoleFrame", body = String, content_type = "text/event-stream")))]
 pub async fn follow(
     State(engine): State<Engine>,
     principal: Principal,

@@ -1,5 +1,6 @@
 //! `POST /openorca/interventions/resolve`: a person decides about a job that waits for approval.
 
+use crate::types::openorca::{Resolve, Resolved};
 use crate::voicegateway::{Detail, Principal};
 use axum::Json;
 use axum::extract::State;
@@ -10,14 +11,19 @@ use reveille_core::id::JobId;
 use reveille_core::job::State as JobState;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+/// Decides about a job that waits for a person.
+///
 /// Another tenant's intervention does not exist.
+#[utoipa::path(post, path = "/openorca/interventions/resolve", tag = "openorca", request_body = Resolve, responses(
+    (status = 200, body = Resolved), (status = 403, description = "The caller's own job, or the key may not do this"),
+    (status = 404, description = "No such intervention"), (status = 409, description = "It was decided before")))]
 pub async fn resolve(
     State(engine): State<Engine>,
     principal: Principal,
     body: Bytes,
-) -> Result<Json<Value>, Detail> {
+) -> Result<Json<Resolved>, Detail> {
     principal.needs(Scope::Write)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = body["interventionId"].as_str().filter(|id| !id.is_empty());
@@ -36,8 +42,8 @@ pub async fn resolve(
     match action {
         "approve" => drop(engine.approve(&id, answer).await?),
         "deny" => drop(engine.reject(&id, answer).await?),
-        _ if job.state() == JobState::ApprovalRequired => return Ok(Json(json!({"status": "later"}))),
+        _ if job.state() == JobState::ApprovalRequired => return Ok(Json(Resolved { status: "later" })),
         _ => return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already")),
     }
-    Ok(Json(json!({"status": "resolved"})))
+    Ok(Json(Resolved { status: "resolved" }))
 }

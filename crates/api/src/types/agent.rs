@@ -143,13 +143,56 @@ pub fn why_unreadable(json: &[u8]) -> Unreadable {
 /// Beats in one batch, at most.
 pub const BEATS_MAX: usize = 1_000;
 
+/// What an agent says of itself.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; Told is what is read")]
+pub struct Beat {
+    /// 1 to 256 bytes without spaces.
+    agent_id: String,
+    /// 1 to 256 bytes.
+    agent_name: String,
+    dispatch_name: Option<String>,
+    /// idle, busy or offline; idle unless told.
+    #[schema(required = false)]
+    status: String,
+    /// 0 unless told.
+    #[schema(required = false)]
+    active_sessions: u32,
+    version: Option<String>,
+    /// `default` unless told.
+    #[schema(required = false)]
+    project: String,
+    region: Option<String>,
+    host: Option<String>,
+    /// Seconds since the epoch, by the agent's clock.
+    started_at: Option<f64>,
+    memory_rss_bytes: Option<u64>,
+    memory_total_bytes: Option<u64>,
+    /// From 0 to 100.
+    cpu_pct: Option<f32>,
+    /// Not looked at: the tenant is the key's.
+    tenant_id: Option<String>,
+    /// Not looked at: the time is the server's.
+    #[schema(value_type = Option<Value>)]
+    ts: Option<()>,
+}
+
 /// Beats of many agents.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes; BeatBatch is what is read")]
 pub struct Batch {
-    /// At most 1,000, each as for `/v1/agents/heartbeat`.
-    #[schema(value_type = Vec<Object>)]
-    beats: Vec<()>,
+    /// At most 1,000.
+    beats: Vec<Beat>,
+}
+
+/// A beat was taken.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; what is answered is written once, at the start")]
+pub struct BeatTaken {
+    /// `accepted`.
+    status: String,
+    /// How often the agent should beat, in seconds.
+    next_beat_s: i64,
 }
 
 /// A batch as it is read when all of it can be.
@@ -213,7 +256,7 @@ pub struct Refused {
 }
 
 /// An agent in `GET /v1/agents`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct AgentRow<'a> {
     pub agent_id: &'a str,
     pub agent_name: &'a str,
@@ -222,6 +265,7 @@ pub struct AgentRow<'a> {
     pub version: Option<&'a str>,
     pub host: Option<&'a str>,
     pub active_sessions: u32,
+    /// idle, busy or offline.
     pub status: &'static str,
     pub started_at: Option<f64>,
     /// Seconds since the epoch, by our clock.

@@ -25,7 +25,7 @@ pub struct EventQuery {
 }
 
 /// The fleet as it is, with which a reader starts.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Fleet {
     pub at: String,
     pub workers: Vec<Worker>,
@@ -55,7 +55,7 @@ impl Counts {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WorkerNews<'a> {
     pub at: String,
     pub tenant: &'a str,
@@ -65,7 +65,7 @@ pub struct WorkerNews<'a> {
     pub worker: Option<Worker>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct JobNews<'a> {
     pub at: String,
     pub tenant: &'a str,
@@ -77,7 +77,7 @@ pub struct JobNews<'a> {
     pub worker_id: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct RunNews<'a> {
     pub at: String,
     pub tenant: &'a str,
@@ -90,10 +90,11 @@ pub struct RunNews<'a> {
     pub revision: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WorkspaceNews<'a> {
     pub at: String,
     pub tenant: &'a str,
     pub workspace_id: &'a str,
+    #[schema(value_type = Value)]
     pub payload: Cow<'a, Value>,
 }

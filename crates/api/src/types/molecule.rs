@@ -1,5 +1,6 @@
 //! Molecule's shapes, as its clients send and read them.
 
+pub mod answer;
 pub mod beat;
 pub mod delegation;
 pub mod event;

@@ -17,24 +17,66 @@ use reveille_core::time::Millis;
 use reveille_engine::Count;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The console shows what it gets from a runtime of this name.
 pub const RUNTIME: &str = "voicegateway";
 
-#[derive(Serialize)]
+/// What the console asks for before anything else.
+#[derive(Serialize, ToSchema)]
+pub struct RuntimeInfo {
+    pub runtime: &'static str,
+    pub language: &'static str,
+    pub version: &'static str,
+    pub supports: Supports,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Supports {
+    pub sse: bool,
+    pub interventions: bool,
+    pub snapshots: bool,
+}
+
+/// A person's decision.
+#[derive(ToSchema)]
+#[schema(as = ResolveIntervention)]
+#[expect(dead_code, reason = "it describes; what is sent is read leniently")]
+pub struct Resolve {
+    #[schema(rename = "interventionId")]
+    intervention_id: String,
+    /// approve, deny or later; later unless told.
+    action: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ResolvedIntervention)]
+pub struct Resolved {
+    /// `resolved` or `later`.
+    pub status: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
+    /// At most 5,000; of a larger fleet those heard last.
     pub agents: Vec<Node>,
+    /// The newest 100.
     pub tasks: Vec<Task>,
+    /// Empty.
+    #[schema(value_type = Vec<Value>)]
     pub action_log: [Value; 0],
     pub interventions: Vec<Intervention>,
+    /// Empty.
+    #[schema(value_type = Vec<Value>)]
     pub swarms: [Value; 0],
     pub machines: Vec<Machine>,
     pub fleet_health: Health,
     pub meta: Meta,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SnapshotMeta)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     pub runtime: &'static str,
@@ -57,7 +99,8 @@ impl Meta {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FleetHealth)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     pub total_agents: u64,
@@ -70,6 +113,7 @@ pub struct Health {
     /// Since midnight, UTC.
     pub tasks_completed_today: u64,
     pub swarms_active: u64,
+    /// healthy, degraded or critical.
     pub overall_health: &'static str,
 }
 
@@ -101,7 +145,8 @@ fn overall(count: Count, waiting: usize) -> &'static str {
 }
 
 /// What is pushed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ConsoleFrame)]
 #[serde(tag = "type")]
 pub enum Frame<'a> {
     #[serde(rename = "snapshot.replace")]

@@ -1,22 +1,27 @@
 //! `GET /v1/agents`: the roster, those heard last first.
 
-use super::{Detail, Principal, TenantQuery};
+use super::{Detail, Principal, TenantHeader, TenantQuery};
 use crate::types::agent::AgentRow;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use reveille_engine::{Audience, Engine};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The contract has no pages; of a larger fleet those heard last are listed.
 const ROWS_MAX: usize = 50_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Roster<'a> {
+    /// At most 50,000.
     workers: Vec<AgentRow<'a>>,
 }
 
+/// Lists the agents, those heard last first.
+///
 /// Any key may look, whatever its scopes, as with VoiceGateway.
+#[utoipa::path(get, path = "/v1/agents", tag = "voicegateway", params(TenantQuery, TenantHeader), responses((status = 200, body = Roster<'static>)))]
 pub async fn list(
     State(engine): State<Engine>,
     principal: Principal,

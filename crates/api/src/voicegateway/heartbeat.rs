@@ -7,7 +7,7 @@
 use super::Detail;
 use super::principal::{caller, may_ingest};
 use crate::error::no_such_method;
-use crate::types::agent::{Told, why_unreadable};
+use crate::types::agent::{Beat, BeatTaken, Told, why_unreadable};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -20,6 +20,15 @@ use reveille_engine::Engine;
 
 /// The largest beat that is read; a real one has a few hundred bytes.
 const BEAT_LEN_MAX: usize = 64 * 1024;
+
+/// Takes an agent's beat.
+///
+/// The tenant is the key's, whatever the body says. Unknown fields are passed over.
+#[utoipa::path(post, path = "/v1/agents/heartbeat", tag = "voicegateway", request_body = Beat, responses(
+    (status = 202, body = BeatTaken), (status = 413, description = "The beat is larger than 64 KiB"),
+    (status = 422, description = "A field is wrong; it is named"), (status = 503, description = "The fleet is full")))]
+#[expect(dead_code, reason = "it describes; the route below takes beats")]
+pub fn heartbeat() {}
 
 pub fn route(engine: &Engine) -> MethodRouter<Engine> {
     let seconds = engine.suggested_beat_seconds(Contract::VoiceGateway);

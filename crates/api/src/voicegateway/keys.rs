@@ -11,17 +11,23 @@ use reveille_core::time::Millis;
 use reveille_engine::{Engine, NewKey};
 use reveille_roster::{KeyRecord, Scope};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 const NAME_LEN_MAX: usize = 128;
 const PROJECTS_MAX: usize = 1_000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MintKey)]
 struct Mint {
+    /// 1 to 128 characters.
     name: String,
+    /// Of ingest, read, write, admin and `mcp:read`, which is read; ingest unless told.
     #[serde(default = "ingest")]
     scopes: Vec<String>,
+    /// Whose key it is; the caller's tenant unless told.
     tenant_id: Option<String>,
     issued_by: Option<String>,
+    /// At most 1,000.
     project_ids: Option<Vec<String>>,
 }
 
@@ -30,14 +36,15 @@ fn ingest() -> Vec<String> {
     vec![Scope::Ingest.as_str().to_owned()]
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = MintedKey)]
 pub struct Minted {
     /// Shown here and never again.
     plaintext: String,
     key: KeyRow,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct KeyRow {
     id: String,
     key_prefix: String,
@@ -52,7 +59,7 @@ pub struct KeyRow {
     project_ids: Option<Vec<String>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct KeyRows {
     items: Vec<KeyRow>,
     total: usize,
@@ -76,6 +83,10 @@ impl KeyRow {
     }
 }
 
+/// Makes a key. Its secret is shown here and never again.
+#[utoipa::path(post, path = "/v1/api-keys", tag = "voicegateway", request_body = Mint, responses(
+    (status = 201, body = Minted), (status = 409, description = "There are as many keys as there may be"),
+    (status = 422, description = "A field is wrong; it is named")))]
 pub async fn create(
     State(engine): State<Engine>,
     principal: Principal,
@@ -87,12 +98,16 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(Minted { plaintext, key: KeyRow::of(&key) })))
 }
 
+/// Lists all keys, without their secrets.
+#[utoipa::path(get, path = "/v1/api-keys", tag = "voicegateway", responses((status = 200, body = KeyRows)))]
 pub async fn list(State(engine): State<Engine>, principal: Principal) -> Result<Json<KeyRows>, Detail> {
     principal.needs(Scope::Admin)?;
     let items: Vec<KeyRow> = engine.list_keys().iter().map(KeyRow::of).collect();
     Ok(Json(KeyRows { total: items.len(), items }))
 }
 
+/// Shows a key, without its secret.
+#[utoipa::path(get, path = "/v1/api-keys/{id}", tag = "voicegateway", params(("id" = String, Path)), responses((status = 200, body = KeyRow), (status = 404, description = "No such key")))]
 pub async fn get(
     State(engine): State<Engine>,
     principal: Principal,
@@ -104,6 +119,8 @@ pub async fn get(
     found.map(|key| Json(KeyRow::of(key))).ok_or_else(|| Detail::not_found("key"))
 }
 
+/// Revokes a key, at once.
+#[utoipa::path(delete, path = "/v1/api-keys/{id}", tag = "voicegateway", params(("id" = String, Path)), responses((status = 204, description = "It is revoked"), (status = 404, description = "No such key")))]
 pub async fn revoke(
     State(engine): State<Engine>,
     principal: Principal,

@@ -10,6 +10,7 @@ use reveille_engine::{Audience, Caller, Engine, KEY_PREFIX};
 use reveille_roster::Scope;
 use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
 /// A caller whose key has been checked.
 pub struct Principal {
@@ -18,7 +19,18 @@ pub struct Principal {
     named: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// How it is described; [`Principal`] reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes")]
+pub struct TenantHeader {
+    /// The same as `tenant` in the query.
+    #[param(rename = "X-Tenant-ID")]
+    tenant: Option<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct TenantQuery {
     /// Operators only, or one's own.
     pub tenant: Option<String>,

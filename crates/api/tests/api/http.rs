@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod dead_letters;
+mod described;
 mod dry_run;
 mod events;
 mod jobs;

@@ -3,13 +3,15 @@
 
 use reveille_core::presence::workspace::Pulse;
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 /// Tasks and errors are cut here.
 const TOLD_LEN_MAX: usize = 4_000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct Heartbeat {
     pub workspace_id: String,
+    /// From 0 to 1.
     #[serde(default, deserialize_with = "lenient")]
     error_rate: f64,
     #[serde(default, deserialize_with = "or_default")]
@@ -20,6 +22,7 @@ pub struct Heartbeat {
     uptime_seconds: f64,
     #[serde(default, deserialize_with = "or_default")]
     current_task: String,
+    /// `wedged` if the agent hangs.
     #[serde(default, deserialize_with = "or_default")]
     runtime_state: String,
 }
@@ -53,9 +56,10 @@ fn cut(mut text: String) -> String {
     text
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct BeatAnswer {
     pub status: &'static str,
+    /// How often the workspace should beat, in seconds.
     pub next_beat_s: i64,
 }
 

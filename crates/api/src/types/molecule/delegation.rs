@@ -5,17 +5,21 @@ use crate::types::text::rfc3339;
 use reveille_core::presence::delegation::{self, Rung};
 use reveille_engine::Taken;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 const KEY_LEN_MAX: usize = 256;
 /// How much of an answer or an error that an agent reports is looked at.
 const REPORTED_LEN_MAX: usize = 64 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct Delegate {
     #[serde(default)]
+    #[schema(required = true)]
     pub target_id: String,
     #[serde(default)]
+    #[schema(required = true)]
     pub task: String,
+    /// The same key gives the same delegation; at most 256 bytes.
     pub idempotency_key: Option<String>,
 }
 
@@ -36,7 +40,7 @@ impl Delegate {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Delegated {
     delegation_id: String,
     /// `delegated`, or for one that was there before, where it stands.
@@ -44,6 +48,7 @@ pub struct Delegated {
     target_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotent_hit: Option<bool>,
+    /// Why policy refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -61,7 +66,7 @@ impl Delegated {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Delegation {
     id: String,
     #[serde(rename = "type")]
@@ -97,8 +102,15 @@ impl Delegation {
     }
 }
 
+#[derive(Serialize, ToSchema)]
+pub struct DelegationStatus {
+    pub delegation_id: String,
+    pub status: &'static str,
+}
+
 /// A delegation that an agent runs by itself.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RecordDelegation)]
 pub struct Record {
     pub target_id: String,
     pub task: String,
@@ -106,9 +118,12 @@ pub struct Record {
 }
 
 /// How a delegation ended.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = DelegationOutcome)]
 pub struct Outcome {
+    /// `completed` or `failed`.
     #[serde(default)]
+    #[schema(required = true)]
     status: String,
     error: Option<String>,
     response_preview: Option<String>,

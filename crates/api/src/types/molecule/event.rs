@@ -8,13 +8,14 @@ use reveille_roster as roster;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::LazyLock;
+use utoipa::ToSchema;
 
 /// Somebody missed something: what they know is to be asked for again.
 pub const RESYNC: &str = "RESYNC";
 
 static NOTHING: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct StructureEvent<'a> {
     id: &'a str,
     event_type: &'a str,
@@ -39,7 +40,8 @@ impl<'a> StructureEvent<'a> {
 }
 
 /// One event of a workspace's stream.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WorkspaceEvent)]
 pub struct StreamEvent<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
@@ -64,7 +66,8 @@ impl<'a> StreamEvent<'a> {
 }
 
 /// One message on the socket.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SocketFrame)]
 pub struct Frame<'a> {
     event: &'a str,
     workspace_id: &'a str,

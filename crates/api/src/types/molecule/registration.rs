@@ -5,11 +5,16 @@ use crate::molecule::refused::Refused;
 use reveille_engine::Registration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct Register {
+    /// A UUID.
     id: String,
+    /// Where messages to it go.
     url: String,
+    /// Kept and shown as it was sent.
+    #[schema(value_type = Object)]
     agent_card: Value,
 }
 
@@ -20,9 +25,10 @@ impl Register {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct NewCard {
     pub workspace_id: String,
+    #[schema(value_type = Object)]
     agent_card: Value,
 }
 
@@ -40,10 +46,10 @@ fn card(card: Value) -> Result<Value, Refused> {
     Err(Refused::bad("invalid request body").with("field", "agent_card").with("detail", "must be an object"))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Registered {
     pub status: &'static str,
-    /// Shown here and never again.
+    /// Shown when it registers for the first time, and never again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
 }

@@ -6,11 +6,13 @@ use reveille_core::id::WorkspaceId;
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::{NewWorkspace, Patch};
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 /// The most delegations at a time that a workspace may be set up for.
 const AT_ONCE_MAX: u32 = 1_000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateWorkspace)]
 pub struct Create {
     name: String,
     role: Option<String>,
@@ -20,11 +22,12 @@ pub struct Create {
     pub external: Option<bool>,
     url: Option<String>,
     parent_id: Option<String>,
+    /// From 1 to 1,000.
     max_concurrent_tasks: Option<u32>,
     canvas: Option<Canvas>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, ToSchema)]
 struct Canvas {
     #[serde(default)]
     x: f64,
@@ -63,7 +66,8 @@ fn at_once(tasks: Option<u32>) -> Result<Option<u32>, Refused> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CreatedWorkspace)]
 pub struct Created {
     id: String,
     pub status: &'static str,
@@ -89,7 +93,8 @@ impl Created {
 }
 
 /// What an agent that runs elsewhere needs in order to come in.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WorkspaceConnection)]
 pub struct Connection {
     workspace_id: String,
     platform_url: String,
@@ -111,15 +116,18 @@ impl Connection {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = PatchWorkspace)]
 #[expect(clippy::option_option, reason = "a null takes a value away, and leaving it out does not")]
 pub struct PatchBody {
     name: Option<String>,
     /// A null takes the role, or the parent, away.
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
     role: Option<Option<String>>,
     tier: Option<i64>,
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
     parent_id: Option<Option<String>>,
     pub runtime: Option<String>,
     max_concurrent_tasks: Option<u32>,

@@ -4,6 +4,7 @@ use crate::molecule::refused::Refused;
 use reveille_core::presence::workspace::Workspace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 const MESSAGE_LEN_MAX: usize = 16 * 1024;
 const ATTACHMENTS_MAX: usize = 20;
@@ -12,14 +13,17 @@ const WORD_LEN_MAX: usize = 2_048;
 /// What one activity may take, as JSON.
 const ACTIVITY_LEN_MAX: usize = 16 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub struct Notify {
+    /// At most 16 KiB.
+    #[schema(value_type = String, required = true)]
     message: Option<String>,
+    /// At most 20.
     #[serde(default)]
     attachments: Option<Vec<Attachment>>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Attachment {
     uri: String,
@@ -53,6 +57,16 @@ impl Notify {
         }
         Ok(payload)
     }
+}
+
+/// What a workspace did. Any other field is passed on.
+#[derive(ToSchema)]
+#[schema(as = Activity)]
+#[expect(dead_code, reason = "it describes; Activity is what is read")]
+pub struct ActivityBody {
+    activity_type: String,
+    /// The workspace itself, if it is given.
+    source_id: Option<String>,
 }
 
 #[derive(Deserialize)]

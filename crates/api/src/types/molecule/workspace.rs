@@ -4,9 +4,10 @@ use crate::types::text::rfc3339;
 use reveille_engine::WorkspaceView;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// What whoever knows its id may see.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct PublicWorkspace {
     id: String,
     name: String,
@@ -56,7 +57,7 @@ impl PublicWorkspace {
 }
 
 /// What its tenant may see.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Workspace {
     #[serde(flatten)]
     public: PublicWorkspace,
@@ -86,7 +87,7 @@ impl Workspace {
 }
 
 /// One of a workspace's peers.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Peer {
     id: String,
     name: String,
@@ -116,7 +117,7 @@ impl Peer {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Discovered {
     pub id: String,
     pub url: String,

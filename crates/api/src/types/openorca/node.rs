@@ -9,6 +9,7 @@ use reveille_core::presence::{About, Contract, Ttls};
 use reveille_core::time::Millis;
 use reveille_engine::{WorkerView, in_hand, is_away, is_degraded, says_busy};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The console draws only agents of one of these.
 const DOMAINS: [&str; 5] = ["communications", "productivity", "research", "development", "automation"];
@@ -16,15 +17,20 @@ const SYSTEMS: [&str; 4] = ["macos", "windows", "linux", "android"];
 /// Activity that one session stands for.
 const ACTIVITY_PER_SESSION: u32 = 20;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A member of the fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = FleetNode)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     pub id: String,
     pub name: String,
     pub machine_id: String,
     pub machine_name: String,
+    /// active, idle, waiting, `intervention_required` or offline.
     pub status: &'static str,
+    /// communications, productivity, research, development or automation.
     pub domain: &'static str,
+    #[schema(value_type = Vec<String>)]
     pub integrations: [&'static str; 0],
     pub current_task_id: Option<String>,
     pub current_action: String,
@@ -32,12 +38,14 @@ pub struct Node {
     pub memory_usage: f64,
     pub uptime: String,
     pub tasks_completed: u32,
+    #[schema(value_type = Vec<String>)]
     pub collaborating_with: [&'static str; 0],
     pub intervention_required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervention_reason: Option<&'static str>,
     /// From 0 to 100.
     pub activity_level: u32,
+    #[schema(value_type = Vec<String>)]
     pub loaded_cores: [&'static str; 0],
     pub knowledge_contributions: u32,
     pub graph_access: &'static str,
@@ -242,7 +250,7 @@ fn activity(worker: &Worker, in_hand: u32) -> u32 {
     level.min(100)
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     pub id: String,

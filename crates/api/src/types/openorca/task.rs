@@ -8,8 +8,9 @@ use reveille_core::request::Priority;
 use reveille_core::time::Millis;
 use serde::Serialize;
 use std::ops::RangeInclusive;
+use utoipa::ToSchema;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     pub id: String,
@@ -19,11 +20,16 @@ pub struct Task {
     pub domain: &'static str,
     pub title: String,
     pub description: String,
+    /// pending, `waiting_approval`, `in_progress`, completed or failed.
     pub status: &'static str,
+    /// low, medium or urgent.
     pub priority: &'static str,
+    /// From 0 to 100.
     pub progress: u8,
     pub start_time: String,
+    #[schema(value_type = Vec<String>)]
     pub integrations_used: [&'static str; 0],
+    #[schema(value_type = Vec<String>)]
     pub collaborators: [&'static str; 0],
 }
 
@@ -83,7 +89,7 @@ fn description(job: &Job) -> String {
     told.or_else(|| job.ending().map(|ending| ending.words.clone())).unwrap_or_default()
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Intervention {
     pub id: String,
@@ -93,6 +99,8 @@ pub struct Intervention {
     pub kind: &'static str,
     pub question: String,
     pub context: String,
+    /// approve, deny and later.
+    #[schema(value_type = Vec<String>)]
     pub options: [&'static str; 3],
     pub timestamp: String,
     pub priority: &'static str,

@@ -1,5 +1,6 @@
 //! A real engine behind a router, without a socket.
 
+use super::described;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -92,7 +93,9 @@ impl Api {
             self.router.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
         let status = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+        let answer = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        described::check(method, path, status, &answer);
+        (status, answer)
     }
 
     /// What is there in the form that is asked for: status, content type, body.

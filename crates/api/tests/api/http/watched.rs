@@ -1,6 +1,7 @@
 //! A real engine whose clock is tokio's, so that a test on paused time decides how late it is; and a
 //! reader of server-sent events.
 
+use super::described;
 use super::support::Api;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
@@ -96,7 +97,9 @@ impl Watched {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        (parts.status.as_u16(), parts.headers, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+        let (status, answer) = (parts.status.as_u16(), serde_json::from_slice(&bytes).unwrap_or(Value::Null));
+        described::check(method, path, status, &answer);
+        (status, parts.headers, answer)
     }
 
     pub async fn beat(&self, key: &str, body: &Value) -> u16 {

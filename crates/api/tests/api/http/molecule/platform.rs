@@ -1,5 +1,6 @@
 //! The platform under test, its clients, and what they hear.
 
+use crate::http::described;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
@@ -184,7 +185,9 @@ impl Platform {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        let status = parts.status.as_u16();
+        described::check(method, path, status, &body);
+        Answer { status, headers: parts.headers, body }
     }
 
     pub async fn get(&self, bearer: &str, path: &str) -> Answer {
