@@ -1,6 +1,8 @@
 //! The description of all this, made from the handlers and types themselves.
 
 mod complete;
+#[cfg(test)]
+mod reference;
 
 use crate::molecule::{delegations, discovery, events, registry, socket, talk, workspaces};
 use crate::openorca::{self, events as console, resolve};
@@ -119,6 +121,11 @@ mod tests {
     #[test]
     fn the_checked_in_description_is_this_one() {
         check_in("openapi.json", &document());
+    }
+
+    #[test]
+    fn the_checked_in_reference_is_this_one() {
+        check_in("api.md", &reference::page(&serde_json::from_str(&document()).unwrap()));
     }
 
     #[track_caller]
