@@ -9,6 +9,7 @@ use axum::extract::State;
 use reveille_engine::{Circuit, Engine};
 use reveille_roster::Scope;
 
+/// Says what the server is at: locks, timers, circuits. For operators.
 #[utoipa::path(get, path = "/api/v1/system", tag = "fleet", responses((status = 200, body = System), (status = 403, description = "The key is no operator's")))]
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<System>, ApiError> {
     auth.needs(Scope::Admin)?;
