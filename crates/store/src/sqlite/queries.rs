@@ -40,7 +40,7 @@ pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Page<Arc
     let mut trouble = Ok(());
     let rows = rows.map_while(|row| row.map_err(|error| trouble = Err(store_error(&error))).ok());
     let page = Page::look(page_len(query.limit), query.look_through, rows);
-    trouble.map(|()| readable(page, job))
+    trouble.map(|()| readable(&page, job))
 }
 
 pub(super) fn live(
@@ -89,11 +89,11 @@ pub(super) fn page<T>(
         rows.collect::<rusqlite::Result<Vec<_>>>()
     };
     let rows = rows().map_err(|error| store_error(&error))?;
-    Ok(readable(Page::take(len, rows.into_iter()), read))
+    Ok(readable(&Page::take(len, rows.into_iter()), read))
 }
 
 /// One record that cannot be read must not hide, or keep from recovery, all those around it.
-fn readable<T>(page: Page<String>, read: impl Fn(&str) -> Result<T, StoreError>) -> Page<T> {
+fn readable<T>(page: &Page<String>, read: impl Fn(&str) -> Result<T, StoreError>) -> Page<T> {
     let read = |record: &String| {
         read(record).inspect_err(|error| tracing::error!(%error, "left out of a page")).ok()
     };

@@ -42,12 +42,12 @@ async fn operators_see_who_holds_what_and_what_is_owed() {
     assert_eq!(api.call(&ann, "GET", "/api/v1/system", "").await.0, 403);
     assert_eq!(api.submit(&ann, json!({"topic": "job.lonely", "context": {}})).await.0, 200);
     let lock = api.engine.store().lock("cordum:wf:run:lock:r1", 30_000).await.unwrap().unwrap();
-    let look = async || api.call(&operator, "GET", "/api/v1/system", "").await;
+    let ask = async || api.call(&operator, "GET", "/api/v1/system", "").await;
     let of_run = |system: &Value| {
         let locks = system["locks"].as_array().unwrap().clone();
         locks.into_iter().find(|lock| lock["name"] == "cordum:wf:run:lock:r1")
     };
-    let (status, system) = look().await;
+    let (status, system) = ask().await;
     assert_eq!((status, &system["servers"], &system["cut_off"]), (200, &json!([]), &json!(false)));
     assert_eq!(system["job_timers"]["owed"], 1);
     assert!(system["job_timers"]["next_at"].is_string(), "{system}");
@@ -55,7 +55,7 @@ async fn operators_see_who_holds_what_and_what_is_owed() {
     let held = of_run(&system).unwrap();
     assert_eq!((&held["purpose"], &held["holder"]), (&json!("decides about a run"), &json!("")));
     assert!(api.engine.store().unlock(&lock).await.unwrap());
-    assert_eq!(of_run(&look().await.1), None);
+    assert_eq!(of_run(&ask().await.1), None);
 }
 
 #[tokio::test]
