@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 WORKFLOW = {"id": "w", "name": "w", "steps": {"a": {"type": "transform", "input": "${1 / input.n}"}}}
-NOBODY = ("job", "submit", "--topic", "job.nobody")
+NOBODY = ("job", "submit", "--topic", "job.nobody", "{}")
 
 
 @pytest.fixture
