@@ -39,7 +39,7 @@ impl Scanners {
             let whole = !by_span || text.role == Role::Number;
             let cuts = if whole { whole_text(text, &cuts) } else { cuts };
             let mut clean = fill(text.body, &cuts, None);
-            if text.role == Role::Key && !keys.used.insert(clean.clone()) {
+            while text.role == Role::Key && !keys.take(&clean, content) {
                 clean = fill(text.body, &cuts, Some(keys.number()));
             }
             copy.push_str(&content[copied..text.token.start]);
@@ -77,14 +77,28 @@ impl Scanners {
     }
 }
 
-/// The keys that were renamed, so that two of an object stay two.
+/// The keys that there are, so that two of an object stay two.
 #[derive(Default)]
 struct Keys {
-    used: BTreeSet<String>,
+    used: Option<BTreeSet<String>>,
     number: u32,
 }
 
 impl Keys {
+    /// Says no to a name that another key has, whether it was given to it or was its own.
+    fn take(&mut self, name: &str, content: &str) -> bool {
+        let used = self.used.get_or_insert_with(|| {
+            let mut own = BTreeSet::new();
+            texts(content, &mut |text| {
+                if text.role == Role::Key {
+                    own.insert(text.body.to_owned());
+                }
+            });
+            own
+        });
+        used.insert(name.to_owned())
+    }
+
     /// The next one, from 2 on.
     fn number(&mut self) -> u32 {
         self.number += 1;

@@ -355,6 +355,23 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn a_key_that_is_renamed_does_not_take_the_name_of_another() {
+    let scanners = scanners(&BUILT_IN);
+    let check = |content: Value, redacted: Value| {
+        let copy = scanners.redact(content.to_string().as_bytes());
+        assert_eq!(serde_json::from_slice::<Value>(&copy).unwrap(), redacted);
+    };
+    check(
+        json!({"bob@example.com": 1, "[REDACTED:email]": 2}),
+        json!({"[REDACTED:email:2]": 1, "[REDACTED:email]": 2}),
+    );
+    check(
+        json!({"[REDACTED:email:2]": 1, "[REDACTED:email]": 2, "bob@example.com": 3}),
+        json!({"[REDACTED:email:2]": 1, "[REDACTED:email]": 2, "[REDACTED:email:3]": 3}),
+    );
+}
+
 /// Everything at once, greedy patterns included.
 fn every_scanner() -> Scanners {
     let document = json!({"scanners": {"cards": {"patterns": [
