@@ -4,8 +4,8 @@ use crate::server::KEY;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -44,11 +44,7 @@ impl Connection {
         let response = self.sender.send_request(request.body(Full::new(body))?).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
-        ensure!(
-            status == StatusCode::OK || status == StatusCode::CREATED,
-            "{method} {path}: {status} {}",
-            String::from_utf8_lossy(&body)
-        );
+        ensure!(status.is_success(), "{method} {path}: {status} {}", String::from_utf8_lossy(&body));
         Ok(body)
     }
 }
