@@ -25,10 +25,11 @@ const COUNTED_MAX: usize = 100;
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
     let waiting = waiting(&engine, &auth).await?;
     let mut waits: BTreeMap<&'static str, Wait> = BTreeMap::new();
+    let mut explainer = engine.explainer();
     for state in [JobState::Pending, JobState::Scheduled] {
         let page = engine.store().jobs(&newest(&auth, state, LOOKED_AT)).await?;
         for job in &page.items {
-            let why = engine.explain(job);
+            let why = explainer.explain(job);
             let wait = waits.entry(why.code).or_insert_with(|| Wait::new(why.code));
             wait.jobs += 1;
             wait.more |= page.next.is_some();

@@ -76,6 +76,9 @@ enum Holder {
     Nobody,
 }
 
+/// Jobs that go before another are counted up to here.
+pub const AHEAD_MAX: usize = 1_000;
+
 /// Why a job has no worker yet, and how many go before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -226,7 +229,7 @@ impl Floor {
         let waiting = &self.index.lane(*lane).waiting;
         Some(Wait {
             reason: self.reason(*lane, &request.tenant),
-            ahead: waiting.ahead(&request.tenant, request.priority, *ticket, 1_000_000),
+            ahead: waiting.ahead(&request.tenant, request.priority, *ticket, AHEAD_MAX),
             fitting: self.index.lane(*lane).members,
         })
     }

@@ -2,11 +2,14 @@
 
 use crate::Engine;
 use crate::safety::Circuit;
-use reveille_core::floor::{Fitting, Wait};
+use reveille_core::floor::{AHEAD_MAX, Fitting, Wait};
+use reveille_core::id::JobId;
 use reveille_core::job::{Job, Phase, State};
+use reveille_core::place::Selector;
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use reveille_core::{approval, backoff};
+use rustc_hash::FxHashMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
@@ -19,7 +22,24 @@ pub struct Explanation {
 
 impl Engine {
     pub fn explain(&self, job: &Job) -> Explanation {
-        let now = self.now();
+        self.explainer().explain(job)
+    }
+
+    /// For whoever asks about many jobs at once.
+    pub fn explainer(&self) -> Explainer<'_> {
+        Explainer { engine: self, fitting: FxHashMap::default() }
+    }
+}
+
+/// Counts the workers that fit once for all jobs that wait for the same ones.
+pub struct Explainer<'a> {
+    engine: &'a Engine,
+    fitting: FxHashMap<Selector, Fitting>,
+}
+
+impl Explainer<'_> {
+    pub fn explain(&mut self, job: &Job) -> Explanation {
+        let now = self.engine.now();
         let told = |code, words: String, unblock: Option<&str>| Explanation {
             code,
             words,
@@ -37,7 +57,7 @@ impl Engine {
                 let words = format!(
                     "It is not judged yet: {problem}. Tried {}; the circuit is {}; next try in {}.",
                     if *unanswered == 1 { "once".to_owned() } else { format!("{unanswered} times") },
-                    self.circuit(Circuit::Input).name(),
+                    self.engine.circuit(Circuit::Input).name(),
                     seconds(judge_at.since(now))
                 );
                 told(
@@ -65,11 +85,8 @@ impl Engine {
             }
             Phase::Scheduled { waiting_since, .. } => {
                 let tries = backoff::tries_by(*waiting_since, now) + 1;
-                let (wait, fitting) = {
-                    let floor = self.floor();
-                    (floor.wait_of(job.id()), floor.fitting(job.id()).unwrap_or_default())
-                };
-                waiting(job, wait.as_ref(), &fitting, tries)
+                let wait = self.engine.floor().wait_of(job.id());
+                waiting(job, wait.as_ref(), &self.fitting(job.id()), tries)
             }
             Phase::Dispatched(attempt) => {
                 let to = attempt.worker.as_ref().map_or("the topic's queue group", |worker| worker.as_str());
@@ -94,6 +111,22 @@ impl Engine {
                 told(code, format!("It ended as {}{words}.", ending.state), way_out(job).as_deref())
             }
         }
+    }
+
+    fn fitting(&mut self, job: &JobId) -> Fitting {
+        let Some(selector) = self.engine.floor().selector_of(job).cloned() else { return Fitting::default() };
+        if let Some(known) = self.fitting.get(&selector) {
+            return *known;
+        }
+        let mut fitting = Fitting::default();
+        // The floor is held for one part at a time.
+        for part in 0.. {
+            if !fitting.look(self.engine.floor().fleet(), part, &selector) {
+                break;
+            }
+        }
+        self.fitting.insert(selector, fitting);
+        fitting
     }
 }
 
@@ -129,7 +162,12 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
             "Nothing: it goes on in a moment.".to_owned(),
         );
     };
-    let ahead = if wait.ahead == 0 { String::new() } else { format!(" {} jobs go before it.", wait.ahead) };
+    let ahead = match wait.ahead {
+        0 => String::new(),
+        1 => " One job goes before it.".to_owned(),
+        AHEAD_MAX.. => format!(" {AHEAD_MAX} jobs or more go before it."),
+        number => format!(" {number} jobs go before it."),
+    };
     let code = wait.reason.code();
     match wait.reason {
         Reason::NoPoolMapping => told(

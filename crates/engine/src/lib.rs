@@ -73,7 +73,7 @@ pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
 pub use drive::DriveError;
 pub use engine::{Engine, LimitSettings, OutputSettings, Parts, Settings};
 pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
-pub use explain::Explanation;
+pub use explain::{Explainer, Explanation};
 pub use flows::{
     Asked, DryRun, DryStep, Judged, RerunError, RunError, SaveError, StartRunError, Started, rollback_id,
     rollback_of,

@@ -1,8 +1,10 @@
 //! Of the workers that fit a waiting job: how many are busy, drained or away. A look at every worker, for
-//! when somebody asks why.
+//! when somebody asks why; taken in parts, so that a large fleet goes on meanwhile.
 
 use super::{Floor, Seat};
+use crate::fleet::{Fleet, Worker};
 use crate::id::JobId;
+use crate::place::Selector;
 use crate::presence::Contract;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,29 +21,37 @@ pub struct Fitting {
 }
 
 impl Floor {
-    pub fn fitting(&self, job: &JobId) -> Option<Fitting> {
+    /// Which workers a waiting job is for.
+    pub fn selector_of(&self, job: &JobId) -> Option<&Selector> {
         let Seat::Waiting { lane, .. } = self.seats.get(job)? else { return None };
-        let selector = &self.index.lane(*lane).selector;
-        let mut found = Fitting::default();
-        for (_, worker) in self.fleet.iter() {
-            let profile = self.fleet.profile(worker.profile);
-            if !selector.fits(profile) {
-                let is_stranger = worker.contract() == Contract::Cap && profile.topics.is_empty();
-                found.strangers += u32::from(is_stranger && worker.is_online());
-                continue;
-            }
-            let count = if worker.drained {
-                &mut found.drained
-            } else if !worker.is_online() {
-                &mut found.away
-            } else if worker.is_overloaded() {
-                found.hot += u32::from(worker.active() < worker.jobs_max());
-                &mut found.busy
-            } else {
-                &mut found.ready
-            };
-            *count += 1;
-        }
-        Some(found)
+        Some(&self.index.lane(*lane).selector)
+    }
+}
+
+impl Fitting {
+    /// Looks at some of the fleet, and says whether there was such a part.
+    pub fn look(&mut self, fleet: &Fleet, part: usize, selector: &Selector) -> bool {
+        let Some(workers) = fleet.some(part) else { return false };
+        workers.for_each(|worker| self.add(fleet, worker, selector));
+        true
+    }
+
+    fn add(&mut self, fleet: &Fleet, worker: &Worker, selector: &Selector) {
+        let profile = fleet.profile(worker.profile);
+        let count = if !selector.fits(profile) {
+            let is_stranger = worker.contract() == Contract::Cap && profile.topics.is_empty();
+            self.strangers += u32::from(is_stranger && worker.is_online());
+            return;
+        } else if worker.drained {
+            &mut self.drained
+        } else if !worker.is_online() {
+            &mut self.away
+        } else if worker.is_overloaded() {
+            self.hot += u32::from(worker.active() < worker.jobs_max());
+            &mut self.busy
+        } else {
+            &mut self.ready
+        };
+        *count += 1;
     }
 }

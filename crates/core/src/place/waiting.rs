@@ -127,7 +127,7 @@ impl Waiting {
             .map(|queue| queue.jobs.len())
             .sum();
         let level = &self.levels[priority as usize];
-        let mine = level.tenants.get(tenant).map_or(0, |queue| queue.jobs.range(..ticket).count());
+        let mine = level.tenants.get(tenant).map_or(0, |queue| queue.jobs.range(..ticket).take(max).count());
         let others = level.tenants.iter().filter(|(other, _)| *other != tenant);
         let others: usize = others.map(|(_, queue)| queue.jobs.len().min(mine + 1)).sum();
         (higher + mine + others).min(max)
