@@ -5,7 +5,7 @@
 //! times have no index of their own: rows that the index yields and that do not fit come without their
 //! record, so that whoever reads them can count what was looked through.
 
-use super::schema::RARE_STATES;
+use super::schema::{RARE_STATES, WAITING_STATES};
 use crate::JobQuery;
 use reveille_core::job::State;
 use rusqlite::types::Value;
@@ -81,28 +81,32 @@ impl Listing {
             ));
             return "NOT INDEXED";
         }
-        if query.state == Some(State::ApprovalRequired) {
-            self.terms.push("state = 'APPROVAL_REQUIRED'".to_owned());
-            return "INDEXED BY jobs_asking";
+        if self.has_state(query, WAITING_STATES) {
+            return "INDEXED BY jobs_waiting";
         }
         if query.asked {
             self.terms.push("asked = 1".to_owned());
             return ASKED;
         }
-        if let Some(state) = query.state {
-            if !state.is_terminal() {
-                self.terms.push("live = 1".to_owned());
-                return "INDEXED BY jobs_live";
-            }
-            if RARE_STATES.contains(&format!("'{state}'")) {
-                self.terms.push(format!("state IN {RARE_STATES}"));
-                self.filter("state =", state.as_str().to_owned());
-                return "INDEXED BY jobs_ended_badly";
-            }
+        if self.has_state(query, RARE_STATES) {
+            return "INDEXED BY jobs_ended_badly";
+        }
+        if query.state.is_some_and(|state| !state.is_terminal()) {
+            self.terms.push("live = 1".to_owned());
+            return "INDEXED BY jobs_live";
         }
         let Some(tenant) = &query.tenant else { return "NOT INDEXED" };
         self.filter("tenant =", tenant.as_str().to_owned());
         "INDEXED BY jobs_of_tenant"
+    }
+
+    /// Whether the list is of one of these states, which have an index together.
+    fn has_state(&mut self, query: &JobQuery, states: &str) -> bool {
+        let is_among = |state: &State| states.contains(&format!("'{state}'"));
+        let Some(state) = query.state.filter(is_among) else { return false };
+        self.terms.push(format!("state IN {states}"));
+        self.filter("state =", state.as_str().to_owned());
+        true
     }
 }
 
@@ -134,7 +138,9 @@ mod tests {
         );
         for state in State::ALL {
             let expected = match state {
-                State::ApprovalRequired => "jobs_asking (seq<?)",
+                State::Pending | State::ApprovalRequired | State::Scheduled => {
+                    "jobs_waiting (state=? AND seq<?)"
+                }
                 State::Succeeded => "jobs_of_tenant (tenant=? AND seq<?)",
                 state if state.is_terminal() => "jobs_ended_badly (state=? AND seq<?)",
                 _ => "jobs_live (seq<?)",

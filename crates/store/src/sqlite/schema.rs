@@ -8,13 +8,17 @@
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
+
+/// Where a job waits: for judgement, for a person, for a worker. Few are here for long, and people ask for them most.
+pub(super) const WAITING_STATES: &str = "('PENDING', 'APPROVAL_REQUIRED', 'SCHEDULED')";
 
 /// Endings that are rare enough to have an index of their own.
 pub(super) const RARE_STATES: &str = "('FAILED', 'TIMEOUT', 'CANCELLED', 'DENIED', 'OUTPUT_QUARANTINED')";
 
 /// The statements that make an empty file ours.
 pub(super) fn create() -> String {
+    let waiting = waiting();
     format!(
         "PRAGMA application_id = {APPLICATION_ID};
          PRAGMA user_version = {VERSION};
@@ -44,7 +48,8 @@ pub(super) fn create() -> String {
          CREATE INDEX jobs_of_trace ON jobs (trace_id, seq) WHERE trace_id <> id;
          CREATE UNIQUE INDEX jobs_idempotent ON jobs (tenant, idempotency_key)
              WHERE idempotency_key IS NOT NULL;
-         {APPROVALS}
+         {ASKED_INDEX}
+         {waiting}
 
          CREATE TABLE dead_letters (
              seq INTEGER PRIMARY KEY,
@@ -67,8 +72,12 @@ pub(super) fn create() -> String {
     )
 }
 
-const APPROVALS: &str = "CREATE INDEX jobs_asking ON jobs (seq) WHERE state = 'APPROVAL_REQUIRED';
-    CREATE INDEX jobs_asked ON jobs (seq) WHERE asked = 1;";
+const ASKED_INDEX: &str = "CREATE INDEX jobs_asked ON jobs (seq) WHERE asked = 1;";
+
+/// The tenant is in it so that a list of one tenant passes over the jobs of others without reading them.
+fn waiting() -> String {
+    format!("CREATE INDEX jobs_waiting ON jobs (state, seq, tenant) WHERE state IN {WAITING_STATES};")
+}
 
 /// A fence is never given out twice, also when the row that had it is gone.
 const LOCKS: &str = "CREATE TABLE locks (
@@ -138,9 +147,13 @@ pub(super) fn tables(version: u32) -> &'static [&'static str] {
 pub(super) fn upgrade(version: u32) -> String {
     let locks = if version < 2 { LOCKS } else { "" };
     let audit = if version < 3 { AUDIT } else { "" };
-    let approvals = if version < 4 { format!("{ASKED} {APPROVALS}") } else { String::new() };
+    let asked = if version < 4 { format!("{ASKED} {ASKED_INDEX}") } else { String::new() };
     let packets = if version < 5 { PACKETS } else { "" };
-    format!("BEGIN IMMEDIATE; {locks} {audit} {approvals} {packets} PRAGMA user_version = {VERSION}; COMMIT;")
+    let waiting = waiting();
+    format!(
+        "BEGIN IMMEDIATE; {locks} {audit} {asked} {packets} DROP INDEX IF EXISTS jobs_asking; {waiting}
+         PRAGMA user_version = {VERSION}; COMMIT;"
+    )
 }
 
 /// Of older jobs we know that a person was asked if one still is, or if the past says so.

@@ -5,6 +5,7 @@ use crate::sqlite::{OpenError, SqliteStore, schema};
 use crate::suite::audit::{judged, whole};
 use crate::{JobQuery, Store};
 use reveille_core::id::JobId;
+use reveille_core::job::State;
 use reveille_core::policy::Decision;
 use rusqlite::Connection;
 use std::fs;
@@ -73,7 +74,7 @@ async fn a_newer_file_is_refused_and_says_so() {
     connection.execute_batch(&format!("PRAGMA user_version = {}", schema::VERSION + 1)).unwrap();
     drop(connection);
     let error = refused(&place);
-    assert!(matches!(error, OpenError::Newer { found: 6, known: 5, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 7, known: 6, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -81,7 +82,7 @@ async fn a_file_of_the_first_version_is_brought_up_and_loses_nothing() {
     let place = filled().await;
     let connection = Connection::open(&place.path).unwrap();
     let back = r#"DROP TABLE locks; DROP TABLE audit; DROP TABLE audit_chains; DROP TABLE dead_packets; PRAGMA user_version = 1;
-        DROP INDEX jobs_asked; DROP INDEX jobs_asking; ALTER TABLE jobs DROP COLUMN asked;
+        DROP INDEX jobs_asked; DROP INDEX jobs_waiting; ALTER TABLE jobs DROP COLUMN asked;
         UPDATE jobs SET record = replace(record, '"trace_id":"files-7"', '"trace_id":"REQUIRE_APPROVAL"');
         CREATE TABLE keys (id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL UNIQUE, record TEXT NOT NULL);
         INSERT INTO keys VALUES ('key', x'07', '{}');"#;
@@ -104,7 +105,7 @@ async fn a_file_of_the_second_version_gets_its_audit_trail() {
     let place = filled().await;
     let connection = Connection::open(&place.path).unwrap();
     let back = "DROP TABLE audit; DROP TABLE audit_chains; DROP TABLE dead_packets; PRAGMA user_version = 2;
-        DROP INDEX jobs_asked; DROP INDEX jobs_asking; ALTER TABLE jobs DROP COLUMN asked;";
+        DROP INDEX jobs_asked; DROP INDEX jobs_waiting; ALTER TABLE jobs DROP COLUMN asked;";
     connection.execute_batch(back).unwrap();
     drop(connection);
     let store = place.open();
@@ -112,6 +113,19 @@ async fn a_file_of_the_second_version_gets_its_audit_trail() {
     change(&store, &before, judged(&before, Decision::Allow, place.now())).await;
     whole(&store, "files", 1).await;
     assert_eq!(store.live(None, 500).await.unwrap().items.len(), 200);
+}
+
+#[tokio::test]
+async fn a_file_of_the_fifth_version_gets_its_list_of_what_waits() {
+    let place = filled().await;
+    let connection = Connection::open(&place.path).unwrap();
+    let back = "DROP INDEX jobs_waiting; PRAGMA user_version = 5;
+        CREATE INDEX jobs_asking ON jobs (seq) WHERE state = 'APPROVAL_REQUIRED';";
+    connection.execute_batch(back).unwrap();
+    drop(connection);
+    let store = place.open();
+    let waiting = JobQuery { state: Some(State::Pending), limit: 500, ..JobQuery::default() };
+    assert_eq!(store.jobs(&waiting).await.unwrap().items.len(), 200);
 }
 
 #[tokio::test]
