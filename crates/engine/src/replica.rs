@@ -25,10 +25,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
-use word::{Said, Word, Words};
+use word::{Said, Word};
 
 /// Where servers tell each other what they commit.
 const SUBJECT: &str = "reveille.word";
+/// The header that says which of them it is: nobody reads what it said itself.
+const FROM: &str = "Reveille-From";
 const BEAT: Duration = Duration::from_millis(BEAT_MS as u64);
 const BEAT_TTL: Duration = Duration::from_millis(BEAT_TTL_MS as u64);
 /// Jobs taken over at once.
@@ -37,6 +39,8 @@ const PAGE: usize = 200;
 const UNSENT_MAX: usize = 65_536;
 /// Words in one message.
 const WORDS_MAX: usize = 256;
+/// How much is let come together before the next message. The first after a silence goes at once.
+const PACE: Duration = Duration::from_millis(2);
 /// A job that is at somebody else's worker is looked at this much later, should nothing be heard of it.
 const LOOK_AGAIN_MS: i64 = 5_000;
 /// And after that this often.
@@ -297,16 +301,20 @@ impl Engine {
     pub(crate) async fn send_words(self, mut unsent: Unsent) {
         let mut words = Vec::with_capacity(WORDS_MAX);
         while unsent.0.recv_many(&mut words, WORDS_MAX).await > 0 {
-            let from = self.replica.name.clone();
-            let said = Words { from, words: std::mem::take(&mut words) };
-            let Ok(body) = serde_json::to_vec(&said) else { continue };
-            if let Err(error) = self.bus.publish(Message::new(SUBJECT, body)).await {
+            let (body, is_full) = (serde_json::to_vec(&words), words.len() == WORDS_MAX);
+            words.clear();
+            let Ok(body) = body else { continue };
+            let message = Message::new(SUBJECT, body).with_headers([(FROM, self.replica.name.as_str())]);
+            if let Err(error) = self.bus.publish(message).await {
                 self.trouble.bus.tell(
                     self.now(),
                     "others were not told what was committed",
                     &SUBJECT,
                     &error,
                 );
+            }
+            if !is_full {
+                tokio::time::sleep(PACE).await;
             }
         }
     }
@@ -319,9 +327,11 @@ impl Engine {
         let engine = self.clone();
         self.spawn(async move {
             while let Some(delivery) = heard.recv().await {
-                match serde_json::from_slice::<Words>(&delivery.message.payload) {
-                    Ok(said) if said.from == engine.replica.name => {}
-                    Ok(said) => said.words.iter().for_each(|said| engine.hear_said(said)),
+                if delivery.message.header(FROM).any(|from| from == engine.replica.name.as_bytes()) {
+                    continue;
+                }
+                match serde_json::from_slice::<Vec<Said>>(&delivery.message.payload) {
+                    Ok(words) => words.iter().for_each(|said| engine.hear_said(said)),
                     Err(error) => {
                         engine.trouble.packets.tell(engine.now(), "packet refused", &SUBJECT, &error);
                     }

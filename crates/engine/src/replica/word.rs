@@ -10,13 +10,6 @@ use reveille_core::request::Delegated;
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Words {
-    /// Who says so.
-    pub from: String,
-    pub words: Vec<Said>,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Said {
     Job(Box<Word>),
