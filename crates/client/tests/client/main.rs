@@ -6,4 +6,5 @@ mod errors;
 mod fleet;
 mod house;
 mod jobs;
+mod models;
 mod runs;
