@@ -107,6 +107,20 @@ async fn a_server_that_is_stopped_while_the_store_is_away_leaves_the_cancel_to_t
     }
 }
 
+/// Runs are kept for a while after they are over; a job may wait for longer.
+#[tokio::test(start_paused = true)]
+async fn a_job_of_a_run_that_is_kept_no_longer_is_cancelled() {
+    let world = World::echo();
+    let (engine, _, job) = left_with_a_job(&world, Away::Runs).await;
+    engine.kill();
+    let run = RunId::parse(job.as_str().split(':').next().unwrap()).unwrap();
+    assert!(world.flows.delete_run(&run).await.unwrap());
+    let engine = world.start().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(state(&world, &job).await, State::Cancelled);
+    engine.kill();
+}
+
 /// A start looks at them, too, and must not take them for left behind.
 #[tokio::test(start_paused = true)]
 async fn jobs_that_are_wanted_outlive_a_start() {
