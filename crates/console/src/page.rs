@@ -50,8 +50,10 @@ const MENU: [(&str, &str); 10] = [
     ("/ui/workflows", "Workflows"),
     ("/ui/policy", "Policy"),
     ("/ui/audit", "Audit"),
-    ("/ui/system", "System"),
+    (SYSTEM, "System"),
 ];
+/// Only operators see it.
+const SYSTEM: &str = "/ui/system";
 
 /// How much of what waits for somebody is behind an entry of the menu.
 fn waiting_at(place: &str, waiting: Waiting) -> u64 {
@@ -106,7 +108,7 @@ fn framed(
             header {
                 a.brand href="/" { (PreEscaped(assets::MARK)) "Reveille" }
                 nav aria-label="Pages" {
-                    @for (place, name) in MENU {
+                    @for (place, name) in MENU.into_iter().filter(|(place, _)| auth.is_operator() || *place != SYSTEM) {
                         @let count = waiting_at(place, waiting);
                         a href=(place) aria-current=[(place == about.place).then_some("page")] {
                             (name)

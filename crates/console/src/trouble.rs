@@ -41,6 +41,9 @@ impl IntoResponse for Trouble {
             main.narrow {
                 h1 { (title) }
                 p role="alert" { (self.words) }
+                @if self.status == StatusCode::FORBIDDEN {
+                    p { a href="/ui/sign-in" { "Sign in with another key" } }
+                }
                 p { a href="/" { "Back to the start" } }
             }
         };
