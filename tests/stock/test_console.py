@@ -164,6 +164,7 @@ def test_another_tenants_key_sees_none_of_it(console, tmp_path):
     assert "no such" in console.open(f"/ui/approvals/{job['job_id']}")
     assert "no such" in console.open("/ui/workflows/acme-flow").lower()
     assert "admin" in console.open("/ui/system")
+    assert "System" not in console.open("/")
     console.sign_in(mine, at="/ui/jobs")
     console.sees(job["job_id"])
 

@@ -51,6 +51,7 @@ mod scribe;
 mod seals;
 #[cfg(test)]
 mod seed_004;
+mod settings;
 mod snapshot;
 mod story;
 mod submit;
@@ -71,7 +72,7 @@ pub use dead_letters::{Retried, RetryError};
 pub use delegate::{DelegateError, Taken};
 pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
 pub use drive::DriveError;
-pub use engine::{Engine, LimitSettings, OutputSettings, Parts, Settings};
+pub use engine::{Engine, Parts};
 pub use events::{Audience, Event, EventId, Events, News, Reader, What, WorkerChange};
 pub use explain::{Explainer, Explanation};
 pub use flows::{
@@ -87,6 +88,7 @@ pub use rules::{BadFile, RuleFiles, Rules};
 pub use run_lock::RunLocks;
 pub use safety::Circuit;
 pub use seals::SEAL_LEN;
+pub use settings::{LimitSettings, OutputSettings, Settings};
 pub use snapshot::Snapshot;
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use survey::{Census, Count, in_hand, is_away, is_degraded, says_busy};

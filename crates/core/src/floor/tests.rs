@@ -51,8 +51,10 @@ fn placed(floor: &mut Floor) -> Vec<String> {
 
 fn fitting(floor: &Floor, job: &str) -> Fitting {
     let selector = floor.selector_of(&JobId::known(job)).unwrap();
-    let mut fitting = Fitting::default();
-    (0..).take_while(|part| fitting.look(floor.fleet(), *part, selector)).count();
+    let (mut fitting, mut part) = (Fitting::default(), 0);
+    while fitting.look(floor.fleet(), part, selector) {
+        part += 1;
+    }
     fitting
 }
 

@@ -1,0 +1,92 @@
+//! What an engine can be told: how long things are kept, how much is taken, and what holds when something is away.
+
+use reveille_core::id::TenantId;
+use reveille_core::policy::FailMode;
+use reveille_core::presence::Ttls;
+use reveille_core::rate::Rate;
+use reveille_core::trace::Ratio;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose jobs come in through a door that asks for no credential.
+    pub default_tenant: TenantId,
+    /// How long contexts and results are kept.
+    pub blob_ttl_ms: i64,
+    /// How long ended jobs are kept.
+    pub keep_ended_ms: i64,
+    /// How long the audit trail is kept.
+    pub keep_audit_ms: i64,
+    /// How long a person may take to decide about a job; for ever unless told.
+    pub approval_ms: Option<i64>,
+    /// Live jobs at which new ones are turned away.
+    pub live_jobs_max: usize,
+    /// How long each contract's members may be silent.
+    pub ttls: Ttls,
+    /// Whether a start takes the workers over from the last snapshot.
+    pub warm_start: bool,
+    /// How often the worker snapshot is written.
+    pub snapshot_every: Duration,
+    /// How long agents that went offline are remembered.
+    pub keep_offline_ms: i64,
+    /// Who callers without a key are, where that is allowed at all.
+    pub open_tenant: Option<TenantId>,
+    /// What this server calls itself among replicas.
+    pub replica: String,
+    pub output: OutputSettings,
+    /// What becomes of jobs while the safety kernel cannot be asked; unless told, the policy file says.
+    pub policy_fail_mode: Option<FailMode>,
+    /// Which part of the traces that begin here is recorded.
+    pub trace_ratio: Ratio,
+    pub limits: LimitSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_tenant: TenantId::known("default"),
+            blob_ttl_ms: 24 * 3600 * 1000,
+            keep_ended_ms: 7 * 24 * 3600 * 1000,
+            keep_audit_ms: 90 * 24 * 3600 * 1000,
+            approval_ms: None,
+            live_jobs_max: 1_000_000,
+            ttls: Ttls::default(),
+            warm_start: true,
+            snapshot_every: Duration::from_secs(5),
+            keep_offline_ms: 7 * 24 * 3600 * 1000,
+            open_tenant: None,
+            replica: "reveille".to_owned(),
+            output: OutputSettings::default(),
+            policy_fail_mode: None,
+            trace_ratio: Ratio::ALL,
+            limits: LimitSettings::default(),
+        }
+    }
+}
+
+/// What is said here counts more than what the policy file says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OutputSettings {
+    pub enabled: Option<bool>,
+    pub fail_mode: Option<FailMode>,
+    pub hold: Option<bool>,
+}
+
+/// What one tenant, or one key, may ask of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitSettings {
+    /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
+    pub queued_per_tenant: usize,
+    /// Runs of workflows that a tenant may have under way at once.
+    pub runs_per_tenant: u32,
+    /// Workflows that a tenant may have.
+    pub workflows_per_tenant: u32,
+    /// How often a key may call over HTTP; as often as it likes unless told.
+    pub calls: Option<Rate>,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, workflows_per_tenant: 1000, calls: None }
+    }
+}
