@@ -52,6 +52,13 @@ pub struct Fleet {
     unwritten: Vec<Slot>,
 }
 
+/// Which server has heard a beat. That one writes down what it says; the others only know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ear {
+    Ours,
+    Anothers,
+}
+
 /// What a beat brought to light.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Noticed {
@@ -218,7 +225,13 @@ impl Fleet {
 
     /// An agent's beat. Agents take no jobs from us, so placement does not see it. Nothing if the fleet
     /// is full.
-    pub fn agent_beat(&mut self, tenant: &TenantId, beat: &AgentBeat<'_>, now: Millis) -> Option<Noticed> {
+    pub fn agent_beat(
+        &mut self,
+        tenant: &TenantId,
+        beat: &AgentBeat<'_>,
+        ear: Ear,
+        now: Millis,
+    ) -> Option<Noticed> {
         let who = Who::Agent(tenant, &beat.agent_id);
         let known = self.find(who);
         let was_offline = known.and_then(|slot| self.get(slot)).is_some_and(|worker| worker.offline);
@@ -228,7 +241,9 @@ impl Fleet {
         worker.heard();
         let About::Agent(agent) = &mut worker.about else { return None };
         let changed = beat.apply(agent);
-        self.mark_unwritten(slot);
+        if ear == Ear::Ours {
+            self.mark_unwritten(slot);
+        }
         Some(Noticed { joined: known.is_none(), back, changed: changed || back })
     }
 

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::chorus::Sight;
 use crate::events::WorkerChange;
-use reveille_core::fleet::{Noticed, Worker};
+use reveille_core::fleet::{Ear, Noticed, Worker};
 use reveille_core::floor::Member;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::presence::Contract;
@@ -26,7 +26,7 @@ impl Engine {
     pub fn agent_beat(&self, tenant: &TenantId, beat: &AgentBeat<'_>) -> Result<(), BeatError> {
         beat.check()?;
         let now = self.now();
-        let noticed = self.floor().agent_beat(tenant, beat, now).ok_or(BeatError::Full)?;
+        let noticed = self.floor().agent_beat(tenant, beat, Ear::Ours, now).ok_or(BeatError::Full)?;
         self.metrics.fleet.beats(1);
         self.tell_agent(tenant, beat, noticed, Sight::First);
         self.tell_beat(tenant, beat);
@@ -36,7 +36,7 @@ impl Engine {
     /// Another server has heard it.
     pub(crate) fn hear_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>) {
         let now = self.now();
-        let noticed = self.floor().agent_beat(tenant, beat, now);
+        let noticed = self.floor().agent_beat(tenant, beat, Ear::Anothers, now);
         if let Some(noticed) = noticed {
             self.tell_agent(tenant, beat, noticed, Sight::Second);
         }
@@ -51,7 +51,7 @@ impl Engine {
             let mut floor = self.floor();
             for (ix, beat) in chunk.iter().enumerate() {
                 let taken = match beat.check() {
-                    Ok(()) => floor.agent_beat(tenant, beat, now).ok_or(BeatError::Full),
+                    Ok(()) => floor.agent_beat(tenant, beat, Ear::Ours, now).ok_or(BeatError::Full),
                     Err(bad) => Err(bad.into()),
                 };
                 if taken.is_ok() {

@@ -147,20 +147,24 @@ fn an_agent_that_falls_silent_is_offline_without_sessions_until_it_beats() {
         active_sessions: 3,
         ..AgentBeat::default()
     };
-    let first = fleet.agent_beat(&acme, &beat, Millis(0)).unwrap();
+    let first = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(0)).unwrap();
     assert_eq!(first, Noticed { joined: true, back: false, changed: true });
-    let again = fleet.agent_beat(&acme, &beat, Millis(1)).unwrap();
+    let again = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(1)).unwrap();
     assert_eq!(again, Noticed::default());
     assert_eq!(fleet.take_unwritten(10).len(), 1, "two beats are one row");
+    fleet.agent_beat(&acme, &beat, Ear::Anothers, Millis(2)).unwrap();
+    assert!(fleet.take_unwritten(10).is_empty(), "whoever has heard it writes");
     for slot in fleet.expire(Millis(45_100)) {
         fleet.set_offline(slot);
     }
     let About::Agent(agent) = &fleet.lookup(Who::Agent(&acme, "a")).unwrap().about else { panic!() };
     assert_eq!((agent.status, agent.active_sessions), (AgentStatus::Offline, 0));
-    let back = fleet.agent_beat(&acme, &beat, Millis(50_000)).unwrap();
+    let back = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(50_000)).unwrap();
     assert!(back.back && back.changed && !back.joined);
     assert!(fleet.lookup(Who::Agent(&acme, "a")).unwrap().is_online());
-    fleet.agent_beat(&acme, &AgentBeat { status: AgentStatus::Offline, ..beat }, Millis(50_001)).unwrap();
+    fleet
+        .agent_beat(&acme, &AgentBeat { status: AgentStatus::Offline, ..beat }, Ear::Ours, Millis(50_001))
+        .unwrap();
     let away = fleet.lookup(Who::Agent(&acme, "a")).unwrap();
     assert!(!away.offline && !away.is_online(), "it is heard, and says that it is away");
 }

@@ -1,7 +1,7 @@
 //! Who comes and goes: workers that beat, workers that fall silent, listeners without a name.
 
 use super::{Floor, Holder, Seat};
-use crate::fleet::{Beat, Load, Noticed, Profile, Seen, Slot, Who, Worker};
+use crate::fleet::{Beat, Ear, Load, Noticed, Profile, Seen, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::{Agent, AgentBeat};
 use crate::presence::workspace::{Pulse, stays_degraded};
@@ -109,8 +109,14 @@ impl Floor {
     }
 
     /// An agent's beat. Agents take no jobs, so nothing of placement changes.
-    pub fn agent_beat(&mut self, tenant: &TenantId, beat: &AgentBeat<'_>, now: Millis) -> Option<Noticed> {
-        self.fleet.agent_beat(tenant, beat, now)
+    pub fn agent_beat(
+        &mut self,
+        tenant: &TenantId,
+        beat: &AgentBeat<'_>,
+        ear: Ear,
+        now: Millis,
+    ) -> Option<Noticed> {
+        self.fleet.agent_beat(tenant, beat, ear, now)
     }
 
     /// A workspace registers or beats. It takes `at_once` delegations at a time. Nothing if the fleet is
@@ -121,6 +127,7 @@ impl Floor {
         tenant: &TenantId,
         pulse: Option<Pulse>,
         at_once: u32,
+        ear: Ear,
         now: Millis,
     ) -> Option<Pulsed> {
         let who = Who::Workspace(id.as_str());
@@ -148,7 +155,9 @@ impl Floor {
             }
             Some((before, now))
         });
-        self.fleet.mark_unwritten(slot);
+        if ear == Ear::Ours {
+            self.fleet.mark_unwritten(slot);
+        }
         let (before, after) = before?;
         let noticed = Noticed { joined, back, changed: joined || back || before != after };
         Some(Pulsed { noticed, was_away, before })

@@ -3,7 +3,7 @@
 use super::WorkspaceError;
 use crate::Engine;
 use crate::chorus::Sight;
-use reveille_core::fleet::Who;
+use reveille_core::fleet::{Ear, Who};
 use reveille_core::floor::Pulsed;
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::About;
@@ -148,7 +148,9 @@ impl Engine {
         let current_task = pulse.current_task.clone();
         let (pulsed, matches) = {
             let mut floor = self.floor();
-            let pulsed = floor.pulse(&workspace.id, &workspace.tenant, Some(pulse), workspace.at_once(), now);
+            let ear = if sight == Sight::Second { Ear::Anothers } else { Ear::Ours };
+            let pulsed =
+                floor.pulse(&workspace.id, &workspace.tenant, Some(pulse), workspace.at_once(), ear, now);
             (pulsed, floor.matches(now))
         };
         self.assign_all(matches);
