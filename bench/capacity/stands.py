@@ -6,8 +6,9 @@ import contextlib
 import pathlib
 import tempfile
 
-from engines import Engines, Nats, end, free_port, running_replicas
+from engines import Engines, Nats, end, running_replicas
 from harness import Server
+from rig import free_address
 
 # Nobody dies while we look, and what is written every few seconds is measured by itself.
 CALM = {"RUST_LOG": "warn", "REVEILLE_FLEET_CAP_TTL_SECONDS": "900", "REVEILLE_FLEET_SNAPSHOT_INTERVAL": "1h"}
@@ -18,7 +19,7 @@ class CountingNats(Nats):
 
     def __init__(self, folder):
         super().__init__(folder)
-        self.page_port = free_port()
+        self.page_port = int(free_address().rpartition(":")[2])
 
     def command(self):
         return [*super().command(), "-m", str(self.page_port)]
