@@ -31,6 +31,10 @@ impl Engine {
             return;
         }
         let heard = loop {
+            // The look at the store may have taken long, and this server itself has moved the job on meanwhile.
+            if self.is_behind(&job) {
+                return;
+            }
             match self.bus.publish(message.clone()).await {
                 Ok(heard) => break heard,
                 Err(error) => {
