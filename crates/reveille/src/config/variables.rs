@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-const SECTIONS: &[&str] = &[
+pub(super) const SECTIONS: &[&str] = &[
     "http",
     "doors",
     "data",
@@ -24,7 +24,7 @@ const SECTIONS: &[&str] = &[
 ];
 
 /// The seeds' variables, and OpenTelemetry's, each with the setting that it is here.
-const SEEDS: &[(&str, &str, &str)] = &[
+pub(super) const SEEDS: &[(&str, &str, &str)] = &[
     ("API_RATE_LIMIT_RPS", "limits", "requests_per_second"),
     ("API_RATE_LIMIT_BURST", "limits", "requests_burst"),
     ("WORKER_SNAPSHOT_INTERVAL", "fleet", "snapshot_interval"),
