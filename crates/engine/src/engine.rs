@@ -350,9 +350,9 @@ impl Engine {
         self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a task that ends with the engine.
+    /// Runs a task that ends with the engine. In a box it is moved once, and not by all that is around it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let killed = self.killed.clone();
+        let (task, killed) = (Box::pin(task), self.killed.clone());
         self.tasks.spawn(async move {
             killed.run_until_cancelled(task).await;
         });
@@ -364,6 +364,7 @@ impl Engine {
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
         let (tell, told) = oneshot::channel();
+        let work = Box::pin(work);
         self.spawn(async move {
             let _ = tell.send(work.await);
         });

@@ -6,7 +6,9 @@ mod way;
 use super::RedisOptions;
 use super::errors::{is_unknown_outcome, was_not_done};
 use crate::StoreError;
-use redis::{FromRedisValue, Pipeline, RedisResult, Script, ScriptInvocation};
+use redis::{
+    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Script, ScriptInvocation, ServerErrorKind,
+};
 use std::time::Duration;
 use way::{Address, Way};
 
@@ -51,12 +53,12 @@ impl Link {
     }
 
     /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
-    pub async fn command<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
+    pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         twice(|| self.command_once(command)).await
     }
 
     /// For one that is not.
-    pub async fn command_once<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
+    pub async fn command_once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         self.redirected(|| async { command.query_async(&mut self.small.clone()).await }).await
     }
 
@@ -71,7 +73,7 @@ impl Link {
     }
 
     /// The same, for a key that may be on any node.
-    pub async fn large_command<T: FromRedisValue>(&self, command: &redis::Cmd) -> RedisResult<T> {
+    pub async fn large_command<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         twice(|| async { command.query_async(&mut self.large.clone()).await }).await
     }
 
@@ -87,6 +89,22 @@ impl Link {
 
     pub async fn run_surely<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
         twice(|| self.run(script)).await
+    }
+
+    /// The same for one whose call is written out already.
+    pub async fn call_surely<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> RedisResult<T> {
+        twice(|| self.call(script, call)).await
+    }
+
+    pub async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> RedisResult<T> {
+        match self.command_once(call).await {
+            // Redis was started anew.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.load(&[script]).await?;
+                self.command_once(call).await
+            }
+            answer => answer,
+        }
     }
 
     /// Hands the scripts to Redis before anybody waits for them.

@@ -75,9 +75,9 @@ async fn a_step_whose_answer_was_lost_counts_once() {
     let store = open(&redis, "", &clock).await;
     let judged = suite::audit::judged(&suite::new_job("lost", "a", NOW), Decision::Allow, NOW);
     let step = Step::insert(judged);
-    let script = store.commit_script(&step, &step.job).unwrap();
+    let call = store.commit_call(&step, &step.job).unwrap();
     for _ in 0..2 {
-        let reply: Vec<String> = store.link.run(&script).await.unwrap();
+        let reply: Vec<String> = store.link.call(&store.scripts.commit, &call).await.unwrap();
         assert_eq!(reply, ["done"]);
     }
     assert_eq!(store.commit(step.clone()).await.unwrap(), Commit::Duplicate(step.job.id().clone()));
