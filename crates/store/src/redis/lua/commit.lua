@@ -15,14 +15,15 @@ local lists = 33
 
 local call = redis.call
 
-local known = {'rev', 'seq', 'state', 'live', 'ended', 'at', 'placed', 'owner', 'by', 'dlq', 'why'}
-local was = {}
-for i, value in ipairs(call('HMGET', KEYS[2], unpack(known))) do was[known[i]] = value or nil end
+-- How it was; nothing of a job that is new.
+local was_rev, was_seq, was_state, was_live, was_ended, was_at, was_owner, was_by, dlq, why = unpack(
+  call('HMGET', KEYS[2], 'rev', 'seq', 'state', 'live', 'ended', 'at', 'owner', 'by', 'dlq', 'why'), 1, 10)
+dlq, why = dlq or '', why or ''
 
 -- Our own step, whose answer was lost.
-if was.rev and was.by == token then return {'done'} end
+if was_rev and was_by == token then return {'done'} end
 
-if expects == '' and was.rev then return {'duplicate', id} end
+if expects == '' and was_rev then return {'duplicate', id} end
 -- The job may have moved on since, or be gone: the message was acted on all the same.
 if processed ~= '' and call('EXISTS', processed) == 1 then return {'seen'} end
 if expects == '' then
@@ -32,7 +33,7 @@ if expects == '' then
       and call('SCARD', prefix .. 'job:tenant:active:' .. tenant) >= tonumber(queue_max) then
     return {'no room', 'queue'}
   end
-elseif was.rev ~= expects then
+elseif was_rev ~= expects then
   return {'conflict'}
 end
 local time = call('TIME')
@@ -42,12 +43,13 @@ if lock ~= '' then
   local is, till = (call('GET', lock) or ''):match('^(%d+)|[^|]*|(%d+)$')
   if is ~= fence or us >= till * 1000 then return {'fenced'} end
 end
-local placed = (state == 'dispatched' or state == 'running') and '1' or '0'
-if worker ~= '' and was.at ~= worker and worker_max ~= ''
+local function is_placed(in_state) return in_state == 'dispatched' or in_state == 'running' end
+local placed, was_placed = is_placed(state), is_placed(was_state)
+if worker ~= '' and was_at ~= worker and worker_max ~= ''
     and call('ZCARD', prefix .. 'worker:jobs:' .. worker) >= tonumber(worker_max) then
   return {'no room', 'worker'}
 end
-if placed == '1' and was.placed ~= '1' then
+if placed and not was_placed then
   if tenant_max ~= '' and call('SCARD', prefix .. 'job:tenant:placed:' .. tenant) >= tonumber(tenant_max) then
     return {'no room', 'tenant'}
   end
@@ -79,7 +81,7 @@ local function number()
   return next
 end
 
-local seq = was.seq
+local seq = was_seq
 if not seq then
   seq = number()
   call('ZADD', prefix .. 'job:recent', seq, id)
@@ -87,41 +89,40 @@ if not seq then
   if trace ~= '' then call('ZADD', prefix .. 'trace:' .. trace, seq, id) end
   if idempotency ~= '' then call('SET', prefix .. 'job:idempotency:' .. tenant .. ':' .. idempotency, id) end
 end
-if was.state ~= state then
-  if was.state then call('ZREM', prefix .. 'job:index:' .. was.state, id) end
+if was_state ~= state then
+  if was_state then call('ZREM', prefix .. 'job:index:' .. was_state, id) end
   call('ZADD', prefix .. 'job:index:' .. state, seq, id)
   if asked == '1' then call('ZADD', prefix .. 'job:index:asked', seq, id) end
 end
-if live == '1' and was.live ~= '1' then
+if live == '1' and was_live ~= '1' then
   call('ZADD', prefix .. 'job:index:live', seq, id)
-  if was.live then call('ZREM', prefix .. 'job:index:ended', id) end
+  if was_live then call('ZREM', prefix .. 'job:index:ended', id) end
 elseif live == '0' then
   owner = ''
-  if was.live == '1' then call('ZREM', prefix .. 'job:index:live', id) end
+  if was_live == '1' then call('ZREM', prefix .. 'job:index:live', id) end
   call('ZADD', prefix .. 'job:index:ended', updated, id)
 end
-if (was.owner or '') ~= owner then
-  if was.owner and was.owner ~= '' then call('ZREM', prefix .. 'job:owner:' .. was.owner, id) end
+if (was_owner or '') ~= owner then
+  if was_owner and was_owner ~= '' then call('ZREM', prefix .. 'job:owner:' .. was_owner, id) end
   if owner ~= '' then
     call('ZADD', prefix .. 'job:owner:' .. owner, seq, id)
     -- The owner may be one that was taken over a moment ago: it is found dead again, and its jobs again.
     call('ZADD', prefix .. 'cordum:replicas', 'NX', 0, owner)
   end
 end
-if ended ~= was.ended then
+if ended ~= was_ended then
   call(ended == '0' and 'SADD' or 'SREM', prefix .. 'job:tenant:active:' .. tenant, id)
 end
-if (was.at or '') ~= worker then
-  if was.at and was.at ~= '' then call('ZREM', prefix .. 'worker:jobs:' .. was.at, id) end
+if (was_at or '') ~= worker then
+  if was_at and was_at ~= '' then call('ZREM', prefix .. 'worker:jobs:' .. was_at, id) end
   if worker ~= '' then call('ZADD', prefix .. 'worker:jobs:' .. worker, us, id) end
 end
-if placed ~= (was.placed or '0') then
-  local move = placed == '1' and 'SADD' or 'SREM'
+if placed ~= was_placed then
+  local move = placed and 'SADD' or 'SREM'
   call(move, prefix .. 'job:tenant:placed:' .. tenant, id)
   call(move, prefix .. 'job:topic:placed:' .. topic, id)
 end
 
-local dlq, why = was.dlq or '', was.why or ''
 local function count(by)
   for _, counts in ipairs{prefix .. 'dlq:count', prefix .. 'dlq:count:' .. tenant} do
     if call('HINCRBY', counts, why, by) == 0 then call('HDEL', counts, why) end
@@ -136,7 +137,7 @@ local function take_off()
   dlq = ''
 end
 if released == '1' then take_off() end
-if letter ~= '' and was.state ~= state then
+if letter ~= '' and was_state ~= state then
   take_off()
   dlq, why = number(), reason
   call('SET', prefix .. 'dlq:entry:' .. id, letter)
@@ -145,13 +146,10 @@ if letter ~= '' and was.state ~= state then
   count(1)
 end
 
-local meta = {
-  'rev', expects == '' and '1' or string.format('%.0f', expects + 1), 'seq', seq, 'state', state, 'live', live,
-  'ended', ended, 'at', worker, 'placed', placed, 'owner', owner, 'by', token, 'dlq', dlq, 'why', why,
-}
-local at = lists
-for i = 1, 2 * ARGV[at] do meta[#meta + 1] = ARGV[at + i] end
-at = at + 2 * ARGV[at] + 1
+local rev = expects == '' and '1' or string.format('%.0f', expects + 1)
+local at = lists + 2 * ARGV[lists] + 1
+call('HSET', KEYS[2], 'rev', rev, 'seq', seq, 'state', state, 'live', live, 'ended', ended, 'at', worker,
+  'owner', owner, 'by', token, 'dlq', dlq, 'why', why, unpack(ARGV, lists + 1, at - 1))
 for i = 1, ARGV[at] do call('XADD', KEYS[4], '*', 'o', ARGV[at + 2 * i - 1], 'd', ARGV[at + 2 * i]) end
 at = at + 2 * ARGV[at] + 1
 for i = 5, #KEYS do
@@ -161,7 +159,6 @@ for i = 5, #KEYS do
 end
 -- A worker writes its result without an end; the job's own end gives it one.
 if kept ~= '' then call('PEXPIRE', kept, kept_ms, 'NX') end
-call('HSET', KEYS[2], unpack(meta))
 call('SET', KEYS[1], record)
 if processed ~= '' then
   call('SET', processed, '1', 'PX', 600000)
