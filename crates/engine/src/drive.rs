@@ -51,15 +51,16 @@ pub(crate) struct Taken<'a> {
     pub job: Arc<Job>,
     /// What the change depends on beside the job.
     pub terms: Terms,
-    /// It is what this server remembers, and another may have changed it since.
-    is_remembered: bool,
+    /// Another server may have changed it since it was remembered or read, and what is decided on it is no answer
+    /// unless it is committed.
+    is_loose: bool,
     turn: Turn<'a>,
 }
 
 impl<'a> Taken<'a> {
     /// A record that nobody of this process has changed since. If somebody else has, the commit says so.
     pub fn known(job: Arc<Job>, turn: Turn<'a>) -> Self {
-        Self { job, terms: Terms::default(), is_remembered: false, turn }
+        Self { job, terms: Terms::default(), is_loose: false, turn }
     }
 }
 
@@ -78,29 +79,38 @@ impl Engine {
     pub(crate) async fn take(&self, id: &JobId) -> Result<Taken<'_>, DriveError> {
         let turn = self.turn(id).await;
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
-        Ok(Taken { job, terms: Terms::default(), is_remembered: false, turn })
+        Ok(Taken { job, terms: Terms::default(), is_loose: false, turn })
     }
 
-    /// The same, to act on a message that may come again. A job that this server itself has sent out is remembered,
-    /// and needs neither a trip nor a lock: the commit compares its revision and looks for the message.
+    /// The same, to act on a message that may come again. Where servers share the store, it is tried without a lock
+    /// first, on what is remembered of the job or on a plain read: the commit compares its revision and looks for the
+    /// message. Only then is it opened.
     pub(crate) async fn take_to_answer(
         &self,
         id: &JobId,
         message: Option<&Receipt>,
+        is_first_try: bool,
     ) -> Result<Taken<'_>, DriveError> {
         let Some(message) = message else { return self.take(id).await };
+        let answers = Some(message.clone());
         let turn = self.turn(id).await;
-        if let Some(job) = self.known.get(id) {
-            let terms = Terms { answers: Some(message.clone()), ..Terms::default() };
-            return Ok(Taken { job, terms, is_remembered: true, turn });
+        if is_first_try && self.is_one_of_many() {
+            let job = match self.known.get(id) {
+                Some(job) => Some(job),
+                None => self.store.job(id).await?,
+            };
+            if let Some(job) = job {
+                let terms = Terms { answers, ..Terms::default() };
+                return Ok(Taken { job, terms, is_loose: true, turn });
+            }
         }
         match self.store.open(id, message).await? {
             Opened::Seen => Err(DriveError::Seen),
             Opened::Busy => Err(DriveError::Busy),
             Opened::Job { job, lock } => {
-                let terms = Terms { under: lock, answers: Some(message.clone()), ..Terms::default() };
+                let terms = Terms { under: lock, answers, ..Terms::default() };
                 let job = job.ok_or(DriveError::Unknown)?;
-                Ok(Taken { job, terms, is_remembered: false, turn })
+                Ok(Taken { job, terms, is_loose: false, turn })
             }
         }
     }
@@ -110,11 +120,11 @@ impl Engine {
         taken: Taken<'_>,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let Taken { job: mut before, mut terms, is_remembered, turn: _turn } = taken;
+        let Taken { job: mut before, mut terms, is_loose, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
             let after = match decide(&before, self.now()) {
                 Ok(after) => after,
-                Err(_) if is_remembered => return Err(self.forget(&before)),
+                Err(_) if is_loose => return Err(self.forget(&before)),
                 Err(refusal) => {
                     self.let_go(terms.under).await;
                     return Err(refusal.into());
@@ -135,7 +145,7 @@ impl Engine {
                     self.let_go(terms.under).await;
                     return Err(DriveError::Seen);
                 }
-                Commit::Conflict if is_remembered => return Err(self.forget(&before)),
+                Commit::Conflict if is_loose => return Err(self.forget(&before)),
                 // Without its lock the change is still compared and swapped.
                 Commit::Fenced => terms.under = None,
                 Commit::Conflict | Commit::Duplicate(_) => {}
@@ -145,7 +155,7 @@ impl Engine {
         Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
     }
 
-    /// What was remembered of a job does not do: it is to be read.
+    /// What was known of a job does not do: it is to be opened.
     fn forget(&self, job: &Job) -> DriveError {
         self.known.forget(job.id());
         DriveError::Busy

@@ -1,7 +1,7 @@
 //! Jobs at work as this server last committed them, so that most results need not read their job first.
 //!
 //! Where servers share a store, another may have changed a job since. Whoever acts on what is here compares revisions
-//! when it commits, and reads the job before it takes no for an answer.
+//! when it commits, and opens the job before it takes no for an answer.
 
 use reveille_core::id::JobId;
 use reveille_core::job::Job;

@@ -20,6 +20,7 @@ use reveille_kernel::{Look, Looked, NoAnswer};
 use reveille_store::{BlobKey, PutMode, Receipt, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -62,8 +63,10 @@ impl Engine {
             _ => Glance::None,
         };
         let dice = self.dice.roll();
+        let is_first_try = AtomicBool::new(true);
         let done = self.keep_driving(id, || async {
-            let taken = self.take_to_answer(id, message).await?;
+            let is_first_try = is_first_try.swap(false, Ordering::Relaxed);
+            let taken = self.take_to_answer(id, message, is_first_try).await?;
             // A result that nobody has measured must not pass: a store that fails here is asked again too.
             let made = self.measured(&taken.job, report).await?;
             self.drive_taken(taken, |job, now| {

@@ -94,3 +94,27 @@ async fn what_is_remembered_does_not_turn_a_later_attempts_result_away() {
     sleep(1_000).await;
     assert_eq!(world.job("j").await.state(), State::Succeeded);
 }
+
+/// A message that is handed out twice is dealt with once, whoever gets it the second time, and nobody is told that it
+/// was refused.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_again_elsewhere_is_known() {
+    let world = World::new();
+    let (a, b) = (Apart(LocalBus::default(), "S"), Apart(LocalBus::default(), "S"));
+    let first = world.server_with("a", Arc::new(a.clone()), Arc::new(world.flows.clone())).await;
+    let second = world.server_with("bb", Arc::new(b.clone()), Arc::new(world.flows.clone())).await;
+    sleep(5_000).await;
+    let _at_first = a.0.subscribe("worker.w.jobs", None).await.unwrap();
+    beat(&first);
+    submit(&first, "j").await.unwrap();
+    sleep(10).await;
+    for bus in [&a.0, &b.0] {
+        say(bus, 1, JobStatus::Succeeded).await;
+        sleep(1_000).await;
+        assert_eq!(world.job("j").await.state(), State::Succeeded);
+    }
+    for server in [first, second] {
+        let page = server.metrics_page();
+        assert!(page.contains("cordum_scheduler_validation_rejections_total 0\n"), "{page}");
+    }
+}
