@@ -15,7 +15,7 @@ use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
 use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job, Phase};
+use reveille_core::job::{DeadLetter, Event, Job, Phase};
 use reveille_core::life;
 use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
@@ -96,6 +96,11 @@ impl SimStore {
         }
         let words = format!("{} r{} {} {}", job.id(), job.revision, job.state(), last_event(&job));
         world.trace.say(format_args!("{} commits {words}: {done:?}", self.life.name()));
+        if let (Some(Event::LoseWorker), Some(Some(worker))) =
+            (job.marks.last().map(|mark| mark.event), job.attempts.last())
+        {
+            world.server(self.life.server).watched.given_up(worker);
+        }
         match done {
             Commit::Fenced => world.sights.saw(Sight::Fenced),
             Commit::NoRoom(_) => world.sights.saw(Sight::NoRoom),

@@ -71,6 +71,11 @@ impl Watched {
         self.seen().ever.insert(worker.clone());
     }
 
+    /// The server says that it has lost it. Should a job bring it back before anybody looks, it is expected anew.
+    pub fn given_up(&self, worker: &WorkerId) {
+        self.seen().expected.remove(worker);
+    }
+
     /// And it was a beat.
     pub fn beaten(&self, worker: &WorkerId, at: Millis) {
         self.heard(worker, at);
