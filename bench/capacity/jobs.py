@@ -70,7 +70,6 @@ def sizes(stand):
     return {
         "memory in Redis": used_memory(redis),
         "audit in PostgreSQL": gauges.ask_postgres(postgres, "SELECT pg_total_relation_size('audit')"),
-        "events in the memory of NATS for 10 minutes": streams["memory"],
         "streams on the disk of NATS": streams["storage"],
     }
 
