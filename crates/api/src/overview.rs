@@ -4,7 +4,6 @@ use crate::ApiError;
 use crate::auth::Auth;
 use crate::types::event::Counts;
 use crate::types::overview::{Overview, Throughput, Wait, Waiting, WaitingJob};
-use crate::types::text::rfc3339;
 use axum::Json;
 use axum::extract::State;
 use reveille_core::job::State as JobState;
@@ -39,7 +38,7 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overvi
         }
     }
     Ok(Json(Overview {
-        at: rfc3339(engine.now()),
+        at: engine.now().rfc3339(),
         fleet: Counts::of(engine.census().of(&auth.audience())),
         approvals: waiting.approvals,
         quarantined: waiting.quarantined,

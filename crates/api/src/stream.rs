@@ -12,7 +12,6 @@ pub use watch::{Moment, Watch, answer};
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::types::event::{Counts, EventQuery, Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
-use crate::types::text::rfc3339;
 use crate::types::worker::Worker;
 use axum::Router;
 use axum::body::Bytes;
@@ -124,7 +123,7 @@ impl Feed {
         views.truncate(WORKERS_MAX);
         views.retain(|view| filter.wants_worker(view.worker.id.as_str()));
         Fleet {
-            at: rfc3339(now),
+            at: now.rfc3339(),
             workers: views.iter().map(|view| Worker::of(view, now)).collect(),
             counts: Counts::of(self.engine.census().of(&self.audience)),
             truncated,
@@ -132,7 +131,7 @@ impl Feed {
     }
 
     fn tell(&self, out: &mut Vec<u8>, id: EventId, event: &Event) {
-        let (at, tenant) = (rfc3339(event.at), event.tenant.as_str());
+        let (at, tenant) = (event.at.rfc3339(), event.tenant.as_str());
         match &event.what {
             What::Worker { member, change } => {
                 let view = self.engine.worker(member.who());

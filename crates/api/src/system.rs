@@ -3,7 +3,6 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::types::system::{CircuitState, LockHeld, System, Timers};
-use crate::types::text::rfc3339;
 use axum::Json;
 use axum::extract::State;
 use reveille_engine::{Circuit, Engine};
@@ -18,13 +17,13 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<System
     let locks = engine.locks_held().await.ok();
     let more_locks = locks.as_ref().is_some_and(|(_, more)| *more);
     Ok(Json(System {
-        at: rfc3339(now),
+        at: now.rfc3339(),
         server: engine.store().name().to_owned(),
         servers: engine.replicas(),
         cut_off: engine.is_cut_off(),
         recovered: engine.is_recovered(),
         policy: engine.rules().policy.snapshot().to_string(),
-        snapshot_written_at: engine.figures().snapshot_age_ms.map(|age_ms| rfc3339(now - age_ms)),
+        snapshot_written_at: engine.figures().snapshot_age_ms.map(|age_ms| (now - age_ms).rfc3339()),
         circuits: Circuit::ALL.map(|circuit| CircuitState::of(&engine, circuit)).into(),
         locks: locks.map(|(held, _)| held.into_iter().map(LockHeld::of).collect()),
         more_locks,

@@ -114,7 +114,7 @@ fn life(marks: &[TimelineEntry], now: Millis, is_over: bool) -> Markup {
             @for (at, mark) in marks.iter().enumerate() {
                 @let took = end(at) - mark.at;
                 li {
-                    time datetime=(crate::words::rfc3339(Millis(mark.at / 1000))) { (clock(Millis(mark.at / 1000))) }
+                    time datetime=(Millis(mark.at / 1000).rfc3339()) { (clock(Millis(mark.at / 1000))) }
                     " " (chip(&mark.state)) " " span.event { (mark.event) }
                     @if !mark.worker_id.is_empty() { " on " b { (mark.worker_id) } }
                     @if !mark.note.is_empty() { " – " (mark.note) }
@@ -201,7 +201,7 @@ fn facts(detail: &JobDetail, now: Millis) -> Markup {
             (row("requires", &record.requires.join(", ")))
             (row("risks", &record.risk_tags.join(", ")))
             (row("labels", &labels.join(", ")))
-            @if record.deadline_unix > 0 { dt { "deadline" } dd { (crate::words::rfc3339(Millis(record.deadline_unix / 1000))) } }
+            @if record.deadline_unix > 0 { dt { "deadline" } dd { (Millis(record.deadline_unix / 1000).rfc3339()) } }
             (row("idempotency key", &record.idempotency_key))
             @if !detail.workflow_id.is_empty() {
                 dt { "workflow" } dd { (detail.workflow_id) ", step " (detail.step_index) }

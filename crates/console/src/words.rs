@@ -6,7 +6,7 @@ use reveille_core::time::Millis;
 
 /// A moment as how long ago it was; the script goes on counting.
 pub fn ago(at: Millis, now: Millis) -> Markup {
-    html! { time datetime=(rfc3339(at)) data-at=(at.0) title=(rfc3339(at)) { (span(now.since(at))) " ago" } }
+    html! { time datetime=(at.rfc3339()) data-at=(at.0) title=(at.rfc3339()) { (span(now.since(at))) " ago" } }
 }
 
 /// The same for one that the API has written down in microseconds; nothing for zero.
@@ -23,7 +23,7 @@ pub fn ahead(at: Millis, now: Millis) -> Markup {
     if at < now {
         return ago(at, now);
     }
-    html! { time datetime=(rfc3339(at)) title=(rfc3339(at)) { "in " (span(at.since(now))) } }
+    html! { time datetime=(at.rfc3339()) title=(at.rfc3339()) { "in " (span(at.since(now))) } }
 }
 
 /// A moment that the API has written as text.
@@ -35,10 +35,6 @@ pub fn moment(text: &str) -> Millis {
 pub fn clock(at: Millis) -> String {
     let ms = at.0.rem_euclid(86_400_000);
     format!("{:02}:{:02}:{:02}.{:03}", ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000)
-}
-
-pub fn rfc3339(at: Millis) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.to_string())
 }
 
 /// A duration in at most two units.

@@ -21,6 +21,11 @@ impl Millis {
     pub fn micros(self) -> i64 {
         self.0.saturating_mul(1000)
     }
+
+    /// The moment as people read it. It always has its milliseconds, so that texts sort as moments do.
+    pub fn rfc3339(self) -> String {
+        jiff::Timestamp::from_millisecond(self.0).map_or_else(|_| self.0.to_string(), |at| format!("{at:.3}"))
+    }
 }
 
 impl Add<i64> for Millis {
@@ -34,5 +39,18 @@ impl Sub<i64> for Millis {
     type Output = Self;
     fn sub(self, ms: i64) -> Self {
         Self(self.0.saturating_sub(ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_sort_as_moments_do() {
+        let moments = [0, 1, 790, 797, 1_000, 1_800_000_000_000].map(|ms| Millis(ms).rfc3339());
+        assert!(moments.is_sorted(), "{moments:?}");
+        assert_eq!(moments[2], "1970-01-01T00:00:00.790Z");
+        assert_eq!(Millis(i64::MAX).rfc3339(), i64::MAX.to_string(), "no year has such a number");
     }
 }

@@ -29,11 +29,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A moment as people and other systems write it.
-pub(crate) fn rfc3339(at: Millis) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |stamp| stamp.to_string())
-}
-
 pub trait Dice: Send + Sync + 'static {
     fn roll(&self) -> u64;
 }

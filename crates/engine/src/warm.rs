@@ -181,7 +181,7 @@ impl Engine {
     /// Everyone who is not offline. The floor is held for a few thousand workers at a time.
     pub fn take_snapshot(&self, now: Millis) -> Snapshot {
         let mut snapshot = Snapshot {
-            captured_at: crate::clock::rfc3339(now),
+            captured_at: now.rfc3339(),
             captured_at_ms: now.0,
             writer_id: self.settings.replica.clone(),
             ..Snapshot::default()

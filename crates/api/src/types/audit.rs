@@ -1,6 +1,6 @@
 //! The audit trail over HTTP, in the reference's shapes.
 
-use super::text::{cursor, limit, moment, rfc3339};
+use super::text::{cursor, limit, moment};
 use crate::ApiError;
 use reveille_core::audit::{Entry, EventType, Fault, Gap, Severity, Status, Verification};
 use reveille_core::id::JobId;
@@ -108,7 +108,7 @@ impl AuditEvent {
         Self {
             id: format!("{}:{seq}", draft.tenant),
             seq,
-            timestamp: rfc3339(draft.at),
+            timestamp: draft.at.rfc3339(),
             event_type: draft.event_type.as_str(),
             severity: draft.severity.as_str(),
             tenant_id: draft.tenant.to_string(),

@@ -1,6 +1,6 @@
 //! Dead letters over HTTP, in the reference's shapes.
 
-use super::text::{cursor, limit, parse_rfc3339, rfc3339};
+use super::text::{cursor, limit, parse_rfc3339};
 use crate::ApiError;
 use reveille_core::id::Topic;
 use reveille_core::job::{self, Job};
@@ -85,7 +85,7 @@ impl DeadLetter {
             reason_code: letter.reason_code.map_or("", Reason::code).to_owned(),
             last_state: letter.last_state.to_string(),
             attempts: letter.attempts,
-            created_at: rfc3339(letter.created_at),
+            created_at: letter.created_at.rfc3339(),
         }
     }
 }

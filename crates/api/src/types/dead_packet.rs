@@ -1,6 +1,6 @@
 //! Packets that nobody could deal with, over HTTP.
 
-use super::text::{cursor, limit, rfc3339};
+use super::text::{cursor, limit};
 use crate::ApiError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,7 +57,7 @@ impl DeadPacket {
             subject: about.subject.clone(),
             reason: about.reason.clone(),
             deliveries: about.deliveries,
-            buried_at: rfc3339(about.buried_at),
+            buried_at: about.buried_at.rfc3339(),
             bytes: about.len,
             content: STANDARD.encode(&packet.content),
         }

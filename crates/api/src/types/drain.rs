@@ -1,6 +1,5 @@
 //! Drains over HTTP.
 
-use super::text::rfc3339;
 use crate::ApiError;
 use reveille_core::presence::{self, Drain};
 use reveille_engine::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
@@ -42,7 +41,7 @@ impl Drained {
         Self {
             name,
             status: "draining",
-            drain_started_at: rfc3339(drain.since),
+            drain_started_at: drain.since.rfc3339(),
             drain_timeout_seconds: drain.until.since(drain.since) / 1000,
             drained_by: drain.by.clone(),
         }

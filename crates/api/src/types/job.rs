@@ -3,7 +3,6 @@
 pub use super::submit::{Remediate, SubmitReply, SubmitRequest};
 pub use crate::types::quarantine::OutputSafety;
 
-use super::text::rfc3339;
 use reveille_core::job::{Job, Mark};
 use reveille_core::policy::Judgement;
 use reveille_core::trace::TraceContext;
@@ -266,7 +265,7 @@ impl Explained {
             state: job.state().to_string(),
             code: explanation.code.to_owned(),
             explanation: explanation.words,
-            since: rfc3339(explanation.since),
+            since: explanation.since.rfc3339(),
             unblock: explanation.unblock,
         }
     }

@@ -1,8 +1,9 @@
 //! Keys over HTTP. The secret appears only in [`CreatedKey`].
 
-use super::text::{parse_rfc3339, rfc3339};
+use super::text::parse_rfc3339;
 use crate::ApiError;
 use reveille_core::id::TenantId;
+use reveille_core::time::Millis;
 use reveille_engine::NewKey;
 use reveille_roster::{KeyRecord, Scope};
 use serde::{Deserialize, Serialize};
@@ -71,9 +72,9 @@ impl Key {
             name: key.name.clone(),
             tenant: key.tenant.to_string(),
             scopes: key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-            created_at: rfc3339(key.created_at),
-            expires_at: key.expires_at.map(rfc3339),
-            revoked_at: key.revoked_at.map(rfc3339),
+            created_at: key.created_at.rfc3339(),
+            expires_at: key.expires_at.map(Millis::rfc3339),
+            revoked_at: key.revoked_at.map(Millis::rfc3339),
         }
     }
 }

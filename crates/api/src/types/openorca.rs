@@ -12,7 +12,6 @@ pub use ids::NodeIds;
 pub use node::{Machine, Node, Seen};
 pub use task::{Intervention, Task, holder_contract, resolution};
 
-use super::text::rfc3339;
 use reveille_core::time::Millis;
 use reveille_engine::Count;
 use serde::Serialize;
@@ -91,7 +90,7 @@ impl Meta {
     pub fn at(now: Millis, truncated: bool) -> Self {
         Self {
             runtime: RUNTIME,
-            generated_at: rfc3339(now),
+            generated_at: now.rfc3339(),
             connection_status: "connected",
             runtime_version: env!("CARGO_PKG_VERSION"),
             truncated,

@@ -1,7 +1,6 @@
 //! How things are, on one page.
 
 use super::event::Counts;
-use super::text::rfc3339;
 use reveille_core::job::Job;
 use reveille_engine::{Explanation, Figures};
 use serde::Serialize;
@@ -74,7 +73,7 @@ impl WaitingJob {
             tenant: job.request.tenant.to_string(),
             explanation: why.words,
             unblock: why.unblock,
-            since: rfc3339(why.since),
+            since: why.since.rfc3339(),
         }
     }
 }

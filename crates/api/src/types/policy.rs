@@ -1,7 +1,6 @@
 //! Policy as it is asked and answered over HTTP: the reference's names, in its protojson spelling.
 
 use crate::ApiError;
-use crate::types::text::rfc3339;
 use reveille_core::approval::job_hash;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
@@ -226,7 +225,7 @@ impl DecisionRecord {
             approval_ref,
             remediations: verdict.remediations.clone(),
             checked_at: judgement.checked_at.micros(),
-            checked_at_text: rfc3339(judgement.checked_at),
+            checked_at_text: judgement.checked_at.rfc3339(),
             approved_by: job.approved_by().map(str::to_owned),
             job_hash: job_hash(&job.request),
             facts: Facts::of(&job.request),

@@ -1,6 +1,5 @@
 //! Results that output policy holds back, as people look at them.
 
-use crate::types::text::rfc3339;
 use reveille_core::job::Job;
 use reveille_core::output::{OutputCheck, Resolution, Stage};
 use reveille_core::scan::Finding;
@@ -60,7 +59,7 @@ impl OutputSafety {
             },
             findings: verdict.findings.iter().map(OutputFinding::of).collect(),
             checked_at: check.checked_at.micros(),
-            checked_at_text: rfc3339(check.checked_at),
+            checked_at_text: check.checked_at.rfc3339(),
             redacted: verdict.decision.as_str() == "REDACT" && !check.original_ptr.is_empty(),
             resolution: resolved.map(|resolved| match resolved.how {
                 Resolution::Released => "released",

@@ -1,6 +1,6 @@
 //! What a server is at.
 
-use super::text::rfc3339;
+use reveille_core::time::Millis;
 use reveille_engine::{Ahead, Circuit, Engine};
 use reveille_store::HeldLock;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub struct LockHeld {
 
 impl LockHeld {
     pub fn of(lock: HeldLock) -> Self {
-        let (purpose, until) = (Engine::lock_purpose(&lock.name), rfc3339(lock.until));
+        let (purpose, until) = (Engine::lock_purpose(&lock.name), lock.until.rfc3339());
         Self { name: lock.name, purpose, holder: lock.holder, until }
     }
 }
@@ -77,6 +77,6 @@ pub struct Timers {
 
 impl Timers {
     pub fn of(ahead: Ahead) -> Self {
-        Self { owed: ahead.timers, next_at: ahead.next.map(rfc3339) }
+        Self { owed: ahead.timers, next_at: ahead.next.map(Millis::rfc3339) }
     }
 }

@@ -1,6 +1,5 @@
 //! Workers and pools over HTTP.
 
-use super::text::rfc3339;
 use reveille_core::floor::PoolLoad;
 use reveille_core::presence::About;
 use reveille_core::presence::agent::AgentStatus;
@@ -83,7 +82,7 @@ impl Worker {
             capabilities: profile.capabilities.iter().cloned().collect(),
             labels: profile.labels.clone(),
             topics: profile.topics.iter().map(ToString::to_string).collect(),
-            last_heartbeat: rfc3339(worker.last_seen),
+            last_heartbeat: worker.last_seen.rfc3339(),
             online: worker.is_online() && expires_in_ms > 0,
             expires_in_ms,
             restored: worker.restored,
@@ -157,7 +156,7 @@ impl Pool {
             capacity: pool.capacity,
             utilization: f64::from(pool.active_jobs) / f64::from(pool.capacity.max(1)),
             status: if pool.drained.is_some() { "draining" } else { "active" },
-            drain_started_at: pool.drained.map(|drain| rfc3339(drain.since)),
+            drain_started_at: pool.drained.map(|drain| drain.since.rfc3339()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Workflows and runs over HTTP, in the reference's shapes.
 
-use super::text::rfc3339;
 use reveille_core::flow::{Head, Line, Node, NodeKey, Origin, Run};
+use reveille_core::time::Millis;
 use reveille_flows::Saved;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -31,7 +31,7 @@ impl WorkflowDetail {
         let mut document = serde_json::to_value(&saved.document).unwrap_or_default();
         document["version"] = saved.version.into();
         document["org_id"] = saved.tenant.as_str().into();
-        Self { document, saved_at: rfc3339(saved.saved_at), saved_by: saved.saved_by.clone() }
+        Self { document, saved_at: saved.saved_at.rfc3339(), saved_by: saved.saved_by.clone() }
     }
 }
 
@@ -142,10 +142,10 @@ impl RunRecord {
             workflow_version: head.version,
             org_id: head.tenant.to_string(),
             status: head.state.to_string(),
-            created_at: rfc3339(head.created_at),
-            updated_at: rfc3339(head.updated_at),
-            started_at: rfc3339(head.created_at),
-            completed_at: head.ended_at.map(rfc3339),
+            created_at: head.created_at.rfc3339(),
+            updated_at: head.updated_at.rfc3339(),
+            started_at: head.created_at.rfc3339(),
+            completed_at: head.ended_at.map(Millis::rfc3339),
             error: head.error.clone(),
             origin,
             parent_run_id: parent.map(ToString::to_string),
@@ -202,10 +202,10 @@ impl StepRecord {
         Self {
             status: node.state.to_string(),
             attempt: node.attempt,
-            since: rfc3339(node.since),
-            started_at: node.started_at.map(rfc3339),
+            since: node.since.rfc3339(),
+            started_at: node.started_at.map(Millis::rfc3339),
             job_id: node.job().map(ToString::to_string),
-            due_at: node.due.map(|due| rfc3339(due.at())),
+            due_at: node.due.map(|due| due.at().rfc3339()),
             message: node.words.clone(),
             output: node.output.as_deref().cloned(),
             rounds: node.fan.map(|fan| Rounds {
@@ -260,7 +260,7 @@ impl TimelineLine {
     pub fn of(head: &Head, n: u64, line: &Line) -> Self {
         Self {
             n,
-            time: rfc3339(line.at),
+            time: line.at.rfc3339(),
             kind: line.kind.to_string(),
             run_id: head.id.to_string(),
             workflow_id: head.workflow.to_string(),

@@ -1,7 +1,6 @@
 //! Delegations as workspaces give, list and end them.
 
 use crate::molecule::refused::Refused;
-use crate::types::text::rfc3339;
 use reveille_core::presence::delegation::{self, Rung};
 use reveille_engine::Taken;
 use serde::{Deserialize, Serialize};
@@ -94,8 +93,8 @@ impl Delegation {
             target_id: row.target.to_string(),
             summary: row.summary.clone(),
             status: row.status.as_str(),
-            created_at: rfc3339(row.created_at),
-            updated_at: rfc3339(row.updated_at),
+            created_at: row.created_at.rfc3339(),
+            updated_at: row.updated_at.rfc3339(),
             error: row.error.clone(),
             response_preview: row.response_preview.clone(),
         }

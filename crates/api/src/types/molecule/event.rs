@@ -1,6 +1,5 @@
 //! Events: as they are listed, streamed, and framed on the socket.
 
-use crate::types::text::rfc3339;
 use axum::response::sse;
 use reveille_core::id::WorkspaceId;
 use reveille_core::time::Millis;
@@ -34,7 +33,7 @@ impl<'a> StructureEvent<'a> {
             workspace_id: event.workspace.as_str(),
             target_id: event.target.as_ref().map(WorkspaceId::as_str),
             payload: &event.payload,
-            created_at: rfc3339(event.created_at),
+            created_at: event.created_at.rfc3339(),
         }
     }
 }
@@ -77,11 +76,11 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub fn of(event: &'a str, workspace: &'a WorkspaceId, at: Millis, payload: &'a Value) -> Self {
-        Self { event, workspace_id: workspace.as_str(), timestamp: rfc3339(at), payload }
+        Self { event, workspace_id: workspace.as_str(), timestamp: at.rfc3339(), payload }
     }
 
     pub fn resync(at: Millis) -> Self {
-        Self { event: RESYNC, workspace_id: "", timestamp: rfc3339(at), payload: &NOTHING }
+        Self { event: RESYNC, workspace_id: "", timestamp: at.rfc3339(), payload: &NOTHING }
     }
 
     pub fn to_json(&self) -> String {

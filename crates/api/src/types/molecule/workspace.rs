@@ -1,6 +1,6 @@
 //! A workspace as others see it.
 
-use crate::types::text::rfc3339;
+use reveille_core::time::Millis;
 use reveille_engine::WorkspaceView;
 use serde::Serialize;
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl PublicWorkspace {
             x: workspace.x,
             y: workspace.y,
             collapsed: workspace.collapsed,
-            last_heartbeat_at: view.last_seen.map(rfc3339),
+            last_heartbeat_at: view.last_seen.map(Millis::rfc3339),
             last_outbound_at: None,
         }
     }
@@ -80,8 +80,8 @@ impl Workspace {
             workspace_dir: None,
             budget_limit: None,
             monthly_spend: 0,
-            created_at: rfc3339(view.workspace.created_at),
-            updated_at: rfc3339(view.workspace.updated_at),
+            created_at: view.workspace.created_at.rfc3339(),
+            updated_at: view.workspace.updated_at.rfc3339(),
         }
     }
 }

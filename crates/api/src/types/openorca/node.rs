@@ -1,7 +1,6 @@
 //! A member of the fleet as the console draws it, and the machine it runs on.
 
 use super::NodeIds;
-use crate::types::text::rfc3339;
 use reveille_core::fleet::Worker;
 use reveille_core::floor::Member;
 use reveille_core::presence::workspace::Workspace;
@@ -88,7 +87,7 @@ impl Node {
             intervention_reason: wedged.then_some("It beats, but its agent hangs"),
             activity_level: activity(worker, in_hand),
             active_sessions: in_hand,
-            last_seen: Some(rfc3339(worker.last_seen)),
+            last_seen: Some(worker.last_seen.rfc3339()),
             ..Self::unknown(&member, ids)
         }
     }
@@ -271,7 +270,7 @@ impl Machine {
             os: seen.system(),
             location: seen.region(),
             is_online: node.status != "offline",
-            last_seen: rfc3339(seen.view.worker.last_seen),
+            last_seen: seen.view.worker.last_seen.rfc3339(),
         }
     }
 }

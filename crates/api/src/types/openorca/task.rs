@@ -1,7 +1,6 @@
 //! A job as the console shows it: a task, and while a person has to decide, an intervention.
 
 use super::node::usual_domain;
-use crate::types::text::rfc3339;
 use reveille_core::job::{Event, Job, State};
 use reveille_core::presence::Contract;
 use reveille_core::request::Priority;
@@ -47,7 +46,7 @@ impl Task {
             status: status(job.state()),
             priority: priority(job.request.priority),
             progress: progress(job),
-            start_time: rfc3339(job.created_at),
+            start_time: job.created_at.rfc3339(),
             integrations_used: [],
             collaborators: [],
         }
@@ -127,7 +126,7 @@ impl Intervention {
                 format!("Rule {rule}: {reason}")
             },
             options: ["approve", "deny", "later"],
-            timestamp: rfc3339(job.since()),
+            timestamp: job.since().rfc3339(),
             priority: priority(job.request.priority),
         })
     }

@@ -90,7 +90,7 @@ async fn a_snapshot_has_what_the_console_expects() {
             "currentAction": "2 live calls", "memoryUsage": 25.0, "uptime": "3h", "tasksCompleted": 0,
             "collaboratingWith": [], "interventionRequired": false, "activityLevel": 40, "loadedCores": [],
             "knowledgeContributions": 0, "graphAccess": "read", "activeSessions": 2,
-            "contract": "voicegateway", "tenant": "acme", "lastSeen": "2026-11-15T12:00:00Z",
+            "contract": "voicegateway", "tenant": "acme", "lastSeen": "2026-11-15T12:00:00.000Z",
         })
     );
     let ids: Vec<_> = nodes.iter().map(|node| (&node["id"], &node["domain"])).collect();
@@ -102,7 +102,7 @@ async fn a_snapshot_has_what_the_console_expects() {
     assert_eq!(
         machine,
         &json!({"id": "worker-host-1", "name": "worker-host-1", "os": "linux", "location": "iad",
-                "isOnline": true, "lastSeen": "2026-11-15T12:00:00Z"})
+                "isOnline": true, "lastSeen": "2026-11-15T12:00:00.000Z"})
     );
     assert_eq!(
         snapshot["fleetHealth"],
@@ -110,7 +110,7 @@ async fn a_snapshot_has_what_the_console_expects() {
                "tasksInProgress": 2, "tasksCompletedToday": 0, "swarmsActive": 0, "overallHealth": "healthy"})
     );
     assert_eq!(snapshot["meta"]["runtime"], "voicegateway");
-    assert_eq!(snapshot["meta"]["generatedAt"], "2026-11-15T12:00:00Z");
+    assert_eq!(snapshot["meta"]["generatedAt"], "2026-11-15T12:00:00.000Z");
     assert_eq!(snapshot["meta"]["connectionStatus"], "connected");
     for empty in ["tasks", "actionLog", "interventions", "swarms"] {
         assert_eq!(snapshot[empty], json!([]), "{empty}");
@@ -158,7 +158,7 @@ async fn interventions_appear_and_are_decided() {
     let expected = json!({
         "id": first, "agentId": "", "agentName": created["intervention"]["agentName"], "type": "approval_needed",
         "question": "May a job on job.ask run?", "context": "Rule ask-first: it costs money",
-        "options": ["approve", "deny", "later"], "timestamp": "2026-11-15T12:00:00Z", "priority": "medium",
+        "options": ["approve", "deny", "later"], "timestamp": "2026-11-15T12:00:00.000Z", "priority": "medium",
     });
     assert_eq!(created["intervention"], expected);
     assert_eq!(stream.until("intervention.created").await["intervention"]["id"], second.as_str());
