@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 const SUBMITTERS: usize = 64;
 /// Jobs under way at once, as far as the submitters let them pile up.
 const OUTSTANDING_MAX: u64 = 512;
-const PACED_JOBS_PER_SECOND: u64 = 2_500;
-const SHARED_PACED_JOBS_PER_SECOND: u64 = 1_000;
+/// Jobs a second at which servers are compared, each as far as it gets.
+const PACES: [u64; 2] = [1_000, 2_500];
 
 /// When each job was acknowledged and when its handler was called.
 #[derive(Default)]
@@ -53,20 +53,23 @@ struct Stand {
     /// What else the figures are said of.
     on: &'static str,
     target: &'static str,
+    paces: &'static [u64],
 }
 
 pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
     let servers = vec![Server::start(binary).await?];
-    let stand = Stand { servers, on: "", target: "≥ 5,000" };
+    let stand = Stand { servers, on: "", target: "≥ 5,000", paces: &PACES };
     measure_at(report, stand, None, seconds).await
 }
 
 /// The same through one and two servers on Redis, NATS and PostgreSQL, which run on the same two cores.
 pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
-    for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
+    let stands =
+        [(1, " on NATS + Redis, 1 server", &PACES[..]), (2, " on NATS + Redis, 2 servers", &PACES[..1])];
+    for (count, on, paces) in stands {
         let mut engines = Engines::start();
         let servers = Server::start_shared(binary, count, &engines).await?;
-        let stand = Stand { servers, on, target: "≥ 3,000" };
+        let stand = Stand { servers, on, target: "≥ 3,000", paces };
         measure_at(report, stand, Some(&mut engines), seconds).await?;
     }
     Ok(())
@@ -78,7 +81,7 @@ async fn measure_at(
     mut engines: Option<&mut Engines>,
     seconds: u64,
 ) -> Result<()> {
-    let Stand { servers, on, target } = stand;
+    let Stand { servers, on, target, paces } = stand;
     let times = Arc::new(Times::default());
     let seen = {
         let times = times.clone();
@@ -88,40 +91,35 @@ async fn measure_at(
         }
     };
     let crew = Crew::start(&servers[0].connect, seen);
+    let lasting = Duration::from_secs(seconds);
 
     flood(&servers, &times, Duration::from_secs(3)).await.context("warming up")?;
-    let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
-    let mut engine_cpu = || engines.as_deref_mut().map(Engines::cpu_seconds);
-    let own_cpu = || cpu_seconds_of(std::process::id());
-    let (cpu_before, own_before, engines_before, began) = (cpu(), own_cpu(), engine_cpu(), Instant::now());
-    let jobs = flood(&servers, &times, Duration::from_secs(seconds)).await?;
-    let took = began.elapsed().as_secs_f64();
-    let each = |cpu_seconds: f64| cpu_seconds * 1e6 / jobs as f64;
+    let (before, began) = (Spent::until_now(&servers, engines.as_deref_mut()), Instant::now());
+    let jobs = flood(&servers, &times, lasting).await?;
     report.add(
         format!("HTTP submit to SUCCEEDED{on}, {SUBMITTERS} submitters, {WORKERS} workers"),
-        jobs as f64 / took,
+        jobs as f64 / began.elapsed().as_secs_f64(),
         "jobs/s",
         target,
     );
-    report.add(format!("  server CPU for a job{on}"), each(cpu() - cpu_before), "µs", "");
-    if let (Some((redis_before, nats_before)), Some((redis, nats))) = (engines_before, engine_cpu()) {
-        report.add(format!("  CPU of Redis for a job{on}"), each(redis - redis_before), "µs", "");
-        report.add(format!("  CPU of NATS for a job{on}"), each(nats - nats_before), "µs", "");
-    }
-    report.add(
-        format!("  CPU of submitters and workers for a job{on}"),
-        each(own_cpu() - own_before),
-        "µs",
-        "",
-    );
+    Spent::until_now(&servers, engines.as_deref_mut()).since(&before).report(report, jobs, on);
 
-    times.clear();
-    let per_second = if on.is_empty() { PACED_JOBS_PER_SECOND } else { SHARED_PACED_JOBS_PER_SECOND };
-    pace(&servers, &times, per_second, Duration::from_secs(seconds)).await?;
-    let latencies = times.latencies();
-    let what = format!("acknowledged to worker{on} at {per_second} jobs/s");
-    report.add(format!("{what}, p50"), latencies.at(50), "ms", "");
-    report.add(format!("{what}, p99"), latencies.at(99), "ms", if on.is_empty() { "< 10" } else { "" });
+    for per_second in paces {
+        times.clear();
+        let before = Spent::until_now(&servers, engines.as_deref_mut());
+        let jobs = pace(&servers, &times, *per_second, lasting).await?;
+        let spent = Spent::until_now(&servers, engines.as_deref_mut()).since(&before);
+        let latencies = times.latencies();
+        let pace = format!(" at {per_second} jobs/s");
+        let at = format!("{on}{pace}");
+        report.add(format!("acknowledged to worker{at}, p50"), latencies.at(50), "ms", "");
+        let target = if on.is_empty() { "< 10" } else { "" };
+        report.add(format!("acknowledged to worker{at}, p99"), latencies.at(99), "ms", target);
+        let all = spent.report(report, jobs, &at);
+        if let (Some(alone), false) = (report.value(&server_cpu(&pace)), on.is_empty()) {
+            report.add(format!("  times that of one server with its file{at}"), all / alone, "", "≤ 2");
+        }
+    }
     let memory = servers.iter().map(Server::memory_mib).sum();
     report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
@@ -130,6 +128,53 @@ async fn measure_at(
         server.stop().await?;
     }
     Ok(())
+}
+
+/// CPU seconds.
+struct Spent {
+    servers: f64,
+    /// Redis and NATS, where there are any.
+    engines: Option<(f64, f64)>,
+    /// Submitters and workers.
+    load: f64,
+}
+
+impl Spent {
+    fn until_now(servers: &[Server], engines: Option<&mut Engines>) -> Self {
+        Self {
+            servers: servers.iter().map(Server::cpu_seconds).sum(),
+            engines: engines.map(Engines::cpu_seconds),
+            load: cpu_seconds_of(std::process::id()),
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        let engines = self.engines.zip(before.engines);
+        Self {
+            servers: self.servers - before.servers,
+            engines: engines.map(|((redis, nats), before)| (redis - before.0, nats - before.1)),
+            load: self.load - before.load,
+        }
+    }
+
+    /// Says what one job cost; returns that of all but the load.
+    fn report(self, report: &mut Report, jobs: u64, when: &str) -> f64 {
+        let each = |seconds: f64| seconds * 1e6 / jobs as f64;
+        report.add(server_cpu(when), each(self.servers), "µs", "");
+        let mut all = self.servers;
+        if let Some((redis, nats)) = self.engines {
+            all += redis + nats;
+            report.add(format!("  CPU of Redis for a job{when}"), each(redis), "µs", "");
+            report.add(format!("  CPU of NATS for a job{when}"), each(nats), "µs", "");
+            report.add(format!("  CPU of all three for a job{when}"), each(all), "µs", "");
+        }
+        report.add(format!("  CPU of submitters and workers for a job{when}"), each(self.load), "µs", "");
+        each(all)
+    }
+}
+
+fn server_cpu(when: &str) -> String {
+    format!("  server CPU for a job{when}")
 }
 
 /// As fast as they can: returns how many jobs succeeded.
@@ -165,8 +210,8 @@ async fn flood(servers: &[Server], times: &Arc<Times>, lasting: Duration) -> Res
     Ok(submitted)
 }
 
-/// At an even pace, noting when each job was acknowledged.
-async fn pace(servers: &[Server], times: &Arc<Times>, per_second: u64, lasting: Duration) -> Result<()> {
+/// At an even pace, noting when each job was acknowledged: returns how many there were.
+async fn pace(servers: &[Server], times: &Arc<Times>, per_second: u64, lasting: Duration) -> Result<u64> {
     let end = Instant::now() + lasting;
     let gap = Duration::from_secs_f64(SUBMITTERS as f64 / per_second as f64);
     let mut submitters = Vec::new();
@@ -176,19 +221,22 @@ async fn pace(servers: &[Server], times: &Arc<Times>, per_second: u64, lasting: 
         submitters.push(tokio::spawn(async move {
             tokio::time::sleep(gap.mul_f64(number as f64 / SUBMITTERS as f64)).await;
             let mut ticks = tokio::time::interval(gap);
+            let mut jobs = 0;
             while Instant::now() < end {
                 ticks.tick().await;
                 let id = connection.submit(body()).await?;
                 times.note(id, 0);
+                jobs += 1;
             }
-            anyhow::Ok(())
+            anyhow::Ok(jobs)
         }));
     }
+    let mut jobs = 0;
     for submitter in submitters {
-        submitter.await??;
+        jobs += submitter.await??;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    Ok(())
+    Ok(jobs)
 }
 
 fn body() -> Bytes {
