@@ -2,6 +2,7 @@
 
 use reveille_core::time::Millis;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync + 'static {
@@ -33,15 +34,26 @@ pub trait Dice: Send + Sync + 'static {
     fn roll(&self) -> u64;
 }
 
-/// The system's randomness.
-pub struct SystemDice;
+/// The system's randomness, asked for by the handful: a job needs several numbers.
+#[derive(Default)]
+pub struct SystemDice(Mutex<Vec<u64>>);
+
+/// Numbers that are asked for at once.
+const HANDFUL: usize = 64;
 
 impl Dice for SystemDice {
     fn roll(&self) -> u64 {
-        // A server that finds none does not start; here there must be some, because what is made of it may be a key.
-        match getrandom::u64() {
-            Ok(number) => number,
-            Err(error) => panic!("the system has no randomness any more: {error}"),
+        let mut handful = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(number) = handful.pop() {
+                return number;
+            }
+            let mut bytes = [0; HANDFUL * size_of::<u64>()];
+            // A server that finds none does not start; here there must be some, because what is made of it may be a key.
+            if let Err(error) = getrandom::fill(&mut bytes) {
+                panic!("the system has no randomness any more: {error}");
+            }
+            handful.extend(bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes));
         }
     }
 }

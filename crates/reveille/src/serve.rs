@@ -80,7 +80,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         kernel: kernel(&config.safety)?,
         traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
-        dice: Arc::new(SystemDice),
+        dice: Arc::new(SystemDice::default()),
         rules: files.load()?,
         settings: settings(&config, &name)?,
     })
