@@ -138,7 +138,7 @@ impl Events {
     }
 
     /// Takes in what was read after `after`, when the store kept the places from the first to the last; returns
-    /// what was told.
+    /// what servers have told. What steps of jobs tell is nobody's.
     pub(crate) fn take_in(
         &self,
         after: u64,
@@ -166,8 +166,10 @@ impl Events {
         for (place, item) in items {
             match item {
                 Item::Told(told) => {
-                    logs.push(place, told.at, &told.tenant, told.what.clone());
-                    heard.push(told);
+                    if told.by.is_some() {
+                        heard.push(told.clone());
+                    }
+                    logs.push(place, told.at, &told.tenant, told.what);
                 }
                 Item::Lost => {
                     logs.begin_anew(place);
