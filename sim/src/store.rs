@@ -48,7 +48,7 @@ impl SimStore {
 
     async fn try_commit(&self, mut step: Step) -> Result<Commit, StoreError> {
         let world = &self.world;
-        if step.expects.is_some() && world.strikes(Fault::RivalCommit) {
+        if step.before.is_some() && world.strikes(Fault::RivalCommit) {
             self.rival(step.job.id()).await?;
         }
         if world.breakage == Some(Breakage::LoseCommit) && world.dice.percent(2) {
@@ -132,9 +132,9 @@ impl SimStore {
     /// What a broken store does to a step.
     async fn tampered(&self, mut step: Step) -> Step {
         match self.world.breakage {
-            Some(Breakage::SkipCas) if step.expects.is_some() => {
+            Some(Breakage::SkipCas) if step.before.is_some() => {
                 if let Ok(Some(current)) = self.store.job(step.job.id()).await {
-                    step.expects = Some(current.revision);
+                    step.before = Some(current);
                 }
             }
             Some(Breakage::DropRoom) => step.terms.room = Room::default(),

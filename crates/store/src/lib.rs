@@ -71,10 +71,10 @@ impl StoreError {
 /// One decided change of one job, with what must be stored together with it.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// The job as it will be. The store writes it with the revision after `expects`.
+    /// The job as it will be. The store writes it with the revision after that of `before`.
     pub job: Arc<Job>,
-    /// The revision it was decided on; nothing for a new job.
-    pub expects: Option<u64>,
+    /// The job that it was decided on; nothing for a new one. If its revision is the store's, so is all of it.
+    pub before: Option<Arc<Job>>,
     /// Blobs that become visible with the change, each with its expiry, under names from [`Store::kept_as`].
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
     /// What must be so elsewhere too.
@@ -89,14 +89,14 @@ impl Step {
     pub fn insert(job: Job) -> Self {
         let audit = of_step(None, &job);
         let job = Arc::new(Job { revision: 1, ..job });
-        Self { job, expects: None, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
+        Self { job, before: None, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
     }
 
-    pub fn change(before: &Job, after: Job) -> Self {
+    pub fn change(before: &Arc<Job>, after: Job) -> Self {
         let audit = of_step(Some(before), &after);
         let job = Arc::new(Job { revision: before.revision + 1, ..after });
-        let expects = Some(before.revision);
-        Self { job, expects, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
+        let before = Some(Arc::clone(before));
+        Self { job, before, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
     }
 
     /// The same step, if these hold.
@@ -113,9 +113,14 @@ impl Step {
         &self.audit
     }
 
+    /// The revision that it was decided on.
+    pub fn expects(&self) -> Option<u64> {
+        self.before.as_ref().map(|before| before.revision)
+    }
+
     /// The revision that this step would leave behind.
     fn revision(&self) -> u64 {
-        self.expects.map_or(1, |revision| revision + 1)
+        self.expects().map_or(1, |revision| revision + 1)
     }
 
     /// The job as it will be written, with the right revision even if the step was put together by hand.

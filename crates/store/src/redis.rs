@@ -17,6 +17,7 @@ mod keys;
 mod link;
 mod listing;
 mod locks;
+mod names;
 mod news;
 mod outbox;
 mod packets;
@@ -39,6 +40,7 @@ pub use stretch::{Order, Stretch};
 use keys::Keys;
 use link::Link;
 use listing::read_job;
+use names::Names;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
@@ -101,6 +103,7 @@ pub struct RedisStore {
     /// Where the audit trail is kept for good.
     ledger: Arc<dyn Ledger>,
     clock: Clock,
+    names: Arc<Names>,
 }
 
 impl RedisStore {
@@ -118,7 +121,8 @@ impl RedisStore {
         };
         let scripts = Scripts::new(&keys);
         link.load(&scripts.all()).await?;
-        Ok(Self { link, scripts: Arc::new(scripts), keys, options: Arc::new(options), ledger, clock })
+        let (scripts, options, names) = (Arc::new(scripts), Arc::new(options), Arc::new(Names::new()?));
+        Ok(Self { link, scripts, keys, options, ledger, clock, names })
     }
 
     /// The connections, for what is kept beside the jobs.
@@ -134,6 +138,11 @@ impl RedisStore {
     /// A script that does what it does in one piece, wherever the keys are.
     pub fn script(&self, text: &str) -> redis::Script {
         scripts::script(&self.keys, text)
+    }
+
+    /// Tells a change whose answer was lost from another's.
+    pub fn token(&self) -> String {
+        self.names.token()
     }
 
     fn now(&self) -> Millis {
@@ -183,7 +192,7 @@ impl Store for RedisStore {
     }
 
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
-        self.list_up("job:index:live", cursor, limit).await
+        self.list_up(self.owners_jobs().await?, cursor, limit).await
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {

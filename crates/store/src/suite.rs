@@ -111,7 +111,7 @@ pub async fn insert(store: &dyn Store, job: Job) -> Arc<Job> {
     commit(store, Step::insert(job)).await
 }
 
-pub async fn change(store: &dyn Store, before: &Job, after: Job) -> Arc<Job> {
+pub async fn change(store: &dyn Store, before: &Arc<Job>, after: Job) -> Arc<Job> {
     commit(store, Step::change(before, after)).await
 }
 

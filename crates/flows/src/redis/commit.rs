@@ -16,7 +16,11 @@ impl RedisFlows {
 
         // The arguments in the order in which the script names them.
         let flag = |is: bool| if is { "1" } else { "0" };
-        script.arg(self.store.prefix()).arg(head.id.as_str()).arg(optional(step.expects)).arg(token()?);
+        script
+            .arg(self.store.prefix())
+            .arg(head.id.as_str())
+            .arg(optional(step.expects))
+            .arg(self.store.token());
         script.arg(written(head)?).arg(head.revision);
         script.arg(head.state.as_str()).arg(flag(!head.state.is_terminal())).arg(flag(head.is_live()));
         script.arg(head.updated_at.0).arg(optional(head.due.map(|due| due.0))).arg(&head.actor.team);
@@ -46,12 +50,4 @@ impl RedisFlows {
 
 fn optional(number: Option<impl ToString>) -> String {
     number.map_or(String::new(), |number| number.to_string())
-}
-
-/// Tells a change whose answer was lost from another's.
-fn token() -> Result<String, StoreError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Unavailable(format!("the system has no randomness: {error}")))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

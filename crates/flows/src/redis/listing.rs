@@ -23,7 +23,7 @@ impl RedisFlows {
             ("team", query.team.clone().filter(|team| !team.is_empty())),
         ];
         let stretch = Stretch {
-            index: self.key(&index),
+            indexes: vec![self.key(&index)],
             order: Order::NewestFirst,
             cursor: query.cursor,
             limit: query.limit,

@@ -51,7 +51,7 @@ impl State {
         let job = step.job_to_write();
         let before = self.job(job.id()).cloned();
         let was_answered = step.terms.answers.as_ref().is_some_and(|m| self.sharing.processed.contains(m));
-        match (step.expects, &before) {
+        match (step.expects(), &before) {
             (None, Some(_)) => return Commit::Duplicate(job.id().clone()),
             _ if was_answered => return Commit::Seen,
             (None, None) => {

@@ -9,7 +9,7 @@ use reveille_core::finding::Finding;
 use std::collections::HashMap;
 
 /// The version of the names and shapes that are kept here.
-const SCHEMA: &str = "1";
+const SCHEMA: &str = "2";
 /// Redis's clock may be this far from ours.
 const SKEW_MS_MAX: i64 = 1_000;
 /// Sealing takes a tenth of a second; more than this means that PostgreSQL is away.
@@ -30,12 +30,15 @@ impl RedisStore {
         let mut found = self.look().await?;
         let mut count = Pipeline::new();
         count.cmd("DBSIZE");
-        for index in ["job:recent", "job:index:live", "dlq:index"] {
+        for index in ["job:recent", "dlq:index"] {
             count.cmd("ZCARD").arg(self.keys.of(index));
         }
         count.cmd("XLEN").arg(self.keys.of("audit:outbox"));
-        let (keys, jobs, live, dead, unsealed): (u64, u64, u64, u64, u64) =
-            self.link.pipeline(&count).await?;
+        let (keys, jobs, dead, unsealed): (u64, u64, u64, u64) = self.link.pipeline(&count).await?;
+        let mut live = 0;
+        for index in self.owners_jobs().await? {
+            live += self.link.command::<u64>(redis::cmd("ZCARD").arg(index)).await?;
+        }
         found.push(Finding::Good(format!(
             "{keys} keys: {jobs} jobs, {live} of them live, {dead} dead letters"
         )));

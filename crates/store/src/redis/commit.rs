@@ -2,11 +2,14 @@
 
 use super::RedisStore;
 use super::keys::part;
-use crate::{BlobKey, Commit, Full, NEWS_KEPT_MAX, Origin, Step, StoreError};
+use crate::{BlobKey, Commit, Full, NEWS_KEPT_MAX, Step, StoreError};
 use redis::{Cmd, ToRedisArgs};
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
+use reveille_core::policy::Verdict;
 use reveille_core::time::Millis;
+use serde::Serialize;
+use std::borrow::Cow;
 
 /// How much longer Redis itself keeps a blob than we do.
 pub(super) const BLOB_GRACE_MS: i64 = 60_000;
@@ -41,6 +44,7 @@ impl RedisStore {
     /// The arguments in the order in which the script names them, written out once: every step passes through here.
     pub(super) fn commit_call(&self, step: &Step, job: &Job) -> Result<Cmd, StoreError> {
         let (id, request, terms) = (job.id(), &job.request, &step.terms);
+        let was = step.before.as_deref();
         let mut call = Cmd::with_capacity(CALL_LEN, CALL_BYTES);
         call.arg("EVALSHA").arg(self.scripts.commit.get_hash()).arg(4 + step.blobs.len());
         call.arg(self.keys.record(id)).arg(self.keys.meta(id));
@@ -53,22 +57,21 @@ impl RedisStore {
             call.arg(key.as_str());
         }
 
-        let letter = job.dead_letter();
-        let written =
-            letter.as_ref().map(serde_json::to_vec).transpose().map_err(|error| unwritable(&error))?;
-        let flag = |is: bool| if is { "1" } else { "0" };
         call.arg(&self.keys.prefix).arg(id.as_str());
-        optional(&mut call, step.expects);
-        call.arg(self.script_now()).arg(token()?);
-        call.arg(serde_json::to_vec(job).map_err(|error| unwritable(&error))?);
-        call.arg(state_name(job.state())).arg(flag(job.is_live())).arg(flag(job.state().is_terminal()));
-        call.arg(job.updated_at.0).arg(flag(job.state() == State::ApprovalRequired));
-        call.arg(flag(job.was_released()));
+        optional(&mut call, step.expects());
+        call.arg(self.script_now()).arg(self.token()).arg(json(job)?);
+        optional(&mut call, was.map(|was| state_name(was.state())));
+        call.arg(state_name(job.state()));
+        call.arg(was.map_or("", worker_at)).arg(worker_at(job));
+        call.arg(was.map_or("", |was| flag(was.is_live()))).arg(flag(job.is_live()));
+        let moved = |is_in: fn(&Job) -> bool| moved(was.is_some_and(is_in), is_in(job));
+        call.arg(moved(|job| !job.state().is_terminal())).arg(moved(|job| job.attempt().is_some()));
+        call.arg(flag(job.state() == State::ApprovalRequired)).arg(flag(job.was_released()));
+        call.arg(job.updated_at.0).arg(&self.options.replica);
         call.arg(part(request.tenant.as_str())).arg(request.topic.as_str()).arg(&request.trace_id);
         call.arg(request.idempotency_key.as_deref().unwrap_or_default());
-        call.arg(job.attempt().and_then(|attempt| attempt.worker.as_ref()).map_or("", |id| id.as_str()));
-        call.arg(&self.options.replica);
-        call.arg(written.unwrap_or_default());
+        let letter = job.dead_letter();
+        optional(&mut call, letter.as_ref().map(json).transpose()?);
         call.arg(letter.and_then(|letter| letter.reason_code).map_or("", |reason| reason.code()));
         let room = &terms.room;
         for limit in [room.worker_max, room.tenant_max, room.topic_max] {
@@ -79,20 +82,22 @@ impl RedisStore {
         optional(&mut call, terms.under.as_ref().map(|lock| lock.fence));
         let message = terms.answers.as_ref();
         optional(&mut call, message.map(|message| self.keys.processed(message)));
-        optional(&mut call, message.map(|message| self.keys.in_flight(message)));
+        // What was decided without opening the job has left no such mark.
+        let opened = message.filter(|_| was.is_none() || terms.under.is_some());
+        optional(&mut call, opened.map(|message| self.keys.in_flight(message)));
         let keeps = job.state().is_terminal() && !self.keys.is_on_a_cluster();
         optional(&mut call, keeps.then(|| BlobKey::result_of(id)).as_ref().map(BlobKey::as_str));
         call.arg(self.options.keep_results_ms);
         call.arg(step.news.as_deref().unwrap_or_default()).arg(NEWS_KEPT_MAX);
 
-        tell(&mut call, job, step.expects.is_none());
         call.arg(step.audit().len());
         for draft in step.audit() {
-            call.arg(&origin()?.0[..]).arg(serde_json::to_vec(draft).map_err(|error| unwritable(&error))?);
+            call.arg(&self.names.origin().0[..]).arg(json(draft)?);
         }
         for (_, value, expires_at) in &step.blobs {
             call.arg(&value[..]).arg(expires_at.0).arg(self.ttl_ms(*expires_at));
         }
+        tell(&mut call, was, job);
         Ok(call)
     }
 
@@ -107,29 +112,69 @@ pub(super) fn state_name(state: State) -> String {
     state.as_str().to_lowercase()
 }
 
-/// What an operator reads of a job in `job:meta`, and lists are filtered by: how it is, and what was asked for. That
-/// never changes, so it is written once.
-fn tell(call: &mut Cmd, job: &Job, is_new: bool) {
-    let (request, ending) = (&job.request, job.ending());
-    let verdict = job.judgement().map(|judgement| &judgement.verdict);
-    call.arg(if is_new { 15 } else { 9 });
-    call.arg("updated").arg(job.updated_at.0);
-    call.arg("updated_at").arg(job.updated_at.0 * 1000);
-    call.arg("attempts").arg(job.attempts.len());
-    call.arg("worker_id").arg(job.worker().map_or("", |worker| worker.as_str()));
-    call.arg("result_ptr").arg(ending.map_or("", |ending| &ending.result_ptr));
-    call.arg("failure_reason").arg(ending.map_or("", |ending| &ending.words));
-    optional(call.arg("deadline_unix"), job.deadline().map(|at| at.0 / 1000));
-    call.arg("safety_decision").arg(verdict.map_or("", |verdict| verdict.decision.as_str()));
-    call.arg("safety_rule_id").arg(verdict.map_or("", |verdict| &verdict.rule_id));
-    if is_new {
-        call.arg("topic").arg(request.topic.as_str());
-        call.arg("tenant").arg(part(request.tenant.as_str()));
-        call.arg("team").arg(&request.actor.team);
-        call.arg("principal").arg(&request.actor.principal_id);
-        call.arg("trace_id").arg(&request.trace_id);
-        call.arg("idempotency_key").arg(request.idempotency_key.as_deref().unwrap_or_default());
+/// The worker that has the job now.
+fn worker_at(job: &Job) -> &str {
+    job.attempt().and_then(|attempt| attempt.worker.as_ref()).map_or("", |id| id.as_str())
+}
+
+fn flag(is: bool) -> &'static str {
+    if is { "1" } else { "0" }
+}
+
+/// What is to be done with a set that the job was in or not, and is in now or not.
+fn moved(was_in: bool, is_in: bool) -> &'static str {
+    match (was_in, is_in) {
+        (false, true) => "SADD",
+        (true, false) => "SREM",
+        _ => "",
     }
+}
+
+type Field = (&'static str, for<'a> fn(&'a Job) -> Cow<'a, str>);
+
+/// What `job:meta` says of how a job is, for operators and for lists that are filtered.
+const IS: [Field; 9] = [
+    ("state", |job| state_name(job.state()).into()),
+    ("updated_at", |job| job.updated_at.micros().to_string().into()),
+    ("attempts", |job| job.attempts.len().to_string().into()),
+    ("worker_id", |job| job.worker().map_or("", |worker| worker.as_str()).into()),
+    ("result_ptr", |job| job.ending().map_or("", |ending| &ending.result_ptr).into()),
+    ("failure_reason", |job| job.ending().map_or("", |ending| &ending.words).into()),
+    // Microseconds despite its name, as in the reference.
+    ("deadline_unix", |job| job.deadline().map_or(String::new(), |at| at.micros().to_string()).into()),
+    ("safety_decision", |job| verdict(job).map_or("", |verdict| verdict.decision.as_str()).into()),
+    ("safety_rule_id", |job| verdict(job).map_or("", |verdict| &verdict.rule_id).into()),
+];
+
+/// And of what was asked for, which never changes.
+const ASKED: [Field; 6] = [
+    ("topic", |job| job.request.topic.as_str().into()),
+    ("tenant", |job| part(job.request.tenant.as_str()).into()),
+    ("team", |job| job.request.actor.team.as_str().into()),
+    ("principal", |job| job.request.actor.principal_id.as_str().into()),
+    ("trace_id", |job| job.request.trace_id.as_str().into()),
+    ("idempotency_key", |job| job.request.idempotency_key.as_deref().unwrap_or_default().into()),
+];
+
+fn verdict(job: &Job) -> Option<&Verdict> {
+    job.judgement().map(|judgement| &judgement.verdict)
+}
+
+/// The fields that are others than they were. One that has nothing to say yet is not there.
+fn tell(call: &mut Cmd, was: Option<&Job>, job: &Job) {
+    let asked = if was.is_none() { &ASKED[..] } else { &[] };
+    for (name, field) in IS.iter().chain(asked) {
+        let (said, says) = (was.map(field).unwrap_or_default(), field(job));
+        if said != says {
+            call.arg(*name).arg(&*says);
+        }
+    }
+}
+
+/// As it is kept.
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let unwritable = |error| StoreError::Refused(format!("it cannot be written as JSON: {error}"));
+    serde_json::to_vec(value).map_err(unwritable)
 }
 
 /// What is not there is written as nothing, and has its place all the same.
@@ -138,21 +183,4 @@ fn optional(call: &mut Cmd, value: Option<impl ToRedisArgs>) {
         Some(value) => call.arg(value),
         None => call.arg(""),
     };
-}
-
-/// Tells a step whose answer was lost from another's.
-fn token() -> Result<String, StoreError> {
-    Ok(format!("{:032x}", u128::from_be_bytes(origin()?.0)))
-}
-
-/// Tells one entry of the trail from every other.
-pub(super) fn origin() -> Result<Origin, StoreError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Unavailable(format!("the system has no randomness: {error}")))?;
-    Ok(Origin(bytes))
-}
-
-pub(super) fn unwritable(error: &serde_json::Error) -> StoreError {
-    StoreError::Refused(format!("it cannot be written as JSON: {error}"))
 }

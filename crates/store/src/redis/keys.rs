@@ -41,6 +41,11 @@ impl Keys {
         self.of(&format!("job:idempotency:{}:{key}", part(tenant.as_str())))
     }
 
+    /// The live jobs of a server.
+    pub fn owners_jobs(&self, owner: &str) -> String {
+        self.of(&format!("job:owner:{owner}"))
+    }
+
     pub fn letter(&self, job: &str) -> String {
         self.of(&format!("dlq:entry:{job}"))
     }

@@ -6,8 +6,8 @@ use super::errors::unreadable;
 use super::keys::part;
 use super::stretch::{Order, Stretch};
 use crate::query::page_len;
-use crate::{DeadLetterCounts, DeadLetterQuery, JobQuery, Page, StoreError};
-use reveille_core::id::TenantId;
+use crate::{DeadLetterCounts, DeadLetterQuery, JobQuery, Page, Store, StoreError};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job, State};
 use reveille_core::reason::Reason;
 use std::sync::Arc;
@@ -17,11 +17,24 @@ const LETTERS: usize = 500;
 
 impl RedisStore {
     pub(super) async fn list(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
+        let page = self.look_up(query).await?;
+        let trace = query.trace_id.as_deref().and_then(|trace| JobId::parse(trace).ok());
+        match trace {
+            // A trace that has only the job whose name it bears has no list.
+            Some(trace) if page.items.is_empty() && query.cursor.is_none() => {
+                let job = self.job(&trace).await?.filter(|job| query.matches(job));
+                Ok(Page { items: job.into_iter().collect(), ..page })
+            }
+            _ => Ok(page),
+        }
+    }
+
+    async fn look_up(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let tenant = query.tenant.as_ref().map(|tenant| part(tenant.as_str()));
         let index = match query {
             JobQuery { trace_id: Some(trace), .. } if !trace.is_empty() => format!("trace:{trace}"),
             JobQuery { asked: true, .. } => "job:index:asked".to_owned(),
-            // Most jobs have succeeded: there is no gain in their index.
+            // Most jobs have succeeded: they have no index.
             JobQuery { state: Some(state), .. } if *state != State::Succeeded => {
                 format!("job:index:{}", state_name(*state))
             }
@@ -41,24 +54,35 @@ impl RedisStore {
             updated_after: query.updated_after,
             updated_before: query.updated_before,
             fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
-            ..self.jobs_of(&index, Order::NewestFirst, query.cursor, query.limit)
+            ..self.jobs_of(vec![self.keys.of(&index)], Order::NewestFirst, query.cursor, query.limit)
         };
         self.stretch(&stretch, read_listed).await
     }
 
-    /// Jobs of an index in the order of their creation.
+    /// Jobs of some indexes in the order of their creation.
     pub(super) async fn list_up(
         &self,
-        index: &str,
+        indexes: Vec<String>,
         cursor: Option<u64>,
         limit: usize,
     ) -> Result<Page<Arc<Job>>, StoreError> {
-        self.stretch(&self.jobs_of(index, Order::OldestFirst, cursor, limit), read_listed).await
+        if indexes.is_empty() {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
+        self.stretch(&self.jobs_of(indexes, Order::OldestFirst, cursor, limit), read_listed).await
     }
 
-    fn jobs_of(&self, index: &str, order: Order, cursor: Option<u64>, limit: usize) -> Stretch {
+    /// The live jobs of one server each, for all that have any.
+    pub(super) async fn owners_jobs(&self) -> Result<Vec<String>, StoreError> {
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(self.keys.of("cordum:replicas")).arg(0).arg(-1);
+        let owners: Vec<String> = self.link.command(&range).await?;
+        Ok(owners.iter().map(|owner| self.keys.owners_jobs(owner)).collect())
+    }
+
+    fn jobs_of(&self, indexes: Vec<String>, order: Order, cursor: Option<u64>, limit: usize) -> Stretch {
         Stretch {
-            index: self.keys.of(index),
+            indexes,
             order,
             cursor,
             limit,

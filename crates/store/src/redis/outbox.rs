@@ -2,7 +2,7 @@
 //! sealed into the ledger.
 
 use super::RedisStore;
-use super::commit::{origin, unwritable};
+use super::commit::json;
 use super::errors::unreadable;
 use crate::{AuditQuery, ChainPage, Origin, Page, StoreError, Trail};
 use redis::Pipeline;
@@ -50,8 +50,8 @@ impl Trail for RedisStore {
         let mut pipeline = Pipeline::new();
         pipeline.atomic();
         for draft in drafts {
-            let written = serde_json::to_vec(&draft).map_err(|error| unwritable(&error))?;
-            pipeline.cmd("XADD").arg(&outbox).arg("*").arg("o").arg(&origin()?.0[..]);
+            let written = json(&draft)?;
+            pipeline.cmd("XADD").arg(&outbox).arg("*").arg("o").arg(&self.names.origin().0[..]);
             pipeline.arg("d").arg(written).ignore();
         }
         Ok(self.link.pipeline(&pipeline).await?)

@@ -43,7 +43,7 @@ impl Replicas for RedisStore {
     }
 
     async fn owned(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError> {
-        self.list_up(&format!("job:owner:{}", self.options.replica), cursor, limit).await
+        self.list_up(vec![self.keys.owners_jobs(&self.options.replica)], cursor, limit).await
     }
 
     async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Result<(), StoreError> {

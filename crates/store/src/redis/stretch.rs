@@ -21,7 +21,8 @@ pub enum Order {
 /// What to read of an index, and which entries count.
 #[derive(Debug)]
 pub struct Stretch {
-    pub index: String,
+    /// One index, or several that are read as one.
+    pub indexes: Vec<String>,
     pub order: Order,
     pub cursor: Option<u64>,
     pub limit: usize,
@@ -56,10 +57,13 @@ impl RedisStore {
         while found.len() <= len && left > 0 {
             let budget = left.min(LOOKED_AT);
             left -= budget;
-            let mut script = self.scripts.page.key(&stretch.index);
+            let mut script = self.scripts.page.prepare_invoke();
+            for index in &stretch.indexes {
+                script.key(index);
+            }
             script.arg(direction).arg(&last).arg(len + 1 - found.len()).arg(budget);
-            script.arg(stretch.updated_after.map_or(i64::MIN, |at| at.0));
-            script.arg(stretch.updated_before.map_or(i64::MAX, |at| at.0));
+            script.arg(stretch.updated_after.map_or(i64::MIN, Millis::micros));
+            script.arg(stretch.updated_before.map_or(i64::MAX, Millis::micros));
             script.arg(&stretch.hash).arg(stretch.record.as_deref().unwrap_or_default());
             for (field, wanted) in &stretch.fields {
                 script.arg(*field).arg(wanted);

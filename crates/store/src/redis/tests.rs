@@ -13,6 +13,7 @@ use reveille_core::id::WorkspaceId;
 use reveille_core::job::State;
 use reveille_core::policy::Decision;
 use reveille_rig::{Fsync, Redis};
+use std::collections::BTreeMap;
 
 const NOW: Millis = Millis(1_800_000_000_000);
 
@@ -128,6 +129,62 @@ async fn whoever_was_heard_is_hinted_at_for_a_minute() {
     }
 }
 
+/// `job:meta` is for people with `redis-cli`, and says at every step how the job is.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_read_how_a_job_is() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "only", &clock).await;
+    let mut job = suite::new_job("meta", "a", NOW);
+    let request = Arc::make_mut(&mut job.request);
+    (request.trace_id, request.budget.deadline_ms) = ("a-trace".to_owned(), 60_000);
+    "a-key".clone_into(request.idempotency_key.get_or_insert_default());
+    "a-team".clone_into(&mut request.actor.team);
+    let check = async |job: &Job, owner: &str, says: &[(&str, &str)]| {
+        let mut found: BTreeMap<String, String> =
+            store.link.command(redis::cmd("HGETALL").arg(format!("job:meta:{}", job.id()))).await.unwrap();
+        found.retain(|field, says| !["by", "seq"].contains(&field.as_str()) && !says.is_empty());
+        let asked = [
+            ("topic", "job.echo"),
+            ("tenant", "meta"),
+            ("team", "a-team"),
+            ("trace_id", "a-trace"),
+            ("idempotency_key", "a-key"),
+            ("deadline_unix", "1800000060000000"),
+        ];
+        let revision = job.revision.to_string();
+        let is = [("rev", revision.as_str()), ("owner", owner)];
+        let wanted = asked.iter().chain(&is).chain(says).filter(|(_, says)| !says.is_empty());
+        let wanted: BTreeMap<_, _> =
+            wanted.map(|(field, says)| (field.to_string(), says.to_string())).collect();
+        assert_eq!(found, wanted);
+    };
+    let job = suite::insert(&store, job).await;
+    let began = ("updated_at", "1800000000000000");
+    check(&job, "only", &[("state", "pending"), ("attempts", "0"), began]).await;
+    let job = suite::change(&store, &job, suite::running(&job, NOW + 1)).await;
+    let went_on = ("updated_at", "1800000000001000");
+    check(&job, "only", &[("state", "running"), ("attempts", "0"), ("worker_id", "worker-1"), went_on]).await;
+    let job = suite::change(&store, &job, suite::ended(&job, State::Failed, NOW + 2)).await;
+    let failed = [
+        ("state", "failed"),
+        ("attempts", "0"),
+        ("failure_reason", "it is over"),
+        ("updated_at", "1800000000002000"),
+    ];
+    let letter: Option<String> = store
+        .link
+        .command(redis::cmd("HGET").arg(format!("job:meta:{}", job.id())).arg("dlq"))
+        .await
+        .unwrap();
+    let letter = letter.unwrap();
+    check(&job, "only", &[&failed[..], &[("dlq", &letter)]].concat()).await;
+    let job = suite::change(&store, &job, reveille_core::life::settled(&job)).await;
+    check(&job, "", &[&failed[..], &[("dlq", &letter)]].concat()).await;
+    assert!(store.remove_dead_letter(job.id()).await.unwrap());
+    check(&job, "", &failed).await;
+}
+
 /// Nothing stays for ever but the two counters, what the trail has not sealed, and the last events.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_goes_in_the_end() {
@@ -145,8 +202,8 @@ async fn what_stays(url: String) -> Vec<String> {
     let open = async |replica| open_at(url.clone(), replica, &clock).await;
     let (first, second) = (open("first").await, open("second").await);
     let shared = |store: &RedisStore| -> Arc<dyn Store> { Arc::new(store.clone()) };
-    suite::run(&shared(&open("").await), &clock).await;
     suite::sharing::run(&shared(&first), &shared(&second), &clock).await;
+    suite::run(&shared(&open("").await), &clock).await;
     // The checks leave jobs live; here they end.
     let mut cursor = None;
     loop {

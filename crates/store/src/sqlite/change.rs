@@ -59,7 +59,7 @@ impl Change {
     pub fn step(step: Step) -> Result<Self, StoreError> {
         let job = step.job_to_write();
         let record = super::rows::to_text(&*job)?;
-        Ok(Self::Step { job, expects: step.expects, record, blobs: step.blobs, audit: step.audit })
+        Ok(Self::Step { job, expects: step.expects(), record, blobs: step.blobs, audit: step.audit })
     }
 }
 

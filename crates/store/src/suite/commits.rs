@@ -48,12 +48,12 @@ pub async fn a_change_decided_on_another_revision_conflicts(store: &dyn Store, c
     let second = change(store, &first, running(&first, clock.now())).await;
     let late = Step::change(&first, ended(&first, State::Cancelled, clock.now()));
     assert_eq!(store.commit(late).await.unwrap(), Commit::Conflict);
-    let early = Job { revision: 7, ..(*second).clone() };
+    let early = Arc::new(Job { revision: 7, ..(*second).clone() });
     let early = Step::change(&early, ended(&early, State::Cancelled, clock.now()));
     assert_eq!(store.commit(early).await.unwrap(), Commit::Conflict);
     assert_eq!(load(store, first.id()).await, Some(second));
 
-    let unknown = new_job("conflict", "unknown", clock.now());
+    let unknown = Arc::new(new_job("conflict", "unknown", clock.now()));
     let step = Step::change(&unknown, running(&unknown, clock.now()));
     assert_eq!(store.commit(step).await.unwrap(), Commit::Conflict);
     assert_eq!(load(store, unknown.id()).await, None);
@@ -129,17 +129,18 @@ pub async fn blobs_become_visible_with_their_step(store: &dyn Store, clock: &Man
 
 pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Store, clock: &ManualClock) {
     let job = Arc::new(Job { revision: 41, ..new_job("by-hand", "a", clock.now()) });
-    let step = |expects| Step {
+    let step = |before| Step {
         job: Arc::clone(&job),
-        expects,
+        before,
         blobs: Vec::new(),
         terms: Terms::default(),
         news: None,
         audit: Vec::new(),
     };
     assert_eq!(store.commit(step(None)).await.unwrap(), Commit::Done);
-    assert_eq!(load(store, job.id()).await.unwrap().revision, 1);
-    assert_eq!(store.commit(step(Some(1))).await.unwrap(), Commit::Done);
+    let first = load(store, job.id()).await.unwrap();
+    assert_eq!(first.revision, 1);
+    assert_eq!(store.commit(step(Some(first))).await.unwrap(), Commit::Done);
     assert_eq!(load(store, job.id()).await.unwrap().revision, 2);
 }
 

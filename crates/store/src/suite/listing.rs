@@ -15,6 +15,7 @@ pub async fn run(store: &dyn Store, clock: &ManualClock) {
     the_newest_job_is_listed_first(store, clock).await;
     a_full_last_page_has_no_next(store, clock).await;
     every_filter_is_applied_before_the_limit(store, clock).await;
+    a_trace_has_all_its_jobs(store, clock).await;
     pages_neither_skip_nor_repeat_while_jobs_come_and_change(store, clock).await;
     a_page_ends_when_enough_was_looked_through(store, clock).await;
     a_page_is_never_longer_than_the_limit(store, clock).await;
@@ -81,6 +82,33 @@ pub async fn every_filter_is_applied_before_the_limit(store: &dyn Store, clock: 
     check(of("filters-nobody", 2), &[]).await;
     let both = JobQuery { state: Some(State::Denied), updated_before: Some(now + 1000), ..all };
     check(both, &["filters-00"]).await;
+}
+
+/// A job of which nobody said which trace it belongs to begins one with its own name.
+pub async fn a_trace_has_all_its_jobs(store: &dyn Store, clock: &ManualClock) {
+    let submit = async |name: &str, trace: &str| {
+        let mut job = new_job("traced", name, clock.now());
+        Arc::make_mut(&mut job.request).trace_id = format!("traced-{trace}");
+        insert(store, job).await;
+    };
+    let check = async |tenant: &str, trace: &str, expected: &[&str]| {
+        let query = JobQuery { trace_id: Some(format!("traced-{trace}")), ..of(tenant, 10) };
+        let page = store.jobs(&query).await.unwrap();
+        assert_eq!((names(&page), page.next), (expected.iter().map(ToString::to_string).collect(), None));
+    };
+    submit("a", "a").await;
+    check("traced", "a", &["traced-a"]).await;
+    check("another", "a", &[]).await;
+    submit("b", "a").await;
+    check("traced", "a", &["traced-b", "traced-a"]).await;
+    submit("c", "a").await;
+    check("traced", "a", &["traced-c", "traced-b", "traced-a"]).await;
+    check("traced", "b", &[]).await;
+    // The one that gave the name may also come later.
+    submit("y", "z").await;
+    check("traced", "z", &["traced-y"]).await;
+    submit("z", "z").await;
+    check("traced", "z", &["traced-z", "traced-y"]).await;
 }
 
 pub async fn pages_neither_skip_nor_repeat_while_jobs_come_and_change(
@@ -315,7 +343,7 @@ fn names(page: &Page<Arc<Job>>) -> Vec<String> {
     page.items.iter().map(|job| job.id().to_string()).collect()
 }
 
-async fn live_of(store: &dyn Store, tenant: &str) -> Vec<String> {
+pub(super) async fn live_of(store: &dyn Store, tenant: &str) -> Vec<String> {
     let mut seen = Vec::new();
     let mut cursor = None;
     loop {

@@ -53,8 +53,11 @@ pub async fn a_job_that_is_live_or_recent_stays(store: &dyn Store, clock: &Manua
     let owing = insert(store, new_job("prune-stay", "owing", now)).await;
     let owing = change(store, &owing, ended(&owing, State::Failed, now)).await;
     let recent = over(store, new_job("prune-stay", "recent", now), now + 100).await;
+    // Its result was found to be bad after it had owed nothing any more.
+    let again = over(store, new_job("prune-stay", "again", now), now).await;
+    let again = change(store, &again, ended(&again, State::OutputQuarantined, now)).await;
     store.prune(now + 100, now, 100).await.unwrap();
-    for job in [waiting, owing, recent] {
+    for job in [waiting, owing, recent, again] {
         assert_eq!(load(store, job.id()).await.as_ref(), Some(&job));
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Run over two handles of one store, for adapters that can be shared.
 
-use super::{ManualClock, ended, insert, load, new_job, running};
+use super::listing::live_of;
+use super::{ManualClock, change, ended, insert, load, new_job, running};
 use crate::{BEAT_TTL_MS, Commit, Full, HeldLock, Lock, Opened, Receipt, Room, Step, Store, Terms};
 use bytes::Bytes;
 use reveille_core::job::{Job, State};
@@ -29,6 +30,7 @@ pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &Manual
     a_step_under_a_lapsed_lock_does_not_count(&**first, &**second, clock).await;
     a_message_is_acted_on_once(&**first, &**second, clock).await;
     a_message_makes_one_job(&**first, &**second, clock).await;
+    live_jobs_are_one_list_whosever_they_are(&**first, &**second, clock).await;
     the_jobs_of_a_silent_replica_go_to_another(&**first, &**second, clock).await;
     a_late_commit_of_one_that_was_taken_over_is_found_again(&**first, &**second, clock).await;
     what_is_told_has_one_order_for_all(&**first, &**second, clock).await;
@@ -70,7 +72,7 @@ pub async fn a_queue_never_grows_past_its_end(
 pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualClock) {
     let room = Room { worker_max: Some(1), tenant_max: Some(1), topic_max: Some(1), queue_max: Some(2) };
     let terms = || Terms { room, ..Terms::default() };
-    let place = |job: &Job| Step::change(job, at(job, "room-back", clock)).on(terms());
+    let place = |job: &Arc<Job>| Step::change(job, at(job, "room-back", clock)).on(terms());
     let mut jobs = Vec::new();
     for name in ["a", "b"] {
         let step = Step::insert(of_topic("room-back", name, clock)).on(terms());
@@ -170,6 +172,27 @@ pub async fn a_message_makes_one_job(first: &dyn Store, second: &dyn Store, cloc
     assert_eq!(load(first, &id).await, None);
     assert_eq!(second.commit(step()).await.unwrap(), Commit::Seen);
     assert_eq!(load(first, &id).await, None);
+}
+
+pub async fn live_jobs_are_one_list_whosever_they_are(
+    first: &dyn Store,
+    second: &dyn Store,
+    clock: &ManualClock,
+) {
+    let mut jobs = Vec::new();
+    for (number, store) in [first, second, second, first, second, first, first].into_iter().enumerate() {
+        jobs.push(insert(store, new_job("whosever", &number.to_string(), clock.now())).await);
+    }
+    let all =
+        ["whosever-0", "whosever-1", "whosever-2", "whosever-3", "whosever-4", "whosever-5", "whosever-6"];
+    assert_eq!(live_of(first, "whosever").await, all);
+    // A job belongs to whoever committed it last, and keeps its place.
+    change(second, &jobs[0], running(&jobs[0], clock.now())).await;
+    assert_eq!(live_of(second, "whosever").await, all);
+    for (store, job) in [(first, &jobs[1]), (second, &jobs[6])] {
+        change(store, job, ended(job, State::Succeeded, clock.now())).await;
+    }
+    assert_eq!(live_of(first, "whosever").await, [all[0], all[2], all[3], all[4], all[5]]);
 }
 
 pub async fn the_jobs_of_a_silent_replica_go_to_another(

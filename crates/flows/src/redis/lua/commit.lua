@@ -60,7 +60,7 @@ if (was.due or '') ~= due then
 end
 
 call('HSET', KEYS[1], 'rev', revision, 'by', token, 'head', head, 'state', state, 'open', open, 'live', live, 'seq', seq,
-  'due', due, 'updated', updated, 'team', team, 'tenant', tenant, 'workflow', workflow)
+  'due', due, 'updated_at', updated .. '000', 'team', team, 'tenant', tenant, 'workflow', workflow)
 if not was.rev then call('HSET', KEYS[1], 'version', version, 'key', idempotency) end
 local at = lists
 for i = 1, ARGV[at] do

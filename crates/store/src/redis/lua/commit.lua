@@ -1,74 +1,78 @@
 -- One step of one job: its revision is compared, then everything that belongs to the step is written.
--- Whatever can refuse comes first; after the first write nothing fails.
+-- Whatever can refuse comes first; after that nothing fails.
 --
 -- KEYS  job:rec, job:meta, job:seq, audit:outbox, then the blobs of the step
--- ARGV  the names below, then three counted lists: fields of job:meta, entries of the trail, blobs
+-- ARGV  the names below, of which those that begin with `was` tell how the job was (nothing of a new one), so that
+--       `expects` is to be compared before they are believed; then entries of the trail, counted, then the blobs, and
+--       then the fields of job:meta that have changed
 -- Says  done | duplicate, id | seen | conflict | no room, of what | fenced
 local prefix, id, expects, now, token, record = unpack(ARGV, 1, 6)
-local state, live, ended, updated, asked, released = unpack(ARGV, 7, 12)
-local tenant, topic, trace, idempotency, worker, owner = unpack(ARGV, 13, 18)
-local letter, reason = unpack(ARGV, 19, 20)
-local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 21, 24)
-local lock, fence, processed, inflight, kept, kept_ms = unpack(ARGV, 25, 30)
-local news, news_max = unpack(ARGV, 31, 32)
-local lists = 33
+local was_state, state, was_worker, worker, was_live, live = unpack(ARGV, 7, 12)
+local active, placed, asked, released, updated, owner = unpack(ARGV, 13, 18)
+local tenant, topic, trace, idempotency, letter, reason = unpack(ARGV, 19, 24)
+local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 25, 28)
+local lock, fence, processed, inflight, kept, kept_ms = unpack(ARGV, 29, 34)
+local news, news_max = unpack(ARGV, 35, 36)
+local lists = 37
 
 local call = redis.call
 
--- How it was; nothing of a job that is new.
-local was_rev, was_seq, was_state, was_live, was_ended, was_at, was_owner, was_by, dlq, why = unpack(
-  call('HMGET', KEYS[2], 'rev', 'seq', 'state', 'live', 'ended', 'at', 'owner', 'by', 'dlq', 'why'), 1, 10)
+-- What others write too: a job changes hands, and leaves the dead letters, at the same revision.
+local was_rev, seq, was_owner, by, dlq, why =
+  unpack(call('HMGET', KEYS[2], 'rev', 'seq', 'owner', 'by', 'dlq', 'why'), 1, 6)
 dlq, why = dlq or '', why or ''
 
 -- Our own step, whose answer was lost.
-if was_rev and was_by == token then return {'done'} end
+if was_rev and by == token then return {'done'} end
 
-if expects == '' and was_rev then return {'duplicate', id} end
 -- The job may have moved on since, or be gone: the message was acted on all the same.
-if processed ~= '' and call('EXISTS', processed) == 1 then return {'seen'} end
+local function refuse(...)
+  if processed ~= '' and call('EXISTS', processed) == 1 then return {'seen'} end
+  return {...}
+end
+
 if expects == '' then
+  if was_rev then return {'duplicate', id} end
   local holder = idempotency ~= '' and call('GET', prefix .. 'job:idempotency:' .. tenant .. ':' .. idempotency)
-  if holder then return {'duplicate', holder} end
-  if queue_max ~= '' and ended == '0'
+  if holder then return refuse('duplicate', holder) end
+  if queue_max ~= '' and active == 'SADD'
       and call('SCARD', prefix .. 'job:tenant:active:' .. tenant) >= tonumber(queue_max) then
-    return {'no room', 'queue'}
+    return refuse('no room', 'queue')
   end
 elseif was_rev ~= expects then
-  return {'conflict'}
+  return refuse('conflict')
 end
 local time = call('TIME')
 local us = now ~= '' and now * 1000 or time[1] * 1000000 + time[2]
 local stamp = string.format('%.0f', us)
 if lock ~= '' then
   local is, till = (call('GET', lock) or ''):match('^(%d+)|[^|]*|(%d+)$')
-  if is ~= fence or us >= till * 1000 then return {'fenced'} end
+  if is ~= fence or us >= till * 1000 then return refuse('fenced') end
 end
-local function is_placed(in_state) return in_state == 'dispatched' or in_state == 'running' end
-local placed, was_placed = is_placed(state), is_placed(was_state)
-if worker ~= '' and was_at ~= worker and worker_max ~= ''
+if worker ~= '' and worker ~= was_worker and worker_max ~= ''
     and call('ZCARD', prefix .. 'worker:jobs:' .. worker) >= tonumber(worker_max) then
-  return {'no room', 'worker'}
+  return refuse('no room', 'worker')
 end
-if placed and not was_placed then
+if placed == 'SADD' then
   if tenant_max ~= '' and call('SCARD', prefix .. 'job:tenant:placed:' .. tenant) >= tonumber(tenant_max) then
-    return {'no room', 'tenant'}
+    return refuse('no room', 'tenant')
   end
   if topic_max ~= '' and call('SCARD', prefix .. 'job:topic:placed:' .. topic) >= tonumber(topic_max) then
-    return {'no room', 'topic'}
+    return refuse('no room', 'topic')
   end
 end
 
--- From here on nothing refuses.
+-- The last that can refuse is the first that writes.
+if processed ~= '' and not call('SET', processed, '1', 'PX', 600000, 'NX') then return {'seen'} end
 
 -- What those who watch are told. Its place is the time, or the one after the last.
+local place = stamp
 if news ~= '' then
   local events = prefix .. 'reveille:events'
-  local function tell(place)
-    return redis.pcall('XADD', events, 'MAXLEN', '~', news_max, place .. '-0', 'e', news)
-  end
-  if type(tell(stamp)) == 'table' then
-    local last = call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1][1]
-    tell(string.format('%.0f', last:match('^%d+') + 1))
+  local function tell() return redis.pcall('XADD', events, 'MAXLEN', '~', news_max, place .. '-0', 'e', news) end
+  if type(tell()) == 'table' then
+    place = string.format('%.0f', call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1][1]:match('^%d+') + 1)
+    tell()
   end
 end
 
@@ -81,46 +85,49 @@ local function number()
   return next
 end
 
-local seq = was_seq
-if not seq then
-  seq = number()
+local is_new = not seq
+if is_new then
+  -- No other job has the place of the news.
+  seq = news ~= '' and place or number()
   call('ZADD', prefix .. 'job:recent', seq, id)
   call('ZADD', prefix .. 'job:index:tenant:' .. tenant, seq, id)
-  if trace ~= '' then call('ZADD', prefix .. 'trace:' .. trace, seq, id) end
   if idempotency ~= '' then call('SET', prefix .. 'job:idempotency:' .. tenant .. ':' .. idempotency, id) end
-end
-if was_state ~= state then
-  if was_state then call('ZREM', prefix .. 'job:index:' .. was_state, id) end
-  call('ZADD', prefix .. 'job:index:' .. state, seq, id)
-  if asked == '1' then call('ZADD', prefix .. 'job:index:asked', seq, id) end
-end
-if live == '1' and was_live ~= '1' then
-  call('ZADD', prefix .. 'job:index:live', seq, id)
-  if was_live then call('ZREM', prefix .. 'job:index:ended', id) end
-elseif live == '0' then
-  owner = ''
-  if was_live == '1' then call('ZREM', prefix .. 'job:index:live', id) end
-  call('ZADD', prefix .. 'job:index:ended', updated, id)
-end
-if (was_owner or '') ~= owner then
-  if was_owner and was_owner ~= '' then call('ZREM', prefix .. 'job:owner:' .. was_owner, id) end
-  if owner ~= '' then
-    call('ZADD', prefix .. 'job:owner:' .. owner, seq, id)
-    -- The owner may be one that was taken over a moment ago: it is found dead again, and its jobs again.
-    call('ZADD', prefix .. 'cordum:replicas', 'NX', 0, owner)
+  -- A trace that bears its first job's name needs no list until there is a second job.
+  local jobs = prefix .. 'trace:' .. trace
+  if trace == id then
+    if call('EXISTS', jobs) == 1 then call('ZADD', jobs, seq, id) end
+  elseif trace ~= '' then
+    call('ZADD', jobs, seq, id)
+    if call('ZCARD', jobs) == 1 then
+      local first, its = unpack(call('HMGET', prefix .. 'job:meta:' .. trace, 'seq', 'trace_id'), 1, 2)
+      if first and its == trace then call('ZADD', jobs, first, trace) end
+    end
   end
 end
-if ended ~= was_ended then
-  call(ended == '0' and 'SADD' or 'SREM', prefix .. 'job:tenant:active:' .. tenant, id)
+if was_state ~= state then
+  -- Most jobs have succeeded: who looks for those finds them in the other lists.
+  if was_state ~= '' and was_state ~= 'succeeded' then call('ZREM', prefix .. 'job:index:' .. was_state, id) end
+  if state ~= 'succeeded' then call('ZADD', prefix .. 'job:index:' .. state, seq, id) end
+  if asked == '1' then call('ZADD', prefix .. 'job:index:asked', seq, id) end
 end
-if (was_at or '') ~= worker then
-  if was_at and was_at ~= '' then call('ZREM', prefix .. 'worker:jobs:' .. was_at, id) end
+if was_live == '1' and (live == '0' or was_owner ~= owner) then call('ZREM', prefix .. 'job:owner:' .. was_owner, id) end
+if live == '0' then
+  owner = ''
+  call('ZADD', prefix .. 'job:index:ended', updated, id)
+elseif was_live ~= '1' or was_owner ~= owner then
+  call('ZADD', prefix .. 'job:owner:' .. owner, seq, id)
+  -- The owner may be one that was taken over a moment ago: it is found dead again, and its jobs again.
+  call('ZADD', prefix .. 'cordum:replicas', 'NX', 0, owner)
+  if was_live == '0' then call('ZREM', prefix .. 'job:index:ended', id) end
+end
+if active ~= '' then call(active, prefix .. 'job:tenant:active:' .. tenant, id) end
+if was_worker ~= worker then
+  if was_worker ~= '' then call('ZREM', prefix .. 'worker:jobs:' .. was_worker, id) end
   if worker ~= '' then call('ZADD', prefix .. 'worker:jobs:' .. worker, us, id) end
 end
-if placed ~= was_placed then
-  local move = placed and 'SADD' or 'SREM'
-  call(move, prefix .. 'job:tenant:placed:' .. tenant, id)
-  call(move, prefix .. 'job:topic:placed:' .. topic, id)
+if placed ~= '' then
+  call(placed, prefix .. 'job:tenant:placed:' .. tenant, id)
+  call(placed, prefix .. 'job:topic:placed:' .. topic, id)
 end
 
 local function count(by)
@@ -133,6 +140,7 @@ local function take_off()
   call('DEL', prefix .. 'dlq:entry:' .. id)
   call('ZREM', prefix .. 'dlq:index', id)
   call('ZREM', prefix .. 'dlq:index:' .. tenant, id)
+  call('HSET', KEYS[2], 'dlq', '')
   count(-1)
   dlq = ''
 end
@@ -140,16 +148,14 @@ if released == '1' then take_off() end
 if letter ~= '' and was_state ~= state then
   take_off()
   dlq, why = number(), reason
+  call('HSET', KEYS[2], 'dlq', dlq, 'why', why)
   call('SET', prefix .. 'dlq:entry:' .. id, letter)
   call('ZADD', prefix .. 'dlq:index', dlq, id)
   call('ZADD', prefix .. 'dlq:index:' .. tenant, dlq, id)
   count(1)
 end
 
-local rev = expects == '' and '1' or string.format('%.0f', expects + 1)
-local at = lists + 2 * ARGV[lists] + 1
-call('HSET', KEYS[2], 'rev', rev, 'seq', seq, 'state', state, 'live', live, 'ended', ended, 'at', worker,
-  'owner', owner, 'by', token, 'dlq', dlq, 'why', why, unpack(ARGV, lists + 1, at - 1))
+local at = lists
 for i = 1, ARGV[at] do call('XADD', KEYS[4], '*', 'o', ARGV[at + 2 * i - 1], 'd', ARGV[at + 2 * i]) end
 at = at + 2 * ARGV[at] + 1
 for i = 5, #KEYS do
@@ -157,13 +163,14 @@ for i = 5, #KEYS do
   call('ZADD', prefix .. 'blob:ends', ARGV[at + 1], KEYS[i])
   at = at + 3
 end
+if is_new then
+  call('HSET', KEYS[2], 'seq', seq, 'rev', '1', 'by', token, 'owner', owner, unpack(ARGV, at))
+else
+  call('HSET', KEYS[2], 'rev', string.format('%.0f', expects + 1), 'by', token, 'owner', owner, unpack(ARGV, at))
+end
 -- A worker writes its result without an end; the job's own end gives it one.
 if kept ~= '' then call('PEXPIRE', kept, kept_ms, 'NX') end
 call('SET', KEYS[1], record)
-if processed ~= '' then
-  call('SET', processed, '1', 'PX', 600000)
-  call('DEL', inflight, lock ~= '' and lock or inflight)
-elseif lock ~= '' then
-  call('DEL', lock)
-end
+if inflight ~= '' then call('DEL', inflight) end
+if lock ~= '' then call('DEL', lock) end
 return {'done'}

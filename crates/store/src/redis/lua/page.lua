@@ -1,24 +1,38 @@
--- A stretch of an index, filtered. KEYS: the index.
+-- A stretch of an index, filtered. KEYS: the index, or several that are read as one.
 -- ARGV: 'up' or 'down', the place to go on from, how many are wanted, how many entries to look at, between which
--- times they were last changed, what stands before an id in the name of its hash, and in that of its record ('' if the
+-- times (us) they were last changed, what stands before an id in the name of its hash, and in that of its record ('' if the
 -- record is the field 'head' of the hash); then fields of the hash, each with what it has to be.
 -- Says where it stopped ('' at the end), then sequence, record, sequence, record. It looks at `budget` entries at most,
 -- so that nobody else waits for long; the caller goes on from where it stopped.
 local direction, last, want, budget, updated_min, updated_max, hash, record = unpack(ARGV, 1, 8)
 local call = redis.call
-local found, fields, wanted = {''}, {'updated'}, {}
+local found, fields, wanted = {''}, {'updated_at'}, {}
 want, budget, updated_min, updated_max = 2 * want + 1, tonumber(budget), tonumber(updated_min), tonumber(updated_max)
 for i = 9, #ARGV, 2 do
   fields[#fields + 1] = ARGV[i]
   wanted[#fields] = ARGV[i + 1]
 end
 
+local function next_of(index, some)
+  if direction == 'down' then
+    return call('ZRANGE', index, '(' .. last, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, some, 'WITHSCORES')
+  end
+  return call('ZRANGE', index, '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, some, 'WITHSCORES')
+end
+
 local function next_ids()
   local some = math.min(budget, 100)
-  if direction == 'down' then
-    return call('ZRANGE', KEYS[1], '(' .. last, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, some, 'WITHSCORES')
+  if #KEYS == 1 then return next_of(KEYS[1], some) end
+  local all, ids = {}, {}
+  for _, index in ipairs(KEYS) do
+    local its = next_of(index, some)
+    for i = 1, #its, 2 do all[#all + 1] = {id = its[i], at = tonumber(its[i + 1]), place = its[i + 1]} end
   end
-  return call('ZRANGE', KEYS[1], '(' .. last, '+inf', 'BYSCORE', 'LIMIT', 0, some, 'WITHSCORES')
+  table.sort(all, function(a, b) if direction == 'down' then return a.at > b.at else return a.at < b.at end end)
+  for i = 1, math.min(some, #all) do
+    ids[2 * i - 1], ids[2 * i] = all[i].id, all[i].place
+  end
+  return ids
 end
 
 local function record_of(id)
