@@ -28,12 +28,20 @@ use std::path::PathBuf;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const USAGE: &str = "Usage: cargo xtask bench [--only jobs,shared,runs,shared-runs,policy,console,fleet,ingest,expiry] \
+     [--server FILE] [--out FOLDER] [--seconds N]";
+
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let (mut only, mut server, mut out, mut seconds) = (None, None, PathBuf::from("bench-out"), 15u64);
     while let Some(flag) = args.next() {
-        if flag == "bare" {
-            return be_bare(args.next().as_deref());
+        match flag.as_str() {
+            "bare" => return be_bare(args.next().as_deref()),
+            "--help" | "-h" => {
+                println!("{USAGE}");
+                return Ok(());
+            }
+            _ => {}
         }
         let value = args.next().with_context(|| format!("{flag} needs a value"))?;
         match flag.as_str() {
@@ -41,11 +49,7 @@ fn main() -> Result<()> {
             "--server" => server = Some(PathBuf::from(value)),
             "--out" => out = PathBuf::from(value),
             "--seconds" => seconds = value.parse().context("--seconds")?,
-            _ => {
-                anyhow::bail!(
-                    "{flag}: known are --only jobs,shared,runs,shared-runs,policy,console,fleet,ingest,expiry, --server FILE, --out FOLDER, --seconds N"
-                )
-            }
+            _ => anyhow::bail!("{flag} is not known. {USAGE}"),
         }
     }
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));

@@ -19,7 +19,7 @@ cargo xtask <task>
 
   test [--only STEP[,STEP]]     install what is missing, then run everything that CI runs
   sim [--seed N | --seeds N]    the simulation, in release; --seed replays one run
-  bench [--only jobs|fleet] [--seconds N]
+  bench [--only NAMES] [--seconds N]
                                 measure; writes bench-out/bench.md and bench.json
   tidy                          the small rules of the house
 ";
