@@ -73,7 +73,7 @@ impl StoreError {
 pub struct Step {
     /// The job as it will be. The store writes it with the revision after that of `before`.
     pub job: Arc<Job>,
-    /// The job that it was decided on; nothing for a new one. If its revision is the store's, so is all of it.
+    /// The job that it was decided on; nothing for a new one. Where its revision is the store's, so is the rest.
     pub before: Option<Arc<Job>>,
     /// Blobs that become visible with the change, each with its expiry, under names from [`Store::kept_as`].
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,

@@ -9,8 +9,8 @@ use crate::Replicas;
 use crate::Terms;
 use crate::Trail;
 use crate::suite::{self, ManualClock};
-use reveille_core::id::WorkspaceId;
-use reveille_core::job::State;
+use reveille_core::id::{WorkerId, WorkspaceId};
+use reveille_core::job::{Attempt, Phase, State};
 use reveille_core::policy::Decision;
 use reveille_rig::{Fsync, Redis};
 use std::collections::BTreeMap;
@@ -183,6 +183,27 @@ async fn operators_read_how_a_job_is() {
     check(&job, "", &[&failed[..], &[("dlq", &letter)]].concat()).await;
     assert!(store.remove_dead_letter(job.id()).await.unwrap());
     check(&job, "", &failed).await;
+}
+
+/// A Redis that has lost its last second gives a revision to another change than the one that somebody remembers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_that_was_given_twice_is_known_by_what_it_says() {
+    let redis = Redis::start();
+    let clock = ManualClock::new(NOW);
+    let store = open(&redis, "only", &clock).await;
+    let job = suite::insert(&store, suite::new_job("twice", "a", NOW)).await;
+    let is = suite::change(&store, &job, suite::running(&job, NOW)).await;
+    let at_another = Attempt { worker: Some(WorkerId::known("another")), ..is.attempt().unwrap().clone() };
+    for phase in [Phase::Running(at_another), Phase::Dispatched(is.attempt().unwrap().clone())] {
+        let remembered = Arc::new(Job { phase, ..(*is).clone() });
+        let over = suite::ended(&remembered, State::Succeeded, NOW);
+        let committed = store.commit(Step::change(&remembered, over)).await.unwrap();
+        assert_eq!(committed, Commit::Conflict, "{:?}", remembered.phase);
+    }
+    let at_worker = redis::cmd("ZCARD").arg("worker:jobs:worker-1").clone();
+    assert_eq!(store.link.command::<u64>(&at_worker).await.unwrap(), 1);
+    suite::change(&store, &is, suite::ended(&is, State::Succeeded, NOW)).await;
+    assert_eq!(store.link.command::<u64>(&at_worker).await.unwrap(), 0, "its place is free");
 }
 
 /// Nothing stays for ever but the two counters, what the trail has not sealed, and the last events.

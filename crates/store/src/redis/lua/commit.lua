@@ -18,8 +18,8 @@ local lists = 37
 local call = redis.call
 
 -- What others write too: a job changes hands, and leaves the dead letters, at the same revision.
-local was_rev, seq, was_owner, by, dlq, why =
-  unpack(call('HMGET', KEYS[2], 'rev', 'seq', 'owner', 'by', 'dlq', 'why'), 1, 6)
+local was_rev, seq, was_owner, by, dlq, why, is_state, is_worker =
+  unpack(call('HMGET', KEYS[2], 'rev', 'seq', 'owner', 'by', 'dlq', 'why', 'state', 'worker_id'), 1, 8)
 dlq, why = dlq or '', why or ''
 
 -- Our own step, whose answer was lost.
@@ -39,7 +39,8 @@ if expects == '' then
       and call('SCARD', prefix .. 'job:tenant:active:' .. tenant) >= tonumber(queue_max) then
     return refuse('no room', 'queue')
   end
-elseif was_rev ~= expects then
+elseif was_rev ~= expects or is_state ~= was_state or was_worker ~= '' and is_worker ~= was_worker then
+  -- A Redis that has lost its last second counts revisions again that somebody remembers otherwise.
   return refuse('conflict')
 end
 local time = call('TIME')
