@@ -18,12 +18,13 @@ const LETTERS: usize = 500;
 impl RedisStore {
     pub(super) async fn list(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
         let page = self.look_up(query).await?;
+        let is_without_any = page.items.is_empty() && page.next.is_none() && query.cursor.is_none();
         let trace = query.trace_id.as_deref().and_then(|trace| JobId::parse(trace).ok());
         match trace {
             // A trace that has only the job whose name it bears has no list.
-            Some(trace) if page.items.is_empty() && query.cursor.is_none() => {
+            Some(trace) if is_without_any => {
                 let job = self.job(&trace).await?.filter(|job| query.matches(job));
-                Ok(Page { items: job.into_iter().collect(), ..page })
+                Ok(Page { items: job.into_iter().collect(), next: None })
             }
             _ => Ok(page),
         }
