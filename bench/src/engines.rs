@@ -1,7 +1,7 @@
 //! Redis, NATS and PostgreSQL for servers that share their work, on this machine and for this run.
 
 use crate::server::cpu_seconds_of;
-use reveille_rig::{Nats, Postgres, Redis};
+use reveille_test_servers::{Nats, Postgres, Redis};
 use reveille_worker::Connect;
 
 pub struct Engines {

@@ -2,8 +2,8 @@
 
 use crate::report::Report;
 use reveille_core::fleet::{Beat, Load};
-use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use reveille_core::placement::Placement;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use std::hint::black_box;
@@ -26,13 +26,13 @@ fn measure_one(report: &mut Report, workers: usize) {
         (0..workers).map(|number| WorkerId::known(format!("worker-{number:08}"))).collect();
     let ids_bytes = resident_bytes() - before;
     let tenant = TenantId::known("default");
-    let mut floor = Floor::default();
-    floor.expire(START);
+    let mut placement = Placement::default();
+    placement.expire(START);
     // They come one after the other over one beat interval, as in life.
     for (number, id) in ids.iter().enumerate() {
         let now = START + (number * 5_000 / workers) as i64;
-        floor.beat(id, &tenant, &beat(number, 0), now);
-        floor.serves(id, &tenant, [Topic::known("job.echo")], now);
+        placement.beat(id, &tenant, &beat(number, 0), now);
+        placement.serves(id, &tenant, [Topic::known("job.echo")], now);
     }
     let bytes = (resident_bytes() - before - ids_bytes) / workers as f64;
     // Names are shared between the caller's list and the registry, so they are added here.
@@ -47,43 +47,44 @@ fn measure_one(report: &mut Report, workers: usize) {
         for round in 0..rounds {
             let at = spread(round);
             let told = &beats[at % (REGIONS * CLASSES)];
-            black_box(floor.beat(&ids[at], &tenant, told, START + 5_000 + (at * 5_000 / workers) as i64));
+            black_box(placement.beat(&ids[at], &tenant, told, START + 5_000 + (at * 5_000 / workers) as i64));
         }
     });
     report.add(format!("{workers} workers: a beat"), took / rounds as f64, "ns", "");
 
     let requests: Vec<Arc<Request>> = (0..1_000).map(job).collect();
     for request in &requests {
-        if floor.offer(request, START).is_ok() {
-            floor.leave(&request.id);
+        if placement.reserve(request, START).is_ok() {
+            placement.leave(&request.id);
         }
     }
     let (rounds, mut placing, mut releasing) = (200, 0.0, 0.0);
     for _ in 0..rounds {
-        placing += timed(|| requests.iter().for_each(|request| drop(black_box(floor.offer(request, START)))));
-        releasing += timed(|| requests.iter().for_each(|request| floor.leave(&request.id)));
+        placing +=
+            timed(|| requests.iter().for_each(|request| drop(black_box(placement.reserve(request, START)))));
+        releasing += timed(|| requests.iter().for_each(|request| placement.leave(&request.id)));
     }
     let jobs = f64::from(rounds) * requests.len() as f64;
     report.add(format!("{workers} workers: a placement with two labels"), placing / jobs, "ns", "< 1,000");
     report.add(format!("{workers} workers: its release"), releasing / jobs, "ns", "");
 
-    let (mean, worst) = expiry(&mut floor, START + 10_000, START + 34_900);
-    assert_eq!(floor.fleet().len(), workers, "everybody beats, so nobody dies");
+    let (mean, worst) = expiry(&mut placement, START + 10_000, START + 34_900);
+    assert_eq!(placement.fleet().len(), workers, "everybody beats, so nobody dies");
     report.add(format!("{workers} workers, all alive: an expiry tick, mean"), mean, "µs", "");
     report.add(format!("{workers} workers, all alive: an expiry tick, worst"), worst, "µs", "");
-    let (mean, worst) = expiry(&mut floor, START + 34_900, START + 65_000);
-    assert!(floor.fleet().len() < workers, "silence kills");
+    let (mean, worst) = expiry(&mut placement, START + 34_900, START + 65_000);
+    assert!(placement.fleet().len() < workers, "silence kills");
     report.add(format!("{workers} workers, all silent: an expiry tick, mean"), mean, "µs", "");
     report.add(format!("{workers} workers, all silent: an expiry tick, worst"), worst, "µs", "");
 }
 
 /// Microseconds that the ticks between two moments took, mean and worst.
-fn expiry(floor: &mut Floor, from: Millis, to: Millis) -> (f64, f64) {
+fn expiry(placement: &mut Placement, from: Millis, to: Millis) -> (f64, f64) {
     let (mut total, mut worst, mut ticks) = (0.0, 0.0f64, 0);
     let mut now = from;
     while now < to {
         now = now + 50;
-        let took = timed(|| drop(black_box(floor.expire(now)))) / 1e3;
+        let took = timed(|| drop(black_box(placement.expire(now)))) / 1e3;
         (total, worst, ticks) = (total + took, worst.max(took), ticks + 1);
     }
     (total / f64::from(ticks), worst)

@@ -48,7 +48,7 @@ impl Agent {
 
     /// Beats for as long as the run lasts.
     pub async fn live(self: Arc<Self>, world: Arc<World>) {
-        sleep_ms(world.dice.between(0, BEAT_MS)).await;
+        sleep_ms(world.rng.between(0, BEAT_MS)).await;
         loop {
             let is_well = {
                 let state = self.state();
@@ -57,7 +57,7 @@ impl Agent {
             if is_well {
                 self.beat(&world);
             }
-            sleep_ms(BEAT_MS + world.dice.between(0, 900)).await;
+            sleep_ms(BEAT_MS + world.rng.between(0, 900)).await;
         }
     }
 
@@ -67,8 +67,8 @@ impl Agent {
             return;
         }
         let late = world.strikes(Fault::MessageLate);
-        let delay_ms = if late { world.dice.skewed(100, 45_000) } else { world.dice.skewed(0, 4) };
-        let sessions = if world.dice.percent(50) { world.dice.below(4) as u32 } else { 0 };
+        let delay_ms = if late { world.rng.skewed(100, 45_000) } else { world.rng.skewed(0, 4) };
+        let sessions = if world.rng.percent(50) { world.rng.below(4) as u32 } else { 0 };
         let (agent, world) = (self.clone(), world.clone());
         tokio::spawn(async move {
             sleep_ms(delay_ms).await;

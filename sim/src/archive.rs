@@ -5,7 +5,7 @@ use crate::invariants::Verdict;
 use crate::sights::{Sight, Sights};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::{Job, State};
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
 use reveille_core::time::Millis;
 use reveille_roster::{Change, PresenceKey, StructureEvent};
@@ -19,7 +19,7 @@ pub struct Archive {
     /// The status that the last event of each workspace tells of.
     told: BTreeMap<WorkspaceId, WorkspaceStatus>,
     kept: BTreeMap<(WorkspaceId, String), u64>,
-    rungs: BTreeMap<JobId, Rung>,
+    rungs: BTreeMap<JobId, DelegationStatus>,
     rows: BTreeMap<JobId, Delegation>,
 }
 
@@ -79,9 +79,9 @@ impl Archive {
         let rung = rung.ok_or_else(|| format!("{id} got to a rung that there is not: {}", event.payload))?;
         let before = self.rungs.insert(id.clone(), rung);
         match rung {
-            Rung::Completed => sights.saw(Sight::DelegationCompleted),
-            Rung::Failed => sights.saw(Sight::DelegationFailed),
-            Rung::Pending if before.is_some() => sights.saw(Sight::DelegationAgain),
+            DelegationStatus::Completed => sights.saw(Sight::DelegationCompleted),
+            DelegationStatus::Failed => sights.saw(Sight::DelegationFailed),
+            DelegationStatus::Pending if before.is_some() => sights.saw(Sight::DelegationAgain),
             _ => {}
         }
         match before {
@@ -91,7 +91,7 @@ impl Archive {
             Some(before) if !follows(before, rung) => {
                 Err(format!("{id} went from {} to {}", before.as_str(), rung.as_str()))
             }
-            None if rung != Rung::Pending => Err(format!("{id} began as {}", rung.as_str())),
+            None if rung != DelegationStatus::Pending => Err(format!("{id} began as {}", rung.as_str())),
             _ => Ok(()),
         }
     }
@@ -148,12 +148,12 @@ impl Archive {
                 return Err(format!("{id} is kept as a delegation and is no job"));
             };
             let ended = match job.state() {
-                State::Succeeded | State::OutputQuarantined => Rung::Completed,
-                _ => Rung::Failed,
+                State::Succeeded | State::OutputQuarantined => DelegationStatus::Completed,
+                _ => DelegationStatus::Failed,
             };
             // What is held back before anybody saw it counts as failed, also when it is let out later.
             let was_held_back = job.state() == State::OutputQuarantined || job.was_released();
-            if status != ended && !(status == Rung::Failed && was_held_back) {
+            if status != ended && !(status == DelegationStatus::Failed && was_held_back) {
                 return Err(format!(
                     "{id} ended as {} and is told to be {}",
                     ended.as_str(),
@@ -165,18 +165,26 @@ impl Archive {
     }
 }
 
-const RUNGS: [Rung; 6] =
-    [Rung::Pending, Rung::Dispatched, Rung::Received, Rung::InProgress, Rung::Completed, Rung::Failed];
+const RUNGS: [DelegationStatus; 6] = [
+    DelegationStatus::Pending,
+    DelegationStatus::Dispatched,
+    DelegationStatus::Received,
+    DelegationStatus::InProgress,
+    DelegationStatus::Completed,
+    DelegationStatus::Failed,
+];
 
 /// One step up, or back down to wait for another try; failure may come at any time.
-fn follows(before: Rung, rung: Rung) -> bool {
+fn follows(before: DelegationStatus, rung: DelegationStatus) -> bool {
     match rung {
-        Rung::Failed => true,
-        Rung::Pending => before > Rung::Pending,
-        Rung::Dispatched => before == Rung::Pending || before > Rung::Dispatched,
-        Rung::Received => before == Rung::Dispatched,
-        Rung::InProgress => before == Rung::Received,
-        Rung::Completed => before == Rung::InProgress,
+        DelegationStatus::Failed => true,
+        DelegationStatus::Pending => before > DelegationStatus::Pending,
+        DelegationStatus::Dispatched => {
+            before == DelegationStatus::Pending || before > DelegationStatus::Dispatched
+        }
+        DelegationStatus::Received => before == DelegationStatus::Dispatched,
+        DelegationStatus::InProgress => before == DelegationStatus::Received,
+        DelegationStatus::Completed => before == DelegationStatus::InProgress,
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Breakage {
     DoubleEnd,
     /// The bus has a dispatch before the store has it.
     Unjudged,
-    /// A dispatch is stored with the judgement of a policy that never held.
+    /// A dispatch is stored with the verdict of a policy that never held.
     ForgeJudgement,
     /// The bus swallows dead letters and says they were sent.
     MuteDeadLetters,

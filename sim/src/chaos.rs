@@ -16,7 +16,7 @@ const CUTS: [&[Way]; 3] = [&[Way::Store], &[Way::Roster], &[Way::Store, Way::Ros
 /// Stirs until it is told to stop.
 pub async fn stir(world: Arc<World>) {
     loop {
-        sleep_ms(world.dice.between(1_000, 9_000)).await;
+        sleep_ms(world.rng.between(1_000, 9_000)).await;
         upset_the_server(&world).await;
         upset_the_ports(&world);
         upset_a_worker(&world);
@@ -26,7 +26,7 @@ pub async fn stir(world: Arc<World>) {
 }
 
 async fn upset_the_server(world: &Arc<World>) {
-    let server = world.dice.pick(world.servers()).clone();
+    let server = world.rng.pick(world.servers()).clone();
     if let Some((_, life)) = server.engine()
         && world.strikes(Fault::CrashBetween)
     {
@@ -36,7 +36,7 @@ async fn upset_the_server(world: &Arc<World>) {
         part_from_the_others(world, &server);
     }
     if world.strikes(Fault::ServerPaused) {
-        let ms = world.dice.between(2_100, 60_000);
+        let ms = world.rng.between(2_100, 60_000);
         world.trace.say(format_args!("everything stands still for {ms} ms"));
         world.servers().iter().filter(|server| server.hears()).for_each(|server| server.watched.paused(ms));
         world.agents_watched.paused(ms);
@@ -53,12 +53,12 @@ fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
         return;
     }
     // Longer than every lock lasts, or a moment.
-    let ms = world.dice.pick(&[2_100, 4_000, 10_000, 40_000, 70_000]) + world.dice.between(0, 5_000);
+    let ms = world.rng.pick(&[2_100, 4_000, 10_000, 40_000, 70_000]) + world.rng.between(0, 5_000);
     let until = world.now() + ms;
     let ways: &[Way] = if world.strikes(Fault::ServerStopped) {
         &[]
     } else if world.strikes(Fault::CutFromStore) {
-        CUTS[world.dice.below(3) as usize]
+        CUTS[world.rng.below(3) as usize]
     } else if world.strikes(Fault::CutFromBus) {
         &[Way::Bus]
     } else if world.strikes(Fault::CutOff) {
@@ -88,7 +88,7 @@ fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
 }
 
 fn upset_the_ports(world: &Arc<World>) {
-    let until = || world.now() + world.dice.skewed(500, 40_000);
+    let until = || world.now() + world.rng.skewed(500, 40_000);
     if world.strikes(Fault::StoreUnavailable) {
         world.outages.is_away(Kept::Store, until());
     }
@@ -126,7 +126,7 @@ fn bus_is_away_from_all(world: &Arc<World>, until: Millis) {
 }
 
 fn upset_a_worker(world: &World) {
-    let worker = world.dice.pick(world.workers());
+    let worker = world.rng.pick(world.workers());
     let say = |what: &str| world.trace.say(format_args!("{} {what}", worker.plan.name));
     if !worker.is_alive() {
         if world.strikes(Fault::WorkerRestarted) {
@@ -146,7 +146,7 @@ fn upset_a_worker(world: &World) {
         worker.die_silently();
     } else if world.strikes(Fault::WorkerStalled) {
         say("stalls");
-        worker.stall(world.now() + world.dice.between(1_000, 90_000));
+        worker.stall(world.now() + world.rng.between(1_000, 90_000));
     } else if world.strikes(Fault::WorkerReconnected) {
         say("loses its connection");
         worker.lose_connection(world);
@@ -154,7 +154,7 @@ fn upset_a_worker(world: &World) {
 }
 
 fn upset_an_agent(world: &World) {
-    let agent = world.dice.pick(world.agents());
+    let agent = world.rng.pick(world.agents());
     let say = |what: &str| world.trace.say(format_args!("{}'s agent {} {what}", agent.key.0, agent.key.1));
     if !agent.is_alive() {
         if world.strikes(Fault::AgentReturned) {
@@ -166,12 +166,12 @@ fn upset_an_agent(world: &World) {
         agent.die();
     } else if world.strikes(Fault::AgentStalled) {
         say("stalls");
-        agent.stall(world.now() + world.dice.between(1_000, 120_000));
+        agent.stall(world.now() + world.rng.between(1_000, 120_000));
     }
 }
 
 fn upset_a_workspace(world: &World) {
-    let workspace = world.dice.pick(world.workspaces());
+    let workspace = world.rng.pick(world.workspaces());
     let say = |what: &str| world.trace.say(format_args!("{} {what}", workspace.id));
     if !workspace.is_alive() {
         if world.strikes(Fault::WorkspaceReturned) {

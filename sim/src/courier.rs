@@ -6,8 +6,8 @@ use crate::faults::Fault;
 use crate::server::Life;
 use crate::sights::Sight;
 use crate::world::{World, sleep_ms};
+use reveille_a2a::{A2aClient, A2aError, A2aRequest, Received, Reply};
 use reveille_core::id::JobId;
-use reveille_courier::{Courier, CourierError, Letter, Received, Reply};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ impl SimCourier {
         Self { world, life }
     }
 
-    async fn bring(&self, letter: &Letter, received: Received) -> Result<Reply, CourierError> {
+    async fn bring(&self, letter: &A2aRequest, received: Received) -> Result<Reply, A2aError> {
         let world = &self.world;
-        sleep_ms(world.dice.skewed(0, 300)).await;
+        sleep_ms(world.rng.skewed(0, 300)).await;
         self.life.here().await;
         if world.strikes(Fault::LetterLost) {
-            return Err(CourierError::Unreachable("the simulation says so".to_owned()));
+            return Err(A2aError::Unreachable("the simulation says so".to_owned()));
         }
         let Some(workspace) = world.workspaces().iter().find(|one| one.is_alive() && one.url() == letter.url)
         else {
-            sleep_ms(world.dice.between(0, 5_000)).await;
-            return Err(CourierError::Unreachable("nobody is there".to_owned()));
+            sleep_ms(world.rng.between(0, 5_000)).await;
+            return Err(A2aError::Unreachable("nobody is there".to_owned()));
         };
         let Some(mail) = Mail::of(letter) else {
             world.fail("a letter cannot be read");
-            return Err(CourierError::TimedOut);
+            return Err(A2aError::TimedOut);
         };
         let message = self.stamped(&mail);
         world.trace.say(format_args!("{} gets {:?} as {message}", workspace.id, mail.task));
@@ -51,13 +51,13 @@ impl SimCourier {
         }
         if world.strikes(Fault::LetterBroken) {
             let (workspace, world) = (workspace.clone(), world.clone());
-            let after_ms = world.dice.skewed(1, 20_000);
+            let after_ms = world.rng.skewed(1, 20_000);
             tokio::spawn(async move { workspace.answer(&world, &message).await });
             sleep_ms(after_ms).await;
-            return Err(CourierError::Broken("the simulation says so".to_owned()));
+            return Err(A2aError::Broken("the simulation says so".to_owned()));
         }
         let answer = workspace.answer(world, &message).await;
-        answer.ok_or_else(|| CourierError::Broken("the workspace died over it".to_owned()))
+        answer.ok_or_else(|| A2aError::Broken("the workspace died over it".to_owned()))
     }
 
     /// The id under which the letter arrives.
@@ -71,17 +71,17 @@ impl SimCourier {
 }
 
 #[async_trait::async_trait]
-impl Courier for SimCourier {
-    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+impl A2aClient for SimCourier {
+    async fn check(&self, _url: &str) -> Result<(), A2aError> {
         self.life.here().await;
         Ok(())
     }
 
-    async fn post(&self, letter: Letter, received: Received) -> Result<Reply, CourierError> {
+    async fn post(&self, letter: A2aRequest, received: Received) -> Result<Reply, A2aError> {
         self.life.here().await;
         let answer = tokio::time::timeout(letter.patience, self.bring(&letter, received)).await;
         self.life.here().await;
-        answer.unwrap_or(Err(CourierError::TimedOut))
+        answer.unwrap_or(Err(A2aError::TimedOut))
     }
 }
 
@@ -93,7 +93,7 @@ pub struct Mail {
 }
 
 impl Mail {
-    fn of(letter: &Letter) -> Option<Self> {
+    fn of(letter: &A2aRequest) -> Option<Self> {
         let body: Value = serde_json::from_slice(&letter.body).ok()?;
         let message = body.pointer("/params/message")?;
         let (name, from) = letter.headers.first()?;

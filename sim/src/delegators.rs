@@ -71,7 +71,7 @@ pub async fn delegate_all(world: Arc<World>) {
     let gap_ms = world.plan.span_ms / (plans.len() as i64 + 1);
     let mut asking = tokio::task::JoinSet::new();
     for plan in plans {
-        sleep_ms(world.dice.between(0, gap_ms * 2)).await;
+        sleep_ms(world.rng.between(0, gap_ms * 2)).await;
         asking.spawn(ask(world.clone(), plan));
     }
     while asking.join_next().await.is_some() {}
@@ -82,7 +82,7 @@ async fn ask(world: Arc<World>, plan: DelegationPlan) {
         if is_taken(&world, &plan).await {
             return;
         }
-        sleep_ms(world.dice.skewed(100, 30_000)).await;
+        sleep_ms(world.rng.skewed(100, 30_000)).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What goes wrong, how often, and how often it did.
 
-use crate::dice::{Dice, Rate};
+use crate::rng::{Rate, SimRng};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -117,9 +117,9 @@ pub struct Faults {
 
 impl Faults {
     /// Some runs are calm, some are wild, and each has its own mixture.
-    pub fn draw(dice: &Dice) -> Self {
-        let temper = *dice.pick(&[0, 1, 1, 2, 2, 2, 3, 6]);
-        let rate = |fault: Fault| fault.usual() * temper * dice.pick(&[0, 1, 1, 2, 4]) / 2;
+    pub fn draw(rng: &SimRng) -> Self {
+        let temper = *rng.pick(&[0, 1, 1, 2, 2, 2, 3, 6]);
+        let rate = |fault: Fault| fault.usual() * temper * rng.pick(&[0, 1, 1, 2, 4]) / 2;
         let rates = Fault::ALL.iter().map(|fault| (*fault, rate(*fault))).collect();
         Self { on: AtomicBool::new(true), rates, met: Mutex::default() }
     }
@@ -133,8 +133,8 @@ impl Faults {
     }
 
     /// Whether it happens now; then it is counted.
-    pub fn strikes(&self, fault: Fault, dice: &Dice) -> bool {
-        let struck = self.are_on() && dice.chance(self.rates[&fault]);
+    pub fn strikes(&self, fault: Fault, rng: &SimRng) -> bool {
+        let struck = self.are_on() && rng.chance(self.rates[&fault]);
         if struck {
             self.count(fault);
         }

@@ -15,7 +15,7 @@ use crate::world::World;
 use reveille_core::flow::{Change, Due, Head, Line, Node, NodeKey, Origin, Run, StepState};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
-use reveille_flows::{Flows, MemoryFlows, RunCommit, RunQuery, RunStep, Saved};
+use reveille_store::workflows::{MemoryWorkflows, RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use reveille_store::{Page, StoreError};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct SimFlows {
     world: Arc<World>,
     life: Life,
     port: Port,
-    flows: MemoryFlows,
+    flows: MemoryWorkflows,
 }
 
 impl SimFlows {
@@ -35,7 +35,7 @@ impl SimFlows {
 
     async fn try_commit(&self, step: RunStep) -> Result<RunCommit, StoreError> {
         let world = &self.world;
-        let broken = world.breakage.filter(|_| world.dice.percent(50));
+        let broken = world.breakage.filter(|_| world.rng.percent(50));
         let is_rollback = matches!(step.change.head.origin, Origin::Rollback { .. });
         let is_new = step.begins_with.is_some();
         match broken {
@@ -142,7 +142,7 @@ fn unheard() -> StoreError {
 }
 
 #[async_trait::async_trait]
-impl Flows for SimFlows {
+impl WorkflowStore for SimFlows {
     async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
         self.port.write_or_wonder("save workflow", self.flows.save(saved, workflows_max)).await
     }

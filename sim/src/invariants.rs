@@ -389,12 +389,13 @@ impl Ledger {
         }
     }
 
-    /// The judgement that let it go: an allowance, or an approval followed by a fresh look; and one that a
+    /// The verdict that let it go: an allowance, or an approval followed by a fresh look; and one that a
     /// policy of this world gives about this very request.
     fn judged(&self, job: &Job) -> Verdict {
         let id = job.id();
-        let judgement = job.judgement().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
-        let said = &judgement.verdict;
+        let last_verdict =
+            job.last_verdict().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
+        let said = &last_verdict.verdict;
         match said.decision {
             Decision::Allow | Decision::AllowWithConstraints => {}
             Decision::RequireApproval => {

@@ -6,9 +6,9 @@ use crate::server::Life;
 use crate::sights::Sight;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
-use reveille_core::policy::{FailMode, Policy, Sheet, Verdict};
+use reveille_core::policy::{FailMode, OutputMetadata, Policy, Verdict};
 use reveille_core::request::Request;
-use reveille_kernel::{Kernel, Look, Looked, NoAnswer, Purpose};
+use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
 use reveille_store::{BlobKey, Blobs, PutMode};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl SimKernel {
 
     async fn policy(&self) -> Result<Policy, NoAnswer> {
         let world = &self.world;
-        sleep_ms(world.dice.skewed(0, 200)).await;
+        sleep_ms(world.rng.skewed(0, 200)).await;
         self.life.here().await;
         if world.strikes(Fault::KernelHung) {
             std::future::pending::<()>().await;
@@ -52,14 +52,14 @@ impl Kernel for SimKernel {
         Ok(verdict)
     }
 
-    async fn look(&self, result: Looked<'_>) -> Result<Look, NoAnswer> {
+    async fn scan_output(&self, result: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         let policy = self.policy().await?;
-        let sheet = Sheet { len: result.len, has_error: false };
+        let sheet = OutputMetadata { len: result.len, has_error: false };
         let Some(content) = result.content else {
-            let verdict = policy.output().check_sheet(result.request, sheet);
+            let verdict = policy.output().check_metadata(result.request, sheet);
             let stage = reveille_core::output::Stage::Sync;
             let unread = || policy.output().unchecked(FailMode::Open, stage, "not read yet");
-            return Ok(Look { verdict: verdict.unwrap_or_else(unread), redacted_ptr: None });
+            return Ok(OutputScan { verdict: verdict.unwrap_or_else(unread), redacted_ptr: None });
         };
         let outcome = policy.output().check_content(result.request, sheet, &content, FailMode::Closed);
         let mut redacted_ptr = None;
@@ -70,6 +70,6 @@ impl Kernel for SimKernel {
             redacted_ptr = put.is_ok().then(|| key.pointer());
         }
         self.world.sights.saw(Sight::KernelLooked);
-        Ok(Look { verdict: outcome.verdict, redacted_ptr })
+        Ok(OutputScan { verdict: outcome.verdict, redacted_ptr })
     }
 }

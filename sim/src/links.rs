@@ -46,7 +46,7 @@ impl Links {
         self.state().ways.is_empty()
     }
 
-    /// Notes whether the server hears anything now. Says for how long it was deaf when that is over.
+    /// Notes whether the server hears anything now. Says for how long it was unreachable when that is over.
     pub fn note_hearing(&self, hears: bool, now: Millis) -> Option<i64> {
         let mut state = self.state();
         if hears {

@@ -28,7 +28,7 @@ pub struct Network {
 
 #[derive(Default)]
 struct State {
-    subscriptions: Vec<Ear>,
+    subscriptions: Vec<ServerSubscription>,
     /// What came for a stopped server; it reads it when it goes on.
     held: BTreeMap<usize, Vec<(mpsc::Sender<Delivery>, Delivery)>>,
     connections: BTreeMap<u64, Connection>,
@@ -44,7 +44,7 @@ struct State {
 
 /// One subscription of a server.
 #[derive(Clone)]
-pub struct Ear {
+pub struct ServerSubscription {
     pub server: usize,
     pub subject: String,
     /// Only one of its group gets a message.
@@ -67,7 +67,12 @@ impl Network {
 
     pub fn subscribe(&self, server: usize, subject: &str, shares: bool) -> mpsc::Receiver<Delivery> {
         let (inbox, messages) = mpsc::channel(INBOX_LEN_MAX);
-        self.state().subscriptions.push(Ear { server, subject: subject.to_owned(), shares, inbox });
+        self.state().subscriptions.push(ServerSubscription {
+            server,
+            subject: subject.to_owned(),
+            shares,
+            inbox,
+        });
         messages
     }
 
@@ -207,7 +212,7 @@ impl Network {
         let copies = if world.strikes(Fault::MessageRepeated) { 2 } else { 1 };
         for _ in 0..copies {
             let late = world.strikes(Fault::MessageLate);
-            let delay_ms = if late { world.dice.skewed(100, 45_000) } else { world.dice.skewed(0, 4) };
+            let delay_ms = if late { world.rng.skewed(100, 45_000) } else { world.rng.skewed(0, 4) };
             let sent = {
                 let mut state = self.state();
                 state.sent_last += 1;
@@ -247,7 +252,7 @@ impl Network {
         let mut ears = self.state().ears(&message.subject);
         ears.retain(|ear| world.server(ear.server).links.leads(Way::Bus));
         if ears.len() > 1 && ears[0].shares {
-            ears = vec![world.dice.pick(&ears).clone()];
+            ears = vec![world.rng.pick(&ears).clone()];
         }
         for ear in ears {
             self.hand_over(world, &ear, message.clone().into());
@@ -263,14 +268,14 @@ impl Network {
     }
 
     /// Those to whom a kept message can be given now.
-    pub fn ears_on(&self, world: &World, subject: &str) -> Vec<Ear> {
+    pub fn ears_on(&self, world: &World, subject: &str) -> Vec<ServerSubscription> {
         let mut ears = self.state().ears(subject);
         ears.retain(|ear| world.server(ear.server).asks_for_kept(world.now()));
         ears
     }
 
     /// A stopped server finds it in its socket when it goes on.
-    pub fn hand_over(&self, world: &Arc<World>, ear: &Ear, delivery: Delivery) {
+    pub fn hand_over(&self, world: &Arc<World>, ear: &ServerSubscription, delivery: Delivery) {
         if world.server(ear.server).is_stopped() {
             self.state().held.entry(ear.server).or_default().push((ear.inbox.clone(), delivery));
         } else {
@@ -287,7 +292,7 @@ fn put(world: &World, server: usize, inbox: &mpsc::Sender<Delivery>, delivery: D
 }
 
 impl State {
-    fn ears(&self, subject: &str) -> Vec<Ear> {
+    fn ears(&self, subject: &str) -> Vec<ServerSubscription> {
         self.subscriptions.iter().filter(|ear| ear.subject == subject).cloned().collect()
     }
 

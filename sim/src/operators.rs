@@ -40,35 +40,35 @@ impl Drains {
 /// Drains something now and then; when faults stop, everything is back in service.
 pub async fn drain_now_and_then(world: Arc<World>) {
     loop {
-        sleep_ms(world.dice.between(5_000, 60_000)).await;
+        sleep_ms(world.rng.between(5_000, 60_000)).await;
         if !world.strikes(Fault::WorkerDrained) {
             continue;
         }
-        let worker = world.dice.pick(world.workers());
+        let worker = world.rng.pick(world.workers());
         if world.is_spared(worker) {
             continue;
         }
         let plan = &worker.plan;
-        let what = match world.dice.below(4) {
+        let what = match world.rng.below(4) {
             0 if !plan.careful => Drained::Pool(plan.pool.clone()),
             _ => Drained::Worker(plan.name.clone()),
         };
         drain(&world, &what).await;
-        let end = world.now() + world.dice.skewed(1_000, 180_000);
+        let end = world.now() + world.rng.skewed(1_000, 180_000);
         while world.faults.are_on() && world.now() < end {
             sleep_ms(1_000).await;
         }
         // From here on it may be in service at any moment.
         world.drains.held().remove(&what);
         while !undrain(&world, &what).await {
-            sleep_ms(world.dice.between(500, 5_000)).await;
+            sleep_ms(world.rng.between(500, 5_000)).await;
         }
     }
 }
 
 async fn drain(world: &World, what: &Drained) {
     let Some((engine, life)) = world.engine() else { return };
-    let seconds = world.dice.between(1, 60) as u32;
+    let seconds = world.rng.between(1, 60) as u32;
     let done = life.answer(engine.drain_workers(what.clone(), seconds, "op")).await;
     world.trace.say(format_args!("op drains {what:?} for {seconds} s: {}", matches!(done, Some(Ok(_)))));
     if let Some(Ok(drain)) = done {

@@ -17,23 +17,23 @@ use std::time::Duration;
 /// Decides about what waits for a decision, and meddles with the rest now and then.
 pub async fn decide(world: Arc<World>) {
     loop {
-        sleep_ms(world.dice.between(500, 15_000)).await;
+        sleep_ms(world.rng.between(500, 15_000)).await;
         let meddling = world.faults.are_on();
         let jobs: Vec<Arc<Job>> = world.jobs();
         for job in jobs {
             if job.request.place.of_run.is_some() {
-                if job.state() == State::ApprovalRequired && world.dice.percent(40) {
+                if job.state() == State::ApprovalRequired && world.rng.percent(40) {
                     at_a_gate(&world, job.id()).await;
                 }
                 continue;
             }
             match job.state() {
-                State::ApprovalRequired if world.dice.percent(40) => about_approval(&world, job.id()).await,
-                State::OutputQuarantined if meddling && world.dice.percent(10) => {
+                State::ApprovalRequired if world.rng.percent(40) => about_approval(&world, job.id()).await,
+                State::OutputQuarantined if meddling && world.rng.percent(10) => {
                     about_output(&world, job.id()).await;
                 }
-                State::Succeeded if meddling && world.dice.chance(15) => quarantine(&world, job.id()).await,
-                state if !state.is_terminal() && meddling && world.dice.percent(2) => {
+                State::Succeeded if meddling && world.rng.chance(15) => quarantine(&world, job.id()).await,
+                state if !state.is_terminal() && meddling && world.rng.percent(2) => {
                     cancel(&world, &job).await;
                 }
                 _ => {}
@@ -44,7 +44,7 @@ pub async fn decide(world: Arc<World>) {
 
 async fn about_approval(world: &Arc<World>, id: &JobId) {
     let Some((engine, life)) = world.engine() else { return };
-    if world.dice.percent(75) {
+    if world.rng.percent(75) {
         world.check(|ledger| {
             ledger.approval_asked(id);
             Ok(())
@@ -83,7 +83,7 @@ async fn quarantine(world: &Arc<World>, id: &JobId) {
 
 async fn about_output(world: &Arc<World>, id: &JobId) {
     let Some((engine, life)) = world.engine() else { return };
-    if world.dice.percent(50) {
+    if world.rng.percent(50) {
         let done = patiently(world, life.answer(engine.release(id, "ann", ""))).await;
         world.trace.say(format_args!("ann releases {id}: {}", answered(done.as_ref())));
     } else {
@@ -94,7 +94,7 @@ async fn about_output(world: &Arc<World>, id: &JobId) {
 
 async fn cancel(world: &Arc<World>, job: &Job) {
     let id = job.id();
-    if world.dice.percent(30) {
+    if world.rng.percent(30) {
         let payload =
             JobCancel { job_id: id.to_string(), requested_by: "dan".to_owned(), ..JobCancel::default() };
         let packet = client_packet(world, Payload::JobCancel(payload));
@@ -114,7 +114,7 @@ async fn patiently<T>(world: &World, call: impl Future<Output = Option<T>>) -> O
     if !world.strikes(Fault::CallerLeft) {
         return call.await;
     }
-    tokio::time::timeout(Duration::from_millis(world.dice.below(8)), call).await.unwrap_or_default()
+    tokio::time::timeout(Duration::from_millis(world.rng.below(8)), call).await.unwrap_or_default()
 }
 
 fn answered<T, E: std::fmt::Display>(done: Option<&Result<T, E>>) -> String {

@@ -1,10 +1,10 @@
 //! The shape of one world: who works, who asks for what, and which rules hold.
 
-use crate::dice::Dice;
 use crate::flows::workflows::{FlowsPlan, STEP, UNDO};
+use crate::rng::SimRng;
 use crate::watch::AgentKey;
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId, WorkspaceId};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_core::policy::{Document, Policy};
 use reveille_core::request::{Priority, Request};
 use reveille_engine::Rules;
@@ -121,29 +121,29 @@ pub enum Door {
 }
 
 impl Plan {
-    pub fn draw(dice: &Dice) -> Self {
-        let (servers, shared) = *dice.pick(&SERVERS);
-        let mapped = dice.percent(40);
-        let workers = workers(dice);
-        let workspaces = workspaces(dice);
-        let count = dice.between(30, 80);
-        let ghosts = dice.percent(25);
-        let jobs = (0..count).map(|number| job(dice, number, &workers, ghosts)).collect();
+    pub fn draw(rng: &SimRng) -> Self {
+        let (servers, shared) = *rng.pick(&SERVERS);
+        let mapped = rng.percent(40);
+        let workers = workers(rng);
+        let workspaces = workspaces(rng);
+        let count = rng.between(30, 80);
+        let ghosts = rng.percent(25);
+        let jobs = (0..count).map(|number| job(rng, number, &workers, ghosts)).collect();
         Self {
             servers,
             shared,
             workers,
-            agents: agents(dice),
-            delegations: if shared { Vec::new() } else { delegations(dice, &workspaces) },
+            agents: agents(rng),
+            delegations: if shared { Vec::new() } else { delegations(rng, &workspaces) },
             workspaces,
             jobs,
             flows: None,
-            span_ms: dice.between(60, 900) * 1000,
+            span_ms: rng.between(60, 900) * 1000,
             mapped,
-            limited: dice.percent(50).then(|| *dice.pick(&TENANTS)),
-            dispatch_timeout_s: dice.between(40, 120),
-            running_timeout_s: dice.between(45, 200),
-            retries_max: dice.between(2, 6),
+            limited: rng.percent(50).then(|| *rng.pick(&TENANTS)),
+            dispatch_timeout_s: rng.between(40, 120),
+            running_timeout_s: rng.between(45, 200),
+            retries_max: rng.between(2, 6),
         }
     }
 
@@ -153,12 +153,12 @@ impl Plan {
         if seed.is_multiple_of(3) {
             return self;
         }
-        let dice = Dice::new(seed ^ 0xf10e);
+        let rng = SimRng::new(seed ^ 0xf10e);
         let tenants = TENANTS.iter().filter(|tenant| self.limited != Some(**tenant)).collect::<Vec<_>>();
-        let tenant = TenantId::known(**dice.pick(&tenants));
-        self.workers.extend((0..CAREFUL).map(|number| careful_worker(&dice, number)));
+        let tenant = TenantId::known(**rng.pick(&tenants));
+        self.workers.extend((0..CAREFUL).map(|number| careful_worker(&rng, number)));
         // Where people have to be quick nobody knows whether they were.
-        self.flows = Some(FlowsPlan::draw(&dice, tenant, !seed.is_multiple_of(2)));
+        self.flows = Some(FlowsPlan::draw(&rng, tenant, !seed.is_multiple_of(2)));
         // A bus that is away for long must not end a step.
         self.dispatch_timeout_s = 900;
         self
@@ -278,62 +278,62 @@ fn mapped_routing() -> Routing {
 }
 
 /// The first two serve everything between them, so that no job waits for ever once they are back.
-fn workers(dice: &Dice) -> Vec<WorkerPlan> {
-    let count = dice.between(3, 9);
+fn workers(rng: &SimRng) -> Vec<WorkerPlan> {
+    let count = rng.between(3, 9);
     (0..count)
         .map(|number| {
             let kind = match number {
                 0 | 1 => Kind::Agent,
-                _ => *dice.pick(&[Kind::Agent, Kind::Agent, Kind::Runner, Kind::BeatingRunner]),
+                _ => *rng.pick(&[Kind::Agent, Kind::Agent, Kind::Runner, Kind::BeatingRunner]),
             };
             let all = OPEN_TOPICS.iter().chain(&[ASKED, SLOWED]);
-            let topics = all.filter(|_| number < 2 || dice.percent(50)).map(|topic| Topic::known(*topic));
+            let topics = all.filter(|_| number < 2 || rng.percent(50)).map(|topic| Topic::known(*topic));
             WorkerPlan {
                 name: WorkerId::known(format!("w{number}")),
                 kind,
                 topics: topics.collect(),
                 pool: PoolId::known(if number % 2 == 0 { "main" } else { "strict" }),
                 region: REGIONS[number as usize % 2],
-                capacity: dice.between(1, 6) as u32,
-                echoes: dice.percent(70),
-                named: dice.percent(50),
+                capacity: rng.between(1, 6) as u32,
+                echoes: rng.percent(70),
+                named: rng.percent(50),
                 careful: false,
             }
         })
         .collect()
 }
 
-fn careful_worker(dice: &Dice, number: usize) -> WorkerPlan {
+fn careful_worker(rng: &SimRng, number: usize) -> WorkerPlan {
     WorkerPlan {
         name: WorkerId::known(format!("c{number}")),
         kind: Kind::Agent,
         topics: [STEP, UNDO].map(Topic::known).to_vec(),
         pool: PoolId::known(CAREFUL_POOL),
         region: REGIONS[number % 2],
-        capacity: dice.between(4, 9) as u32,
-        echoes: dice.percent(70),
-        named: dice.percent(50),
+        capacity: rng.between(4, 9) as u32,
+        echoes: rng.percent(70),
+        named: rng.percent(50),
         careful: true,
     }
 }
 
 /// A few ids, so that two tenants have an agent of the same name.
-fn agents(dice: &Dice) -> Vec<AgentKey> {
-    let agent = |_| (TenantId::known(*dice.pick(&TENANTS)), WorkerId::known(format!("a{}", dice.below(3))));
-    (0..dice.between(2, 5)).map(agent).collect()
+fn agents(rng: &SimRng) -> Vec<AgentKey> {
+    let agent = |_| (TenantId::known(*rng.pick(&TENANTS)), WorkerId::known(format!("a{}", rng.below(3))));
+    (0..rng.between(2, 5)).map(agent).collect()
 }
 
 /// The first two are of one tenant, so that there is somebody to delegate to.
-fn workspaces(dice: &Dice) -> Vec<(WorkspaceId, TenantId)> {
-    let tenant = |number| if number < 2 { TENANTS[1] } else { *dice.pick(&TENANTS) };
+fn workspaces(rng: &SimRng) -> Vec<(WorkspaceId, TenantId)> {
+    let tenant = |number| if number < 2 { TENANTS[1] } else { *rng.pick(&TENANTS) };
     let workspace = |number| (WorkspaceId::known(format!("ws{number}")), TenantId::known(tenant(number)));
-    (0..dice.between(2, 4)).map(workspace).collect()
+    (0..rng.between(2, 4)).map(workspace).collect()
 }
 
-fn delegations(dice: &Dice, workspaces: &[(WorkspaceId, TenantId)]) -> Vec<DelegationPlan> {
-    let count = dice.between(2, 8);
+fn delegations(rng: &SimRng, workspaces: &[(WorkspaceId, TenantId)]) -> Vec<DelegationPlan> {
+    let count = rng.between(2, 8);
     let plan = |number| {
-        let (source, tenant) = dice.pick(workspaces).clone();
+        let (source, tenant) = rng.pick(workspaces).clone();
         let others: Vec<&WorkspaceId> = workspaces
             .iter()
             .filter(|(id, owner)| *owner == tenant && *id != source)
@@ -342,39 +342,39 @@ fn delegations(dice: &Dice, workspaces: &[(WorkspaceId, TenantId)]) -> Vec<Deleg
         if others.is_empty() {
             return None;
         }
-        let target = (*dice.pick(&others)).clone();
+        let target = (*rng.pick(&others)).clone();
         Some(DelegationPlan { task: format!("task {number}"), tenant, source, target })
     };
     (0..count).filter_map(plan).collect()
 }
 
-fn job(dice: &Dice, number: i64, workers: &[WorkerPlan], ghosts: bool) -> JobPlan {
-    let topic = match dice.below(100) {
+fn job(rng: &SimRng, number: i64, workers: &[WorkerPlan], ghosts: bool) -> JobPlan {
+    let topic = match rng.below(100) {
         0..=12 => ASKED,
         13..=17 => DENIED,
         18..=22 => SLOWED,
         23..=25 if ghosts => GHOST,
-        _ => dice.pick(&OPEN_TOPICS),
+        _ => rng.pick(&OPEN_TOPICS),
     };
     let mut request = Request::plain(&format!("j{number}"), topic);
-    request.tenant = TenantId::known(*dice.pick(&TENANTS));
-    request.priority = *dice.pick(&Priority::ALL);
-    if dice.percent(15) {
-        request.labels.insert("placement.region".to_owned(), (*dice.pick(&REGIONS)).to_owned());
+    request.tenant = TenantId::known(*rng.pick(&TENANTS));
+    request.priority = *rng.pick(&Priority::ALL);
+    if rng.percent(15) {
+        request.labels.insert("placement.region".to_owned(), (*rng.pick(&REGIONS)).to_owned());
     }
-    if dice.percent(10) {
-        request.labels.insert("preferred_worker_id".to_owned(), dice.pick(workers).name.to_string());
+    if rng.percent(10) {
+        request.labels.insert("preferred_worker_id".to_owned(), rng.pick(workers).name.to_string());
     }
-    if dice.percent(15) {
-        request.budget.deadline_ms = dice.skewed(200, 300_000);
+    if rng.percent(15) {
+        request.budget.deadline_ms = rng.skewed(200, 300_000);
     }
-    if dice.percent(30) {
-        request.idempotency_key = Some(format!("k{}", dice.below(12)));
+    if rng.percent(30) {
+        request.idempotency_key = Some(format!("k{}", rng.below(12)));
     }
     // Two of a hundred take an id that another tenant may have.
-    if dice.percent(2) {
-        request.id = JobId::known(format!("j{}", dice.below(10)));
+    if rng.percent(2) {
+        request.id = JobId::known(format!("j{}", rng.below(10)));
     }
-    let fresh_ids = request.idempotency_key.is_some() && dice.percent(60);
-    JobPlan { request, door: if dice.percent(65) { Door::Call } else { Door::Packet }, fresh_ids }
+    let fresh_ids = request.idempotency_key.is_some() && rng.percent(60);
+    JobPlan { request, door: if rng.percent(65) { Door::Call } else { Door::Packet }, fresh_ids }
 }

@@ -64,7 +64,7 @@ impl Port {
         let done = write.await;
         self.leave(what).await;
         let breaks = self.world.breakage == Some(Breakage::UnknownIsFailure) && what == "commit";
-        let is_broken = breaks && self.world.dice.percent(20);
+        let is_broken = breaks && self.world.rng.percent(20);
         let is_lost = is_broken || !self.leads() || self.world.strikes(Fault::AnswerLost);
         if self.world.plan.is_shared() && is_lost {
             self.world.trace.say(format_args!("{}: {what}: the answer is lost", self.life.name()));
@@ -85,11 +85,11 @@ impl Port {
             world.crash(&self.life, format!("before {what}")).await;
         }
         if world.strikes(self.slowness()) {
-            let slow_ms = world.dice.between(1, 3_000);
+            let slow_ms = world.rng.between(1, 3_000);
             self.calm().disturbed(world.now() + slow_ms);
             sleep_ms(slow_ms).await;
         } else {
-            sleep_ms(world.dice.skewed(0, 3)).await;
+            sleep_ms(world.rng.skewed(0, 3)).await;
         }
         self.life.here().await;
         if world.plan.is_shared() && (!self.leads() || world.strikes(Fault::RequestLost)) {
@@ -117,11 +117,11 @@ impl Port {
             world.crash(&self.life, format!("after {what}")).await;
         }
         if world.plan.is_shared() && world.strikes(Fault::AnswerLate) {
-            let late_ms = world.dice.between(500, PATIENCE_MS);
+            let late_ms = world.rng.between(500, PATIENCE_MS);
             self.calm().disturbed(world.now() + late_ms);
             sleep_ms(late_ms).await;
-        } else if world.dice.percent(20) {
-            sleep_ms(world.dice.between(1, 3)).await;
+        } else if world.rng.percent(20) {
+            sleep_ms(world.rng.between(1, 3)).await;
         }
         self.life.here().await;
     }
@@ -132,7 +132,7 @@ impl Port {
 
     /// Refused at once, or after waiting in vain.
     async fn unanswered(&self) {
-        let waits_ms = if self.world.dice.percent(50) { 0 } else { PATIENCE_MS };
+        let waits_ms = if self.world.rng.percent(50) { 0 } else { PATIENCE_MS };
         self.calm().disturbed(self.world.now() + waits_ms);
         sleep_ms(waits_ms).await;
         self.life.here().await;

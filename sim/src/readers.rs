@@ -20,13 +20,13 @@ pub async fn read(world: Arc<World>, tenant: TenantId) {
     let mut reading = Reading { tenant, last: None, seq: 0, offline: BTreeMap::new(), told: BTreeMap::new() };
     loop {
         let Some((engine, life)) = world.engine() else {
-            sleep_ms(world.dice.between(50, 3_000)).await;
+            sleep_ms(world.rng.between(50, 3_000)).await;
             continue;
         };
         if let Some(Err(words)) = life.answer(reading.follow(&world, &engine)).await {
             return world.fail(&words);
         }
-        sleep_ms(world.dice.skewed(0, 60_000)).await;
+        sleep_ms(world.rng.skewed(0, 60_000)).await;
     }
 }
 
@@ -68,8 +68,8 @@ impl Reading {
             if world.strikes(Fault::ReaderLeft) {
                 return Ok(());
             }
-            if world.dice.percent(10) {
-                sleep_ms(world.dice.skewed(1, 20_000)).await;
+            if world.rng.percent(10) {
+                sleep_ms(world.rng.skewed(1, 20_000)).await;
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::stories::SimTraces;
 use crate::watch::Watched;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
-use reveille_engine::{Engine, Parts, SeededDice, Settings};
+use reveille_engine::{Engine, Parts, SeededRng, Settings};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -202,9 +202,9 @@ impl Server {
 /// Starts a server whenever it is down, for as long as the run lasts.
 pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
     if world.plan.is_shared() {
-        server.clock.set(world.dice.between(-SET_MS[1], SET_MS[1]));
+        server.clock.set(world.rng.between(-SET_MS[1], SET_MS[1]));
         world.note_skew();
-        sleep_ms(world.dice.skewed(0, 5_000)).await;
+        sleep_ms(world.rng.skewed(0, 5_000)).await;
     }
     for number in 0.. {
         let life = Life::new(&server, number);
@@ -231,7 +231,7 @@ pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
             engine.kill();
         }
         world.network.server_is_gone(&world, server.number);
-        let down_ms = if world.faults.are_on() { world.dice.skewed(50, 60_000) } else { 100 };
+        let down_ms = if world.faults.are_on() { world.rng.skewed(50, 60_000) } else { 100 };
         world.trace.say(format_args!("server {} is down for {down_ms} ms", life.name()));
         sleep_ms(down_ms).await;
         server.go_on(&world);
@@ -243,14 +243,14 @@ fn set_clock(world: &World, server: &Server) {
         return;
     }
     let reach_ms = if world.plan.is_shared() {
-        *world.dice.pick(&SET_MS)
+        *world.rng.pick(&SET_MS)
     } else if world.plan.flows.is_some() {
         // An hour that never was ends jobs, and then steps, that would have ended otherwise.
         SET_ALONE_MS[0]
     } else {
-        *world.dice.pick(&SET_ALONE_MS)
+        *world.rng.pick(&SET_ALONE_MS)
     };
-    let ahead_ms = world.dice.between(-reach_ms, reach_ms);
+    let ahead_ms = world.rng.between(-reach_ms, reach_ms);
     world.trace.say(format_args!("the clock of server {} is {ahead_ms} ms ahead", server.number));
     server.clock.set(ahead_ms);
     world.note_skew();
@@ -276,7 +276,7 @@ async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engin
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         traces: Arc::new(SimTraces(world.clone())),
         clock: Arc::new(server.clock.clone()),
-        dice: Arc::new(SeededDice::new(dice_of(world.seed, life))),
+        rng: Arc::new(SeededRng::new(dice_of(world.seed, life))),
         rules: world.rules().map_err(|problem| world.fail(&problem)).ok()?,
         settings: settings(world),
     };

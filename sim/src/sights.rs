@@ -49,7 +49,7 @@ sights! {
     JobBusy = "job busy";
     /// A step came without its lock, or found no room any more.
     Fenced = "step fenced";
-    NoRoom = "no room any more";
+    QuotaExceeded = "no room any more";
     DrainOutlived = "drain outlived a start";
     AgentOffline = "agent offline";
     AgentBack = "agent back";

@@ -17,11 +17,11 @@ use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Event, Job, Phase};
 use reveille_core::life;
-use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
+use reveille_core::reconcile::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, HeldLock, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Receipt, Room, Step, Store,
+    DeadPackets, HeldLock, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Quota, Receipt, Step, Store,
     StoreError, Trail,
 };
 use reveille_wire::convert;
@@ -51,7 +51,7 @@ impl SimStore {
         if step.before.is_some() && world.strikes(Fault::RivalCommit) {
             self.rival(step.job.id()).await?;
         }
-        if world.breakage == Some(Breakage::LoseCommit) && world.dice.percent(2) {
+        if world.breakage == Some(Breakage::LoseCommit) && world.rng.percent(2) {
             return Ok(Commit::Done);
         }
         if world.breakage == Some(Breakage::ForgeJudgement) && step.job.attempt().is_some() {
@@ -61,7 +61,7 @@ impl SimStore {
         let before = self.store.job(step.job.id()).await?;
         let done = self.apply(step).await?;
         if let (Some(Breakage::DoubleEnd), Some(before), true) = (world.breakage, before, ends)
-            && world.dice.percent(20)
+            && world.rng.percent(20)
             && let Some(ended) = self.store.job(before.id()).await?
         {
             self.apply(Step::change(&ended, (*before).clone())).await?;
@@ -76,12 +76,12 @@ impl SimStore {
             return Ok(None);
         }
         if world.strikes(Fault::SnapshotLate) {
-            sleep_ms(world.dice.between(5_100, 20_000)).await;
+            sleep_ms(world.rng.between(5_100, 20_000)).await;
         }
         let found = self.store.blob(&BlobKey::workers_snapshot()).await?;
         let Some(bytes) = &found else { return Ok(None) };
         if world.strikes(Fault::SnapshotCorrupt) {
-            return Ok(Some(bytes.slice(..world.dice.below(bytes.len() as u64) as usize)));
+            return Ok(Some(bytes.slice(..world.rng.below(bytes.len() as u64) as usize)));
         }
         Ok(found)
     }
@@ -103,11 +103,11 @@ impl SimStore {
         }
         match done {
             Commit::Fenced => world.sights.saw(Sight::Fenced),
-            Commit::NoRoom(_) => world.sights.saw(Sight::NoRoom),
+            Commit::QuotaExceeded(_) => world.sights.saw(Sight::QuotaExceeded),
             _ => {}
         }
         if done == Commit::Done {
-            if world.breakage == Some(Breakage::RecordTwice) && world.dice.percent(5) {
+            if world.breakage == Some(Breakage::RecordTwice) && world.rng.percent(5) {
                 self.store.record(audit).await?;
             }
             world.check(|ledger| {
@@ -124,7 +124,7 @@ impl SimStore {
     async fn rival(&self, id: &JobId) -> Result<(), StoreError> {
         let Some(job) = self.store.job(id).await? else { return Ok(()) };
         let now = self.world.server(self.life.server).clock.now()
-            + self.world.dice.between(-RIVAL_OFF_MS, RIVAL_OFF_MS);
+            + self.world.rng.between(-RIVAL_OFF_MS, RIVAL_OFF_MS);
         let same = life::set_back(&job, now).unwrap_or_else(|| Job { updated_at: now, ..(*job).clone() });
         self.apply(Step::change(&job, same)).await.map(drop)
     }
@@ -137,8 +137,8 @@ impl SimStore {
                     step.before = Some(current);
                 }
             }
-            Some(Breakage::DropRoom) => step.terms.room = Room::default(),
-            Some(Breakage::SkipFence) => step.terms.under = None,
+            Some(Breakage::DropRoom) => step.preconditions.quota = Quota::default(),
+            Some(Breakage::SkipFence) => step.preconditions.under = None,
             Some(Breakage::Unjudged) => {
                 if let (Phase::Dispatched(attempt), Some(packet)) =
                     (&step.job.phase, convert::dispatch_packet(&step.job, self.world.now()))
@@ -154,8 +154,8 @@ impl SimStore {
 
 fn forged(job: &Job) -> Arc<Job> {
     let mut job = job.clone();
-    if let Some(judgement) = job.judgements.last_mut() {
-        "forged".clone_into(&mut judgement.verdict.snapshot);
+    if let Some(last_verdict) = job.verdicts.last_mut() {
+        "forged".clone_into(&mut last_verdict.verdict.snapshot);
     }
     Arc::new(job)
 }
@@ -209,7 +209,7 @@ impl Store for SimStore {
             return Ok(Page { items: Vec::new(), next: None });
         }
         if self.world.breakage == Some(Breakage::ForgetLive) {
-            page.items.retain(|_| !self.world.dice.percent(50));
+            page.items.retain(|_| !self.world.rng.percent(50));
         }
         Ok(page)
     }

@@ -13,7 +13,7 @@ pub struct SimTraces(pub Arc<World>);
 
 #[async_trait::async_trait]
 impl Traces for SimTraces {
-    fn tell(&self, job: &Arc<Job>) {
+    fn export(&self, job: &Arc<Job>) {
         self.0.check(|ledger| ledger.story_told(job));
         let told = spans(job, &JobTrace::of(&job.request, Ratio::ALL));
         if let Some(problem) = problem(job, &told) {

@@ -55,11 +55,11 @@ impl Stream {
             state.kept.insert(seq, kept);
             seq
         };
-        self.offer(world, seq);
+        self.reserve(world, seq);
     }
 
     /// Gives it to a server that can be reached; if there is none, later.
-    fn offer(&self, world: &Arc<World>, seq: u64) {
+    fn reserve(&self, world: &Arc<World>, seq: u64) {
         let Some(subject) = self.state().kept.get(&seq).map(|kept| kept.message.subject.clone()) else {
             return;
         };
@@ -68,7 +68,7 @@ impl Stream {
         if ears.is_empty() {
             return offer_in(world, seq, NOBODY_MS);
         }
-        let ear = world.dice.pick(&ears).clone();
+        let ear = world.rng.pick(&ears).clone();
         let Some((_, life)) = world.server(ear.server).engine() else { return };
         let Some(delivery) = self.delivery(world, seq, &life) else { return };
         let number = delivery.from.as_ref().map_or(0, |key| key.delivered);
@@ -151,13 +151,13 @@ async fn wait_for_word(world: Arc<World>, seq: u64, number: u64) {
         }
     }
     world.trace.say(format_args!("nobody says what became of kept packet {seq}"));
-    world.network.stream.offer(&world, seq);
+    world.network.stream.reserve(&world, seq);
 }
 
 fn offer_in(world: &Arc<World>, seq: u64, ms: i64) {
     let world = world.clone();
     tokio::spawn(async move {
         sleep_ms(ms).await;
-        world.network.stream.offer(&world, seq);
+        world.network.stream.reserve(&world, seq);
     });
 }

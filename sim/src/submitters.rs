@@ -23,9 +23,9 @@ pub async fn submit_all(world: Arc<World>) {
     let gap_ms = world.plan.span_ms / jobs.len() as i64;
     let mut asking = tokio::task::JoinSet::new();
     for job in jobs {
-        sleep_ms(world.dice.between(0, gap_ms * 2)).await;
+        sleep_ms(world.rng.between(0, gap_ms * 2)).await;
         if world.strikes(Fault::LongIdle) {
-            let idle_ms = world.dice.between(300_000, 1_800_000);
+            let idle_ms = world.rng.between(300_000, 1_800_000);
             world.trace.say(format_args!("nobody asks for anything for {idle_ms} ms"));
             sleep_ms(idle_ms).await;
         }
@@ -57,7 +57,7 @@ async fn ask(world: Arc<World>, mut job: JobPlan) {
         if answer == Answer::Final {
             return;
         }
-        sleep_ms(world.dice.skewed(100, 30_000)).await;
+        sleep_ms(world.rng.skewed(100, 30_000)).await;
     }
 }
 
@@ -65,12 +65,12 @@ async fn ask(world: Arc<World>, mut job: JobPlan) {
 async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
     let Some((engine, life)) = world.engine() else { return Answer::AskAgain };
     let (id, tenant) = (&job.request.id, &job.request.tenant);
-    let submitter = if world.dice.percent(50) { Submitter::IsGone } else { Submitter::Listens };
+    let submitter = if world.rng.percent(50) { Submitter::IsGone } else { Submitter::Listens };
     let submission =
         Submission { request: job.request.clone(), context: Some(Bytes::from_static(b"{}")), submitter };
     let call = life.answer(engine.submit(submission));
     let answer = if world.strikes(Fault::CallerLeft) {
-        let patience = Duration::from_millis(world.dice.below(8));
+        let patience = Duration::from_millis(world.rng.below(8));
         tokio::time::timeout(patience, call).await.unwrap_or_default()
     } else {
         call.await

@@ -64,7 +64,7 @@ impl Worker {
 
     /// Connects whenever it is not, and beats, for as long as the run lasts.
     pub async fn live(self: Arc<Self>, world: Arc<World>) {
-        sleep_ms(world.dice.between(0, BEAT_MS)).await;
+        sleep_ms(world.rng.between(0, BEAT_MS)).await;
         loop {
             if world.bus_is_there() {
                 self.attend(&world);
@@ -85,12 +85,12 @@ impl Worker {
         if alive && connection.is_none_or(|connection| !world.network.is_connected(connection)) {
             let is_new = self.connect(world);
             // One that only got its connection back goes on beating when it would have anyway.
-            if !is_new && world.dice.percent(50) {
+            if !is_new && world.rng.percent(50) {
                 return;
             }
         }
         // Beside several servers no connection breaks when one of them starts anew.
-        if world.plan.is_shared() && (world.dice.percent(30) || !world.faults.are_on()) {
+        if world.plan.is_shared() && (world.rng.percent(30) || !world.faults.are_on()) {
             self.introduce(world);
         }
         if self.plan.careful {
@@ -126,7 +126,7 @@ impl Worker {
             !std::mem::replace(&mut state.introduced, true)
         };
         world.trace.say(format_args!("{} connects as {connection}", self.plan.name));
-        if is_new || world.dice.percent(50) {
+        if is_new || world.rng.percent(50) {
             self.introduce(world);
         }
         is_new
@@ -249,12 +249,12 @@ impl Worker {
     }
 
     async fn run(self: Arc<Self>, world: Arc<World>, job: JobRequest, key: (String, u64), process: u64) {
-        let run_ms = if world.dice.percent(3) {
-            world.dice.between(60_000, 400_000)
+        let run_ms = if world.rng.percent(3) {
+            world.rng.between(60_000, 400_000)
         } else {
-            world.dice.skewed(5, 40_000)
+            world.rng.skewed(5, 40_000)
         };
-        let parts = world.dice.between(1, 3);
+        let parts = world.rng.between(1, 3);
         for part in 1..=parts {
             sleep_ms(run_ms / parts).await;
             if !self.runs(&key, process) {
@@ -293,7 +293,7 @@ impl Worker {
             });
         }
         world.trace.say(format_args!("{} reports {} {}", self.plan.name, job.job_id, status.as_str_name()));
-        while !world.bus_is_there() && world.dice.percent(95) {
+        while !world.bus_is_there() && world.rng.percent(95) {
             sleep_ms(1_000).await;
         }
         if status == JobStatus::Succeeded {
@@ -313,10 +313,10 @@ impl Worker {
 }
 
 fn outcome(world: &World, topic: &str) -> JobStatus {
-    if topic == "job.flaky" && world.dice.percent(50) {
+    if topic == "job.flaky" && world.rng.percent(50) {
         return JobStatus::FailedRetryable;
     }
-    match world.dice.below(100) {
+    match world.rng.below(100) {
         0..=2 => JobStatus::Failed,
         3 => JobStatus::FailedFatal,
         4..=6 => JobStatus::FailedRetryable,

@@ -4,9 +4,9 @@
 use crate::faults::Fault;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
+use reveille_a2a::Reply;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::workspace::Pulse;
-use reveille_courier::Reply;
 use reveille_engine::{Registration, WorkspaceError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -68,13 +68,13 @@ impl Workspace {
 
     /// Registers and beats for as long as the run lasts.
     pub async fn live(self: Arc<Self>, world: Arc<World>) {
-        sleep_ms(world.dice.between(0, 10_000)).await;
+        sleep_ms(world.rng.between(0, 10_000)).await;
         loop {
             if self.is_alive() && !world.strikes(Fault::MessageLost) {
                 self.attend(&world).await;
             }
             let is_registered = self.state().registered;
-            sleep_ms(if is_registered { BEAT_MS - world.dice.between(0, 2_000) } else { TRY_AGAIN_MS }).await;
+            sleep_ms(if is_registered { BEAT_MS - world.rng.between(0, 2_000) } else { TRY_AGAIN_MS }).await;
         }
     }
 
@@ -87,7 +87,7 @@ impl Workspace {
         if registered {
             world.workspaces_watched.heard(&self.id, world.now());
             let pulse = Pulse {
-                error_rate: *world.dice.pick(&[0.0, 0.0, 0.05, 0.3, 0.7]),
+                error_rate: *world.rng.pick(&[0.0, 0.0, 0.05, 0.3, 0.7]),
                 active_tasks: self.state().letters.values().filter(|answer| answer.is_none()).count() as u32,
                 ..Pulse::default()
             };
@@ -137,7 +137,7 @@ impl Workspace {
             },
             None => {}
         }
-        sleep_ms(world.dice.skewed(5, 60_000)).await;
+        sleep_ms(world.rng.skewed(5, 60_000)).await;
         if self.state().process != process {
             return None;
         }
@@ -149,7 +149,7 @@ impl Workspace {
     fn outcome(&self, world: &Arc<World>, message: &str) -> Reply {
         let body = |value: serde_json::Value| Bytes::from(value.to_string());
         let error = |code| json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "no" } });
-        match world.dice.below(100) {
+        match world.rng.below(100) {
             0..=9 => {
                 self.finished(world, message);
                 tokio::spawn(tell_later(world.clone(), self.id.clone(), JobId::known(message)));
@@ -176,7 +176,7 @@ impl Workspace {
 /// It has kept the letter for later, and says in a call of its own how it went, until it is answered.
 async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
     loop {
-        sleep_ms(world.dice.between(100, 20_000)).await;
+        sleep_ms(world.rng.between(100, 20_000)).await;
         let Some((engine, life)) = world.engine() else { continue };
         let Some(speaker) = world.workspace(&id).and_then(|own| engine.workspace(&own.tenant, &id)) else {
             continue;

@@ -1,7 +1,7 @@
 //! One run: a world is made from a seed, stirred with faults on, left to settle with faults off, and
 //! judged.
 
-mod judgement;
+mod final_check;
 mod who;
 
 use crate::agents::Agent;
@@ -11,7 +11,6 @@ use crate::breakage::Breakage;
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
 use crate::delegators::Post;
-use crate::dice::Dice;
 use crate::faults::{Fault, Faults};
 use crate::flows::book::Book;
 use crate::flows::reference::Compared;
@@ -21,6 +20,7 @@ use crate::network::Network;
 use crate::operators::Drains;
 use crate::outages::Outages;
 use crate::plan::Plan;
+use crate::rng::SimRng;
 use crate::server::{Life, Server};
 use crate::sights::Sights;
 use crate::trace::Trace;
@@ -31,9 +31,9 @@ use crate::{chaos, delegators, operators, panics, people, plan, readers, server,
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
 use reveille_engine::Rules;
-use reveille_flows::MemoryFlows;
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
+use reveille_store::workflows::MemoryWorkflows;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,7 +44,7 @@ pub struct World {
     pub seed: u64,
     pub breakage: Option<Breakage>,
     pub plan: Plan,
-    pub dice: Dice,
+    pub rng: SimRng,
     pub clock: SimClock,
     pub trace: Trace,
     pub faults: Faults,
@@ -67,7 +67,7 @@ pub struct World {
     /// What is durable.
     pub store: MemoryStore,
     pub roster: MemoryRoster,
-    pub flows: MemoryFlows,
+    pub flows: MemoryWorkflows,
     workers: Vec<Arc<Worker>>,
     agents: Vec<Arc<Agent>>,
     workspaces: Vec<Arc<Workspace>>,
@@ -128,9 +128,9 @@ pub async fn sleep_ms(ms: i64) {
 
 impl World {
     fn make(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Self {
-        let dice = Dice::new(seed);
+        let rng = SimRng::new(seed);
         let clock = SimClock::start();
-        let plan = Plan::draw(&dice);
+        let plan = Plan::draw(&rng);
         let plan = if breakage.is_some_and(Breakage::is_of_one_alone) { plan.alone() } else { plan };
         let plan = plan.with_flows(seed);
         let servers: Vec<_> = (0..plan.servers).map(|number| Arc::new(Server::new(number, clock))).collect();
@@ -148,9 +148,9 @@ impl World {
         Self {
             seed,
             breakage,
-            faults: Faults::draw(&dice),
+            faults: Faults::draw(&rng),
             plan,
-            dice,
+            rng,
             clock,
             trace: if voice == Voice::Aloud { Trace::aloud(clock) } else { Trace::silent(clock) },
             outages: Outages::default(),
@@ -168,7 +168,7 @@ impl World {
             skew_ms: AtomicI64::new(0),
             store: MemoryStore::new(Arc::new(store_clock)),
             roster: MemoryRoster::new(),
-            flows: MemoryFlows::default(),
+            flows: MemoryWorkflows::default(),
             workers,
             agents,
             workspaces,
@@ -219,7 +219,7 @@ impl World {
             delegators::delegate_all(self.clone()),
             starters::start_all(self.clone()),
         );
-        sleep_ms(self.dice.between(1_000, 60_000)).await;
+        sleep_ms(self.rng.between(1_000, 60_000)).await;
         chaos.abort();
         self.quiet_down();
         self.settle().await;
@@ -298,7 +298,7 @@ impl World {
     }
 
     pub fn strikes(&self, fault: Fault) -> bool {
-        self.faults.strikes(fault, &self.dice)
+        self.faults.strikes(fault, &self.rng)
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

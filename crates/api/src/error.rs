@@ -156,7 +156,7 @@ impl From<SubmitError> for ApiError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_kinds", message)
                     .with("tenant", tenant.as_str())
             }
-            SubmitError::NoRoom => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_room", message),
+            SubmitError::QuotaExceeded => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_room", message),
             SubmitError::Seen => Self::new(StatusCode::CONFLICT, "seen", message),
             SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             SubmitError::Store(error) => error.into(),
@@ -173,7 +173,7 @@ impl From<DriveError> for ApiError {
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, "conflict", refusal.to_string()),
             DriveError::Unjudged(problem) => NoAnswer::Down(problem).into(),
-            DriveError::NoRoom | DriveError::Seen | DriveError::Busy => {
+            DriveError::QuotaExceeded | DriveError::Seen | DriveError::Busy => {
                 Self::new(StatusCode::CONFLICT, "conflict", error.to_string())
             }
             DriveError::Store(error) => error.into(),

@@ -24,7 +24,7 @@ use reveille_engine::Engine;
 use std::sync::Arc;
 
 /// The largest message that is passed on.
-const A2A_LEN_MAX: usize = reveille_courier::REQUEST_BYTES_MAX;
+const A2A_LEN_MAX: usize = reveille_a2a::REQUEST_BYTES_MAX;
 /// The largest body of anything else here.
 const BODY_LEN_MAX: usize = 512 * 1024;
 
@@ -55,5 +55,5 @@ pub fn routes() -> Router<Engine> {
         .route("/ws", get(socket::open))
         .route("/health", get(crate::health::health))
         .layer(Extension(Arc::new(Limiter::default())))
-        .layer(Extension(Arc::new(socket::Room::default())))
+        .layer(Extension(Arc::new(socket::Quota::default())))
 }

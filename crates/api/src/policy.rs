@@ -109,6 +109,6 @@ pub async fn decisions(
 ) -> Result<Json<Vec<DecisionRecord>>, ApiError> {
     auth.needs(Scope::Read)?;
     let job = visible(&engine, &auth, &id).await?;
-    let newest = job.judgements.iter().rev().take(limit(query.limit.as_deref())?);
-    Ok(Json(newest.map(|judgement| DecisionRecord::of(&job, judgement)).collect()))
+    let newest = job.verdicts.iter().rev().take(limit(query.limit.as_deref())?);
+    Ok(Json(newest.map(|last_verdict| DecisionRecord::of(&job, last_verdict)).collect()))
 }

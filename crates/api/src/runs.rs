@@ -19,8 +19,8 @@ use reveille_core::id::{RunId, StepId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
 use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started};
-use reveille_flows::RunQuery;
 use reveille_roster::Scope;
+use reveille_store::workflows::RunQuery;
 use serde_json::json;
 
 pub fn routes() -> Router<Engine> {

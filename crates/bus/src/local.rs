@@ -76,7 +76,7 @@ impl LocalBus {
         for recipient in recipients {
             let mut candidate = Some(recipient);
             while let Some(subscriber) = candidate {
-                if subscriber.offer(message).await {
+                if subscriber.reserve(message).await {
                     tally.count(&subscriber);
                     break;
                 }

@@ -80,8 +80,8 @@ async fn drawn(
     let query = JobQuery { tenant: session.auth.list_of(), limit: COUNTED, ..JobQuery::default() };
     let jobs = console.engine.store().jobs(&query).await?.items;
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
-    for judgement in jobs.iter().flat_map(|job| &job.judgements) {
-        *decided.entry(judgement.verdict.rule_id.clone()).or_default() += 1;
+    for last_verdict in jobs.iter().flat_map(|job| &job.verdicts) {
+        *decided.entry(last_verdict.verdict.rule_id.clone()).or_default() += 1;
     }
     let content = html! {
         h1 { "Policy" }

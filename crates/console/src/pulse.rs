@@ -3,7 +3,7 @@
 //! It lives as long as the server does and no longer: what must outlast it is for a Prometheus to keep.
 
 use maud::{Markup, html};
-use reveille_core::floor::Member;
+use reveille_core::placement::Member;
 use reveille_engine::{Audience, Engine, Figures, in_hand, is_away};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

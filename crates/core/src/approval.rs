@@ -10,7 +10,7 @@ pub use hash::job_hash;
 
 use crate::id::KeyId;
 use crate::job::{Job, Refusal, State};
-use crate::policy::{Decision, Judgement};
+use crate::policy::{Decision, RecordedVerdict};
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
@@ -123,24 +123,24 @@ pub fn status(job: &Job) -> Option<Status> {
     Some(if ran_out { Status::Expired } else { Status::Invalidated })
 }
 
-/// The judgement that asks for a person, or did last. A step of a workflow that is there to ask does so whenever policy
+/// The verdict that asks for a person, or did last. A step of a workflow that is there to ask does so whenever policy
 /// lets it.
-pub fn question(job: &Job) -> Option<&Judgement> {
-    let asks = |judgement: &&Judgement| {
-        let decision = judgement.verdict.decision;
+pub fn question(job: &Job) -> Option<&RecordedVerdict> {
+    let asks = |last_verdict: &&RecordedVerdict| {
+        let decision = last_verdict.verdict.decision;
         decision == Decision::RequireApproval || (job.request.is_gate() && decision.lets_run())
     };
-    job.judgements.iter().rev().find(asks)
+    job.verdicts.iter().rev().find(asks)
 }
 
 /// Why a person is asked, in words.
 pub fn why(job: &Job) -> String {
     let of_run = job.request.place.of_run.as_ref().filter(|_| job.request.is_gate());
     match (question(job), of_run) {
-        (Some(judgement), Some(of)) if judgement.verdict.decision != Decision::RequireApproval => {
+        (Some(last_verdict), Some(of)) if last_verdict.verdict.decision != Decision::RequireApproval => {
             format!("step {} of run {} asks", of.node, of.run)
         }
-        (Some(judgement), _) => judgement.verdict.reason.clone(),
+        (Some(last_verdict), _) => last_verdict.verdict.reason.clone(),
         (None, _) => String::new(),
     }
 }
@@ -170,7 +170,8 @@ impl Answer {
             }
             _ => return Err(Conflict::NotActionable.into()),
         }
-        let asked_under = job.judgement().map_or("", |judgement| judgement.verdict.snapshot.as_str());
+        let asked_under =
+            job.last_verdict().map_or("", |last_verdict| last_verdict.verdict.snapshot.as_str());
         if self.policy_snapshot.as_ref().is_some_and(|snapshot| snapshot != asked_under) {
             return Err(Conflict::StaleSnapshot.into());
         }

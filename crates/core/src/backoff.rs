@@ -14,14 +14,14 @@ pub const UNJUDGED_MS: i64 = 5_000;
 /// Scheduling tries before a job fails and goes to the dead letters.
 pub const TRIES_MAX: u32 = 50;
 
-/// The delay after try number `tries` (from zero). `dice` is any random number.
-pub fn delay_ms(tries: u32, dice: u64) -> i64 {
-    jittered(doubled(tries), dice)
+/// The delay after try number `tries` (from zero). `random` is any random number.
+pub fn delay_ms(tries: u32, random: u64) -> i64 {
+    jittered(doubled(tries), random)
 }
 
 /// How long a job waits that policy could not be asked about: 5 s, then doubled each time, at most 30 s.
-pub fn unjudged_ms(tries: u32, dice: u64) -> i64 {
-    jittered(doubled_from(UNJUDGED_MS, tries), dice)
+pub fn unjudged_ms(tries: u32, random: u64) -> i64 {
+    jittered(doubled_from(UNJUDGED_MS, tries), random)
 }
 
 /// When a job that has waited since `since` has used up its tries.
@@ -40,8 +40,8 @@ pub fn tries_by(since: Millis, now: Millis) -> u32 {
         .count() as u32
 }
 
-fn jittered(ms: i64, dice: u64) -> i64 {
-    (ms + (dice % JITTER_MS as u64) as i64).min(MAX_MS)
+fn jittered(ms: i64, random: u64) -> i64 {
+    (ms + (random % JITTER_MS as u64) as i64).min(MAX_MS)
 }
 
 fn doubled(tries: u32) -> i64 {

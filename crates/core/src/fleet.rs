@@ -7,14 +7,14 @@
 //! Members of three contracts live here side by side. A contract brings its TTL and what it tells of its
 //! members ([`About`]); the mechanism is the same for all.
 
-mod mourning;
+mod mass_expiry;
 mod names;
 mod profiles;
 mod ring;
 mod slab;
 mod worker;
 
-pub use mourning::DEATHS_MAX;
+pub use mass_expiry::DEATHS_MAX;
 pub use names::Who;
 pub use worker::{Beat, Load, Profile, Worker};
 
@@ -22,7 +22,7 @@ use crate::id::{TenantId, WorkerId};
 use crate::presence::agent::{Agent, AgentBeat, AgentStatus};
 use crate::presence::{About, Ttls};
 use crate::time::Millis;
-use mourning::Mourning;
+use mass_expiry::MassExpiryGuard;
 use names::Names;
 use profiles::Profiles;
 use ring::Ring;
@@ -45,7 +45,7 @@ pub struct Fleet {
     names: Names,
     profiles: Profiles,
     ring: Ring,
-    mourning: Mourning,
+    mass_expiry: MassExpiryGuard,
     /// Members that are not offline.
     alive: usize,
     /// Members whose row in the roster is behind.
@@ -54,9 +54,9 @@ pub struct Fleet {
 
 /// Which server has heard a beat. That one writes down what it says; the others only know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ear {
-    Ours,
-    Anothers,
+pub enum BeatSource {
+    ThisServer,
+    AnotherServer,
 }
 
 /// What a beat brought to light.
@@ -167,7 +167,7 @@ impl Fleet {
             held: 0,
             idle_beats: 0,
             counts_jobs: false,
-            deaf: false,
+            unreachable: false,
             expected: false,
             restored: false,
             offline: false,
@@ -229,7 +229,7 @@ impl Fleet {
         &mut self,
         tenant: &TenantId,
         beat: &AgentBeat<'_>,
-        ear: Ear,
+        source: BeatSource,
         now: Millis,
     ) -> Option<Noticed> {
         let who = Who::Agent(tenant, &beat.agent_id);
@@ -241,7 +241,7 @@ impl Fleet {
         worker.heard();
         let About::Agent(agent) = &mut worker.about else { return None };
         let changed = beat.apply(agent);
-        if ear == Ear::Ours {
+        if source == BeatSource::ThisServer {
             self.mark_unwritten(slot);
         }
         Some(Noticed { joined: known.is_none(), back, changed: changed || back })
@@ -345,9 +345,9 @@ impl Fleet {
             return due;
         }
         let (workers, ttls, alive) = (&self.workers, self.ttls, self.alive);
-        let allowed = self.mourning.allow(due.len(), alive, now, || mostly_silent(workers, &ttls, now));
+        let allowed = self.mass_expiry.allow(due.len(), alive, now, || mostly_silent(workers, &ttls, now));
         // Those that may not go yet come again, a tick's worth of them at a time.
-        let again = if self.mourning.is_slow() { HELD_BACK_MS } else { 1 };
+        let again = if self.mass_expiry.is_slow() { HELD_BACK_MS } else { 1 };
         for (ix, slot) in due.split_off(allowed).into_iter().enumerate() {
             let at = now + again + TICK_MS * (ix / DEATHS_MAX) as i64;
             if let Some(worker) = self.workers.get_mut(slot) {
@@ -358,8 +358,8 @@ impl Fleet {
     }
 
     /// Most of the fleet is silent, and deaths are held back.
-    pub fn is_mourning_slowly(&self) -> bool {
-        self.mourning.is_slow()
+    pub fn is_mass_expiry(&self) -> bool {
+        self.mass_expiry.is_slow()
     }
 
     /// We were away and could not hear anybody: nobody is blamed for that time, and whoever was heard

@@ -10,7 +10,7 @@ pub use table::{Event, Refusal, State, next};
 use crate::approval::{Choice, Decided};
 use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use crate::output::{OutputCheck, Resolution};
-use crate::policy::{Budgets, Judgement};
+use crate::policy::{Budgets, RecordedVerdict};
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
@@ -38,11 +38,11 @@ pub struct Job {
     /// How many of them ended because the worker died.
     #[serde(default)]
     pub workers_lost: u32,
-    /// What a person decided about it, once one has. After an approval no judgement asks again.
+    /// What a person decided about it, once one has. After an approval no verdict asks again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
     #[serde(default)]
-    pub judgements: Vec<Judgement>,
+    pub verdicts: Vec<RecordedVerdict>,
     #[serde(default)]
     pub marks: Vec<Mark>,
     /// Marks ever made, also of those that are not kept any more.
@@ -256,13 +256,13 @@ impl Job {
     }
 
     /// The latest thing policy said.
-    pub fn judgement(&self) -> Option<&Judgement> {
-        self.judgements.last()
+    pub fn last_verdict(&self) -> Option<&RecordedVerdict> {
+        self.verdicts.last()
     }
 
-    /// What it may use up, if the latest judgement says so.
+    /// What it may use up, if the latest verdict says so.
     pub fn budgets(&self) -> Option<&Budgets> {
-        let constraints = self.judgement()?.verdict.constraints.as_ref()?;
+        let constraints = self.last_verdict()?.verdict.constraints.as_ref()?;
         Some(&constraints.budgets)
     }
 

@@ -4,7 +4,6 @@
 //! decision is a function from values to a value; the shell (`reveille-engine`) commits what was
 //! decided and then sends what is owed.
 
-pub mod again;
 pub mod approval;
 pub mod audit;
 pub mod backoff;
@@ -13,19 +12,20 @@ pub mod digest;
 pub mod expression;
 pub mod finding;
 pub mod fleet;
-pub mod floor;
+
 pub mod flow;
 pub mod id;
 pub mod job;
 pub mod life;
 pub mod output;
-pub mod place;
+pub mod placement;
 pub mod policy;
 pub mod presence;
 pub mod rate;
 pub mod reason;
+pub mod reconcile;
 pub mod request;
-pub mod safety_net;
+pub mod retry;
 pub mod scan;
 pub mod time;
 pub mod trace;

@@ -19,7 +19,7 @@ use crate::id::{PoolId, WorkerId};
 use crate::job::{
     Attempt, Ending, Event, JUDGEMENTS_MAX, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, next,
 };
-use crate::policy::{Decision, Judgement};
+use crate::policy::{Decision, RecordedVerdict};
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
@@ -32,7 +32,7 @@ pub const WORKERS_LOST_MAX: u32 = 3;
 
 /// Where a job goes: to one worker, or to whoever of the topic's queue group takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placement {
+pub struct Destination {
     pub worker: Option<WorkerId>,
     pub pool: Option<PoolId>,
 }
@@ -48,7 +48,7 @@ pub fn submit(request: Request, now: Millis) -> Job {
         attempts: Vec::new(),
         workers_lost: 0,
         decided: None,
-        judgements: Vec::new(),
+        verdicts: Vec::new(),
         marks: Vec::new(),
         marks_made: 0,
         owed: Owed::default(),
@@ -58,11 +58,11 @@ pub fn submit(request: Request, now: Millis) -> Job {
     job
 }
 
-/// 2. Policy speaks. No job leaves PENDING any other way, and the judgement stays with it.
+/// 2. Policy speaks. No job leaves PENDING any other way, and the verdict stays with it.
 ///
 /// It may speak again while a person is asked: policy has changed, and so may the question.
-pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
-    let verdict = &judgement.verdict;
+pub fn judge(job: &Job, last_verdict: RecordedVerdict, now: Millis) -> Result<Job, Refusal> {
+    let verdict = &last_verdict.verdict;
     let note = format!("{}: {}", verdict.rule_id, verdict.reason);
     let (event, phase) = match verdict.decision {
         // A gate is there to be asked about: nobody passes it because policy has nothing against it.
@@ -84,17 +84,17 @@ pub fn judge(job: &Job, judgement: Judgement, now: Millis) -> Result<Job, Refusa
     {
         judged.marks.remove(judged.marks.len() - 2);
     }
-    if judged.judgements.len() == JUDGEMENTS_MAX {
-        judged.judgements.remove(0);
+    if judged.verdicts.len() == JUDGEMENTS_MAX {
+        judged.verdicts.remove(0);
     }
-    judged.judgements.push(judgement);
+    judged.verdicts.push(last_verdict);
     Ok(judged)
 }
 
-/// Or policy cannot be asked. No judgement, no dispatch: it is asked again, later each time.
-pub fn unjudged(job: &Job, words: &str, now: Millis, dice: u64) -> Result<Job, Refusal> {
+/// Or policy cannot be asked. No verdict, no dispatch: it is asked again, later each time.
+pub fn unjudged(job: &Job, words: &str, now: Millis, random: u64) -> Result<Job, Refusal> {
     let unanswered = if let Phase::Pending { unanswered, .. } = job.phase { unanswered } else { 0 };
-    let judge_at = now + backoff::unjudged_ms(unanswered, dice);
+    let judge_at = now + backoff::unjudged_ms(unanswered, random);
     let phase = Phase::Pending { judge_at, unanswered: unanswered.saturating_add(1) };
     let mut after = step(job, Event::Unjudged, phase, now, words.to_owned())?;
     overwrite_last(&mut after, Event::Unjudged);
@@ -103,13 +103,18 @@ pub fn unjudged(job: &Job, words: &str, now: Millis, dice: u64) -> Result<Job, R
 
 /// 3. A person allows it. Policy is asked again in the same step, so that a rule that now denies still
 ///    denies; then nobody has approved anything.
-pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) -> Result<Job, Refusal> {
+pub fn approve(
+    job: &Job,
+    answer: &Answer,
+    last_verdict: RecordedVerdict,
+    now: Millis,
+) -> Result<Job, Refusal> {
     if answer.is_from_submitter(&job.request) {
         return Err(Conflict::OwnJob.into());
     }
     answer.meets(job)?;
-    if judgement.verdict.decision == Decision::Deny {
-        return judge(job, judgement, now);
+    if last_verdict.verdict.decision == Decision::Deny {
+        return judge(job, last_verdict, now);
     }
     let decided = Some(answer.decided(Choice::Approve, now));
     if job.request.is_gate() {
@@ -118,7 +123,7 @@ pub fn approve(job: &Job, answer: &Answer, judgement: Judgement, now: Millis) ->
         return Ok(Job { decided, ..passed });
     }
     let approved = step(job, Event::Approve, pending(now), now, answer.words())?;
-    judge(&Job { decided, ..approved }, judgement, now)
+    judge(&Job { decided, ..approved }, last_verdict, now)
 }
 
 /// 4. Or does not.
@@ -131,7 +136,7 @@ pub fn reject(job: &Job, answer: &Answer, now: Millis) -> Result<Job, Refusal> {
 }
 
 /// 5. A worker is found. From here the dispatch packet is owed.
-pub fn assign(job: &Job, to: &Placement, now: Millis) -> Result<Job, Refusal> {
+pub fn assign(job: &Job, to: &Destination, now: Millis) -> Result<Job, Refusal> {
     if let Phase::Scheduled { not_before, .. } = job.phase
         && now < not_before
     {
@@ -186,7 +191,7 @@ pub fn progress(
 }
 
 /// 9. Nobody heard the packet: back to the queue, at once the first time, then with backoff.
-pub fn unheard(job: &Job, number: u32, now: Millis, dice: u64) -> Result<Job, Refusal> {
+pub fn unheard(job: &Job, number: u32, now: Millis, random: u64) -> Result<Job, Refusal> {
     current(job, number, Event::Unheard)?;
     let words = "no worker was listening";
     if job.attempts.len() as u32 >= backoff::TRIES_MAX {
@@ -194,7 +199,7 @@ pub fn unheard(job: &Job, number: u32, now: Millis, dice: u64) -> Result<Job, Re
     }
     let missed = job.marks.iter().rev().filter(|mark| mark.event != Event::Assign);
     let missed = missed.take_while(|mark| mark.event == Event::Unheard).count() as u32;
-    let delay = if missed == 0 { 0 } else { backoff::delay_ms(missed - 1, dice) };
+    let delay = if missed == 0 { 0 } else { backoff::delay_ms(missed - 1, random) };
     step(job, Event::Unheard, waiting(now, now + delay), now, words.to_owned())
 }
 

@@ -20,7 +20,7 @@ mod tenants;
 mod trace;
 mod velocity;
 
-pub use content::Sheet;
+pub use content::OutputMetadata;
 pub use document::{
     Budgets, Constraints, ContentMatcher, ContentRule, Diff, Document, FailMode, Matcher, Remediation,
     Sandbox, TenantRules, Tier, Toolchain,
@@ -94,7 +94,7 @@ pub struct Verdict {
 
 /// A verdict with the moment it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Judgement {
+pub struct RecordedVerdict {
     pub verdict: Verdict,
     pub checked_at: Millis,
 }
@@ -134,7 +134,7 @@ pub enum BadPolicy {
 }
 
 impl Policy {
-    /// The policy of a machine without a policy file: it allows, and every judgement says so.
+    /// The policy of a machine without a policy file: it allows, and every verdict says so.
     pub fn builtin() -> Self {
         let rule = document::Rule {
             id: "builtin-allow".to_owned(),
@@ -193,7 +193,7 @@ impl Policy {
         &self.0.snapshot
     }
 
-    /// Whether a judgement depends on how often things were asked.
+    /// Whether a verdict depends on how often things were asked.
     pub fn has_velocity(&self) -> bool {
         self.0.has_velocity
     }

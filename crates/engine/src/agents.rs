@@ -3,13 +3,13 @@
 use crate::Engine;
 use crate::chorus::Sight;
 use crate::events::WorkerChange;
-use reveille_core::fleet::{Ear, Noticed, Worker};
-use reveille_core::floor::Member;
+use reveille_core::fleet::{BeatSource, Noticed, Worker};
 use reveille_core::id::{TenantId, WorkerId};
+use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
 use reveille_core::presence::agent::{AgentBeat, BadBeat};
 
-/// Beats taken while the floor is held once.
+/// Beats taken while placement is held once.
 const CHUNK: usize = 128;
 
 /// Why a beat was not taken.
@@ -26,7 +26,8 @@ impl Engine {
     pub fn agent_beat(&self, tenant: &TenantId, beat: &AgentBeat<'_>) -> Result<(), BeatError> {
         beat.check()?;
         let now = self.now();
-        let noticed = self.floor().agent_beat(tenant, beat, Ear::Ours, now).ok_or(BeatError::Full)?;
+        let noticed =
+            self.placement().agent_beat(tenant, beat, BeatSource::ThisServer, now).ok_or(BeatError::Full)?;
         self.metrics.fleet.beats(1);
         self.tell_agent(tenant, beat, noticed, Sight::First);
         self.tell_beat(tenant, beat);
@@ -36,7 +37,7 @@ impl Engine {
     /// Another server has heard it.
     pub(crate) fn hear_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>) {
         let now = self.now();
-        let noticed = self.floor().agent_beat(tenant, beat, Ear::Anothers, now);
+        let noticed = self.placement().agent_beat(tenant, beat, BeatSource::AnotherServer, now);
         if let Some(noticed) = noticed {
             self.tell_agent(tenant, beat, noticed, Sight::Second);
         }
@@ -48,10 +49,12 @@ impl Engine {
         let mut refused = Vec::new();
         let mut news = Vec::new();
         for (chunk_ix, chunk) in beats.chunks(CHUNK).enumerate() {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             for (ix, beat) in chunk.iter().enumerate() {
                 let taken = match beat.check() {
-                    Ok(()) => floor.agent_beat(tenant, beat, Ear::Ours, now).ok_or(BeatError::Full),
+                    Ok(()) => {
+                        placement.agent_beat(tenant, beat, BeatSource::ThisServer, now).ok_or(BeatError::Full)
+                    }
                     Err(bad) => Err(bad.into()),
                 };
                 if taken.is_ok() {
@@ -83,18 +86,18 @@ impl Engine {
 
     /// A tenant's agents, those heard last first.
     pub fn agents(&self, tenant: &TenantId) -> Vec<Worker> {
-        let mut agents: Vec<Worker> = self.floor().fleet().agents_of(tenant).cloned().collect();
+        let mut agents: Vec<Worker> = self.placement().fleet().agents_of(tenant).cloned().collect();
         agents.sort_by(|a, b| b.last_seen.cmp(&a.last_seen).then_with(|| a.id.cmp(&b.id)));
         agents
     }
 
     /// Every tenant's agents, for operators.
     pub fn all_agents(&self) -> Vec<Worker> {
-        let floor = self.floor();
-        let agents = floor.fleet().iter().map(|(_, worker)| worker);
+        let placement = self.placement();
+        let agents = placement.fleet().iter().map(|(_, worker)| worker);
         let mut agents: Vec<Worker> =
             agents.filter(|worker| worker.contract() == Contract::VoiceGateway).cloned().collect();
-        drop(floor);
+        drop(placement);
         agents.sort_by(|a, b| b.last_seen.cmp(&a.last_seen).then_with(|| a.id.cmp(&b.id)));
         agents
     }

@@ -33,8 +33,8 @@ impl Engine {
         if let Some(problem) = hearing.problem() {
             return Err(DriveError::Unjudged(problem));
         }
-        let decide = move |job: &Job, now| match engine.judgement(job, &hearing, now) {
-            Ok(Ok(judgement)) => life::approve(job, &answer, judgement, now),
+        let decide = move |job: &Job, now| match engine.last_verdict(job, &hearing, now) {
+            Ok(Ok(last_verdict)) => life::approve(job, &answer, last_verdict, now),
             // It has moved on since it was heard; the answer says how.
             _ => Err(answer.meets(job).err().unwrap_or(Refusal::TooEarly)),
         };
@@ -90,7 +90,7 @@ impl Engine {
         loop {
             let page = match self.store.jobs(&query).await {
                 Ok(page) => page,
-                Err(error) if !error.may_pass() => return given_up(&error),
+                Err(error) if !error.is_transient() => return given_up(&error),
                 Err(error) => {
                     tracing::warn!(%error, "approvals could not be read; trying again");
                     tokio::time::sleep(PAUSE).await;
@@ -115,9 +115,9 @@ impl Engine {
         if hearing.problem().is_some() {
             return;
         }
-        let decide = |job: &Job, now: Millis| match self.judgement(job, &hearing, now)? {
-            Ok(judgement) if is_asking(job) && !asks_under(job, &judgement.verdict.snapshot) => {
-                life::judge(job, judgement, now)
+        let decide = |job: &Job, now: Millis| match self.last_verdict(job, &hearing, now)? {
+            Ok(last_verdict) if is_asking(job) && !asks_under(job, &last_verdict.verdict.snapshot) => {
+                life::judge(job, last_verdict, now)
             }
             _ => Err(Refusal::TooEarly),
         };
@@ -136,5 +136,5 @@ fn is_asking(job: &Job) -> bool {
 }
 
 fn asks_under(job: &Job, snapshot: &str) -> bool {
-    job.judgement().is_some_and(|judgement| judgement.verdict.snapshot == snapshot)
+    job.last_verdict().is_some_and(|last_verdict| last_verdict.verdict.snapshot == snapshot)
 }

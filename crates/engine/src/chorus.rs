@@ -7,7 +7,7 @@
 
 use crate::Engine;
 use crate::events::{Told, What, WorkerChange};
-use reveille_core::floor::Member;
+use reveille_core::placement::Member;
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const TOLD_WITHIN_MS: i64 = 5_000;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What was told longer ago than this is no news to whoever reads it when it starts.
-const NEWS_MS: i64 = 30_000;
+const EVENT_LOG_MS: i64 = 30_000;
 
 /// How this server knows of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Engine {
     pub(crate) fn hear_told(&self, told: Told) {
         let now = self.now();
         let is_own = told.by.as_deref().is_none_or(|by| by == self.store.name());
-        let is_old = now.since(told.at) > NEWS_MS;
+        let is_old = now.since(told.at) > EVENT_LOG_MS;
         if let (What::Worker { member, change }, false, false) = (told.what, is_own, is_old) {
             self.chorus.read((member, change), now);
         }

@@ -157,7 +157,7 @@ impl Engine {
         loop {
             match ask().await {
                 Ok(answer) => return Some(answer),
-                Err(error) if !error.may_pass() => {
+                Err(error) if !error.is_transient() => {
                     tracing::error!(%error, "an entry of the audit trail cannot be written");
                     return None;
                 }

@@ -30,19 +30,19 @@ impl Clock for SystemClock {
     }
 }
 
-pub trait Dice: Send + Sync + 'static {
-    fn roll(&self) -> u64;
+pub trait Rng: Send + Sync + 'static {
+    fn next_u64(&self) -> u64;
 }
 
 /// The system's randomness, asked for by the handful: a job needs several numbers.
 #[derive(Default)]
-pub struct SystemDice(Mutex<Vec<u64>>);
+pub struct SystemRng(Mutex<Vec<u64>>);
 
 /// Numbers that are asked for at once.
 const HANDFUL: usize = 64;
 
-impl Dice for SystemDice {
-    fn roll(&self) -> u64 {
+impl Rng for SystemRng {
+    fn next_u64(&self) -> u64 {
         let mut handful = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(number) = handful.pop() {
@@ -59,16 +59,16 @@ impl Dice for SystemDice {
 }
 
 /// The same numbers for the same seed (`SplitMix64`).
-pub struct SeededDice(AtomicU64);
+pub struct SeededRng(AtomicU64);
 
-impl SeededDice {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 }
 
-impl Dice for SeededDice {
-    fn roll(&self) -> u64 {
+impl Rng for SeededRng {
+    fn next_u64(&self) -> u64 {
         let mut mixed =
             self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

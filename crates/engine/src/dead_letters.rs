@@ -3,11 +3,11 @@
 use crate::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::{Caller, Engine};
 use bytes::Bytes;
-use reveille_core::again;
 use reveille_core::id::JobId;
 use reveille_core::job::{DeadLetter, Job, State};
 use reveille_core::policy::Verdict;
 use reveille_core::request::Request;
+use reveille_core::retry;
 use reveille_store::{BlobKey, DeadLetterQuery, PAGE_LEN_MAX, StoreError};
 use std::sync::Arc;
 
@@ -49,10 +49,10 @@ impl Engine {
     /// when the new job is stored; whoever comes in between, or comes back after a crash, gets that job.
     pub async fn retry(&self, letter: DeadLetter, by: &Caller) -> Result<Arc<Job>, RetryError> {
         let old = self.store.job(&letter.job_id).await?.ok_or(RetryError::JobGone)?;
-        let request = Request { submitted_by: Some(by.key.clone()), ..again::retry(&old.request, &letter) };
+        let request = Request { submitted_by: Some(by.key.clone()), ..retry::retry(&old.request, &letter) };
         let (request, context) = self.with_own_input(request).await?;
         let engine = self.clone();
-        self.in_full(async move {
+        self.run_detached(async move {
             let job = engine.ask_again(request, context).await?;
             engine.store.remove_dead_letter(&letter.job_id).await?;
             Ok(job)
@@ -66,10 +66,10 @@ impl Engine {
         if !matches!(old.state(), State::Denied | State::ApprovalRequired) {
             return Err(RetryError::NotStopped(old.state()));
         }
-        let offered = old.judgement().map_or(&[][..], |judgement| &judgement.verdict.remediations);
+        let offered = old.last_verdict().map_or(&[][..], |last_verdict| &last_verdict.verdict.remediations);
         let not_offered = || RetryError::NotOffered(remediation.to_owned());
         let remediation = offered.iter().find(|offered| offered.id == remediation).ok_or_else(not_offered)?;
-        let request = again::remedy(&old.request, remediation).map_err(|_| not_offered())?;
+        let request = retry::remedy(&old.request, remediation).map_err(|_| not_offered())?;
         let request = Request { submitted_by: Some(by.key.clone()), ..request };
         let (request, context) = self.with_own_input(request).await?;
         self.ask_again(request, context).await

@@ -19,7 +19,7 @@ use crate::workspaces::WorkspaceError;
 use bytes::Bytes;
 use reveille_core::id::{JobId, KeyId, Topic, WorkspaceId};
 use reveille_core::job::Job;
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::request::{Delegated, Request};
 use reveille_core::trace::TraceContext;
@@ -128,7 +128,7 @@ impl Engine {
         self.write_down(Note::default()).await?;
         let Some(job) = self.store.job(id).await.map_err(SubmitError::from)? else { return Ok(()) };
         if self.is_one_of_many() {
-            return Ok(self.tell_together(&job, Rung::of(&job)).await?);
+            return Ok(self.tell_together(&job, DelegationStatus::of(&job)).await?);
         }
         if !self.ladder.has(id) {
             match self.roster.delegation(id).await? {
@@ -137,7 +137,7 @@ impl Engine {
                 None => self.open_ladder(&job).await,
             }
         }
-        self.climb(&job, Rung::of(&job)).await;
+        self.climb(&job, DelegationStatus::of(&job)).await;
         Ok(())
     }
 
@@ -171,14 +171,14 @@ impl Engine {
             source: source.id.clone(),
             target: target.clone(),
             summary: shortened(task, SUMMARY_LEN_MAX),
-            status: Rung::Dispatched,
+            status: DelegationStatus::Dispatched,
             error: None,
             response_preview: None,
             is_job: false,
             created_at: now,
             updated_at: now,
         };
-        self.keep_rungs(row, &[Rung::Dispatched]).await?;
+        self.keep_rungs(row, &[DelegationStatus::Dispatched]).await?;
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Engine {
         if row.status.is_last() {
             return Ok(());
         }
-        let status = if outcome.is_ok() { Rung::Completed } else { Rung::Failed };
+        let status = if outcome.is_ok() { DelegationStatus::Completed } else { DelegationStatus::Failed };
         let mut ended = Delegation { status: row.status, updated_at: self.now(), ..row };
         match outcome {
             Ok(text) => ended.response_preview = Some(shortened(&text, PREVIEW_LEN_MAX)),
@@ -279,7 +279,7 @@ pub(crate) fn row_of(job: &Job) -> Delegation {
         source,
         target,
         summary: job.request.labels.get(SUMMARY).cloned().unwrap_or_default(),
-        status: Rung::Pending,
+        status: DelegationStatus::Pending,
         error: None,
         response_preview: None,
         is_job: true,

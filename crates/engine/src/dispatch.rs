@@ -8,7 +8,7 @@ use reveille_core::fleet::{Who, Worker};
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
-use reveille_core::place::Selector;
+use reveille_core::placement::Selector;
 use reveille_wire::{convert, subject};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Engine {
         match (heard, to) {
             (Heard::Somebody { by }, to) => {
                 if let (Some(by), None) = (&by, to) {
-                    self.floor().heard_by_connection(job.id(), by.connection);
+                    self.placement().heard_by_connection(job.id(), by.connection);
                 }
                 tokio::time::sleep(RUNNING_AFTER).await;
                 let name = by.and_then(|by| WorkerId::parse(&by.name?).ok());
@@ -64,7 +64,7 @@ impl Engine {
     /// Sends again what a worker that is back should have had. The attempt is the same, so a worker
     /// that has it already knows it.
     pub(crate) async fn send_again(self, worker: WorkerId) {
-        let held = self.floor().held_by(Who::Worker(worker.as_str()));
+        let held = self.placement().held_by(Who::Worker(worker.as_str()));
         for id in held {
             if self.timers.is_anothers(&id) {
                 continue;
@@ -85,7 +85,8 @@ impl Engine {
         }
         let known = Taken::known(job.clone(), turn);
         // The transport's name counts only if it is that of a worker we know.
-        let heard_by = name.filter(|name| self.floor().fleet().find(Who::Worker(name.as_str())).is_some());
+        let heard_by =
+            name.filter(|name| self.placement().fleet().find(Who::Worker(name.as_str())).is_some());
         let started =
             self.drive_taken(known, |job, now| life::start(job, number, heard_by.clone(), now)).await;
         if let Err(error) = started {
@@ -115,12 +116,12 @@ impl Engine {
     /// after our own restart keeps its job until its TTL is over.
     async fn nobody_heard(&self, job: &Job, number: u32, worker: &WorkerId) {
         let (listens, expected) = {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             let who = Who::Worker(worker.as_str());
-            let known = floor.fleet().lookup(who);
-            let is_expected = |worker: &Worker| worker.expected || (worker.restored && worker.deaf);
+            let known = placement.fleet().lookup(who);
+            let is_expected = |worker: &Worker| worker.expected || (worker.restored && worker.unreachable);
             let facts = known.map_or((true, false), |worker| (worker.counts_jobs, is_expected(worker)));
-            floor.deaf(who);
+            placement.unreachable(who);
             facts
         };
         if expected {
@@ -137,8 +138,8 @@ impl Engine {
     }
 
     async fn unheard(&self, job: &Job, number: u32) {
-        let dice = self.dice.roll();
-        let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, dice)).await;
+        let random = self.rng.next_u64();
+        let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, random)).await;
         if let Err(error) = back {
             tracing::debug!(job = %job.id(), %error, "not taken back");
         }

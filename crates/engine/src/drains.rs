@@ -5,7 +5,7 @@ use crate::Engine;
 use crate::events::{What, WorkerChange};
 use crate::scribe::Note;
 use reveille_core::fleet::Worker;
-use reveille_core::floor::Member;
+use reveille_core::placement::Member;
 use reveille_core::presence::{Contract, Drain, Drained};
 use reveille_roster::{Change, RosterError};
 use std::sync::atomic::Ordering;
@@ -25,9 +25,9 @@ impl Engine {
         let drain = Drain { what: what.clone(), since: now, until, by: by.to_owned() };
         self.write_down(Note { changes: vec![Change::Drain(drain.clone())], told: Vec::new() }).await?;
         {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             self.drain_changes.fetch_add(1, Ordering::SeqCst);
-            floor.drain(drain.clone());
+            placement.drain(drain.clone());
         }
         tracing::info!(?what, by, seconds, "drained");
         self.tell_drained(&what, WorkerChange::Drained);
@@ -38,9 +38,9 @@ impl Engine {
     pub async fn undrain_workers(&self, what: Drained, by: &str) -> Result<bool, RosterError> {
         self.write_down(Note { changes: vec![Change::Undrain(what.clone())], told: Vec::new() }).await?;
         let (was, matches) = {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             self.drain_changes.fetch_add(1, Ordering::SeqCst);
-            (floor.undrain(&what), floor.matches(self.now()))
+            (placement.undrain(&what), placement.matches(self.now()))
         };
         self.assign_all(matches);
         tracing::info!(?what, by, "back in service");
@@ -49,19 +49,19 @@ impl Engine {
     }
 
     pub fn drains(&self) -> Vec<Drain> {
-        self.floor().drains().cloned().collect()
+        self.placement().drains().cloned().collect()
     }
 
     /// The drain a worker is under, its own or its pool's.
     pub fn drain_of(&self, worker: &Worker) -> Option<Drain> {
-        self.floor().drain_of(worker).cloned()
+        self.placement().drain_of(worker).cloned()
     }
 
     /// Jobs that stayed too long at drained workers go elsewhere, one after the other.
     pub(crate) async fn end_drains(self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let overstayed = self.floor().overstayed(self.now());
+            let overstayed = self.placement().overstayed(self.now());
             for (worker, jobs) in overstayed {
                 tracing::warn!(worker = %worker.id, jobs = jobs.len(), "drained; its jobs go elsewhere");
                 for job in jobs {
@@ -73,8 +73,8 @@ impl Engine {
 
     fn tell_drained(&self, what: &Drained, change: WorkerChange) {
         let members: Vec<Member> = {
-            let floor = self.floor();
-            let fleet = floor.fleet();
+            let placement = self.placement();
+            let fleet = placement.fleet();
             let is_meant = |worker: &Worker| match what {
                 Drained::Worker(id) => worker.id == *id,
                 Drained::Pool(pool) => fleet.profile(worker.profile).pool.as_ref() == Some(pool),

@@ -5,9 +5,9 @@ use crate::events::What;
 use crate::turns::Turn;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, Phase, Refusal};
-use reveille_core::life::{self, Limits, Placement};
+use reveille_core::life::{self, Destination, Limits};
 use reveille_core::time::Millis;
-use reveille_store::{Commit, Lock, Opened, Receipt, Step, StoreError, Terms};
+use reveille_store::{Commit, Lock, Opened, Preconditions, Receipt, Step, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub enum DriveError {
     Busy,
     /// Another server has filled the place meanwhile.
     #[error("there is no room for it any more")]
-    NoRoom,
+    QuotaExceeded,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -50,7 +50,7 @@ pub enum DriveError {
 pub(crate) struct Taken<'a> {
     pub job: Arc<Job>,
     /// What the change depends on beside the job.
-    pub terms: Terms,
+    pub preconditions: Preconditions,
     /// Another server may have changed it since it was remembered or read, and what is decided on it is no answer
     /// unless it is committed.
     is_loose: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Taken<'a> {
 impl<'a> Taken<'a> {
     /// A record that nobody of this process has changed since. If somebody else has, the commit says so.
     pub fn known(job: Arc<Job>, turn: Turn<'a>) -> Self {
-        Self { job, terms: Terms::default(), is_loose: false, turn }
+        Self { job, preconditions: Preconditions::default(), is_loose: false, turn }
     }
 }
 
@@ -79,7 +79,7 @@ impl Engine {
     pub(crate) async fn take(&self, id: &JobId) -> Result<Taken<'_>, DriveError> {
         let turn = self.turn(id).await;
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
-        Ok(Taken { job, terms: Terms::default(), is_loose: false, turn })
+        Ok(Taken { job, preconditions: Preconditions::default(), is_loose: false, turn })
     }
 
     /// The same, to act on a message that may come again. Where servers share the store, it is tried without a lock
@@ -100,17 +100,17 @@ impl Engine {
                 None => self.store.job(id).await?,
             };
             if let Some(job) = job {
-                let terms = Terms { answers, ..Terms::default() };
-                return Ok(Taken { job, terms, is_loose: true, turn });
+                let preconditions = Preconditions { answers, ..Preconditions::default() };
+                return Ok(Taken { job, preconditions, is_loose: true, turn });
             }
         }
         match self.store.open(id, message).await? {
             Opened::Seen => Err(DriveError::Seen),
             Opened::Busy => Err(DriveError::Busy),
             Opened::Job { job, lock } => {
-                let terms = Terms { under: lock, answers, ..Terms::default() };
+                let preconditions = Preconditions { under: lock, answers, ..Preconditions::default() };
                 let job = job.ok_or(DriveError::Unknown)?;
-                Ok(Taken { job, terms, is_loose: false, turn })
+                Ok(Taken { job, preconditions, is_loose: false, turn })
             }
         }
     }
@@ -120,18 +120,18 @@ impl Engine {
         taken: Taken<'_>,
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
-        let Taken { job: mut before, mut terms, is_loose, turn: _turn } = taken;
+        let Taken { job: mut before, mut preconditions, is_loose, turn: _turn } = taken;
         for _ in 0..CONFLICTS_MAX {
             let after = match decide(&before, self.now()) {
                 Ok(after) => after,
                 Err(_) if is_loose => return Err(self.forget(&before)),
                 Err(refusal) => {
-                    self.let_go(terms.under).await;
+                    self.let_go(preconditions.under).await;
                     return Err(refusal.into());
                 }
             };
-            let mut step = Step::change(&before, after).on(terms.clone());
-            step.terms.room = self.room_for_placed(&step.job);
+            let mut step = Step::change(&before, after).on(preconditions.clone());
+            step.preconditions.quota = self.room_for_placed(&step.job);
             let job = step.job.clone();
             match self.commit_or_make_up(Some(&before), step).await? {
                 Commit::Done => {
@@ -140,14 +140,14 @@ impl Engine {
                     self.settle(&job);
                     return Ok(job);
                 }
-                Commit::NoRoom(_) => return Err(DriveError::NoRoom),
+                Commit::QuotaExceeded(_) => return Err(DriveError::QuotaExceeded),
                 Commit::Seen => {
-                    self.let_go(terms.under).await;
+                    self.let_go(preconditions.under).await;
                     return Err(DriveError::Seen);
                 }
                 Commit::Conflict if is_loose => return Err(self.forget(&before)),
                 // Without its lock the change is still compared and swapped.
-                Commit::Fenced => terms.under = None,
+                Commit::Fenced => preconditions.under = None,
                 Commit::Conflict | Commit::Duplicate(_) => {}
             }
             before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
@@ -170,7 +170,7 @@ impl Engine {
         let job = step.job.clone();
         let step = if self.is_one_of_many() { step.telling(Self::news_of(&job)) } else { step };
         let committed = self.store.commit(step).await;
-        if committed.as_ref().is_err_and(StoreError::may_pass) {
+        if committed.as_ref().is_err_and(StoreError::is_transient) {
             self.doubts.raise(job.id(), job.revision);
             self.spawn(self.clone().make_up_for(before.cloned(), job));
         }
@@ -190,7 +190,7 @@ impl Engine {
                     self.tell_story(before.as_deref(), &job);
                     return self.settle(&job);
                 }
-                Err(error) if error.may_pass() => {}
+                Err(error) if error.is_transient() => {}
                 // It did not count, or somebody has gone on from there.
                 _ => return self.doubts.drop_one(job.id(), job.revision),
             }
@@ -229,7 +229,7 @@ impl Engine {
     {
         loop {
             match drive().await {
-                Err(DriveError::Store(error)) if error.may_pass() => {
+                Err(DriveError::Store(error)) if error.is_transient() => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                     tokio::time::sleep(STORE_PAUSE).await;
                 }
@@ -251,7 +251,7 @@ impl Engine {
         self.tell_delegation(job).await;
     }
 
-    /// Acts on a committed job: timers, the floor, packets, whoever waits. Called with the job's turn
+    /// Acts on a committed job: timers, placement, packets, whoever waits. Called with the job's turn
     /// held; everything here is derived from the job, so calling it again does no harm.
     pub(crate) fn settle(&self, job: &Arc<Job>) {
         if self.is_one_of_many() {
@@ -281,35 +281,35 @@ impl Engine {
         }
     }
 
-    /// Gives waiting jobs to the workers the floor has found for them.
-    pub(crate) fn assign_all(&self, matches: Vec<(JobId, Placement)>) {
+    /// Gives waiting jobs to the workers placement has found for them.
+    pub(crate) fn assign_all(&self, matches: Vec<(JobId, Destination)>) {
         for (id, to) in matches {
             self.spawn(self.clone().assign(id, to));
         }
     }
 
-    async fn assign(self, id: JobId, to: Placement) {
+    async fn assign(self, id: JobId, to: Destination) {
         let done = self.drive_on(&id, |job, now| life::assign(job, &to, now)).await;
         if let Err(error) = done {
             // It was cancelled, or ended otherwise, while it was on its way: the seat is given back.
             tracing::debug!(job = %id, %error, "not assigned");
-            self.floor().unplace(&id);
-            if matches!(error, DriveError::NoRoom) {
+            self.placement().end_pending(&id);
+            if matches!(error, DriveError::QuotaExceeded) {
                 // Whoever has filled the place says so at any moment; until then nothing else would be found.
-                self.floor().leave(&id);
+                self.placement().leave(&id);
                 tokio::time::sleep(FULL_PAUSE).await;
             }
             self.reseat(&id).await;
         }
     }
 
-    /// Seats a job on the floor as the store has it, and looks at it again when it says.
+    /// Seats a job in placement as the store has it, and looks at it again when it says.
     pub(crate) async fn reseat(&self, id: &JobId) {
         let (_turn, job) = loop {
             let turn = self.turn(id).await;
             match self.store.job(id).await {
                 Ok(job) => break (turn, job),
-                Err(error) if !error.may_pass() => break (turn, None),
+                Err(error) if !error.is_transient() => break (turn, None),
                 Err(error) => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                 }
@@ -323,11 +323,11 @@ impl Engine {
             self.seat(job);
         } else {
             self.timers.clear(id);
-            self.floor().leave(id);
+            self.placement().leave(id);
         }
     }
 
-    /// Its timer and its place on the floor. What that frees or fills may let other jobs go.
+    /// Its timer and its place in placement. What that frees or fills may let other jobs go.
     pub(crate) fn seat(&self, job: &Job) {
         if self.is_behind(job) {
             return;
@@ -340,9 +340,9 @@ impl Engine {
             self.timers.set(job, self.look_by(due, now));
         }
         let matches = {
-            let mut floor = self.floor();
-            floor.settle(job, now);
-            floor.matches(now)
+            let mut placement = self.placement();
+            placement.settle(job, now);
+            placement.matches(now)
         };
         self.assign_all(matches);
     }
@@ -366,7 +366,7 @@ impl Engine {
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync + 'static,
     ) -> Result<Arc<Job>, DriveError> {
         let (engine, id) = (self.clone(), id.clone());
-        self.in_full(async move { engine.drive(&id, decide).await }).await
+        self.run_detached(async move { engine.drive(&id, decide).await }).await
     }
 
     /// Whether the refusal only says that the job has ended.

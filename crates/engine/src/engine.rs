@@ -3,7 +3,7 @@
 use crate::calls::Calls;
 use crate::chorus::Chorus;
 use crate::clerk::{AtStart, Clerk};
-use crate::clock::{Clock, Dice};
+use crate::clock::{Clock, Rng};
 use crate::delegate::Ladder;
 use crate::doubts::Doubts;
 use crate::events::Events;
@@ -26,15 +26,15 @@ use crate::turns::{Turn, Turns};
 use crate::waiters::Waiters;
 use crate::warm;
 use crate::workspaces::Workspaces;
+use reveille_a2a::A2aClient;
 use reveille_bus::{Bus, BusError};
-use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, RunId};
+use reveille_core::placement::Placement;
 use reveille_core::policy::Windows;
 use reveille_core::time::Millis;
-use reveille_courier::Courier;
-use reveille_flows::Flows;
 use reveille_kernel::Kernel;
 use reveille_roster::{Generations, Roster, RosterError};
+use reveille_store::workflows::WorkflowStore;
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
 use rustc_hash::FxHashSet;
@@ -56,14 +56,14 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub roster: Arc<dyn Roster>,
     /// Workflows and their runs.
-    pub flows: Arc<dyn Flows>,
+    pub flows: Arc<dyn WorkflowStore>,
     pub bus: Arc<dyn Bus>,
-    pub courier: Arc<dyn Courier>,
+    pub courier: Arc<dyn A2aClient>,
     /// Who judges instead of the policy file, if somebody does.
     pub kernel: Option<Arc<dyn Kernel>>,
     pub traces: Arc<dyn Traces>,
     pub clock: Arc<dyn Clock>,
-    pub dice: Arc<dyn Dice>,
+    pub rng: Arc<dyn Rng>,
     pub rules: Rules,
     pub settings: Settings,
 }
@@ -75,12 +75,12 @@ pub struct Engine(Arc<Inner>);
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) roster: Arc<dyn Roster>,
-    pub(crate) flows: Arc<dyn Flows>,
+    pub(crate) flows: Arc<dyn WorkflowStore>,
     pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) courier: Arc<dyn Courier>,
+    pub(crate) courier: Arc<dyn A2aClient>,
     pub(crate) traces: Arc<dyn Traces>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) dice: Arc<dyn Dice>,
+    pub(crate) rng: Arc<dyn Rng>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) keys: Keys,
@@ -112,7 +112,7 @@ pub struct Inner {
     /// How often things were asked lately, for policy.
     pub(crate) windows: Mutex<Windows>,
     rules: RwLock<Arc<Rules>>,
-    floor: Mutex<Floor>,
+    placement: Mutex<Placement>,
     /// Attempts that were sent before everything was picked up.
     pub(crate) sent_early: Mutex<FxHashSet<(JobId, u32)>>,
     recovered: AtomicBool,
@@ -141,16 +141,16 @@ impl Engine {
             let (events, unsaid) = Events::shared(parts.store.name());
             (events, Some(unsaid))
         } else {
-            (Events::new(parts.dice.roll()), None)
+            (Events::new(parts.rng.next_u64()), None)
         };
         let windows = if parts.store.is_shared() { Windows::shared() } else { Windows::default() };
-        let mut floor = Floor::new(parts.settings.ttls);
+        let mut placement = Placement::new(parts.settings.ttls);
         if !parts.bus.shows_listeners() {
-            floor.try_topics();
+            placement.try_topics();
         }
         // Until the recovery has found what is at workers.
-        floor.begin_recount();
-        let floor = Mutex::new(floor);
+        placement.begin_recount();
+        let placement = Mutex::new(placement);
         let killed = CancellationToken::new();
         let engine = Self(Arc::new(Inner {
             store: parts.store,
@@ -160,7 +160,7 @@ impl Engine {
             courier: parts.courier,
             traces: parts.traces,
             clock: parts.clock,
-            dice: parts.dice,
+            rng: parts.rng,
             settings: parts.settings,
             metrics: Metrics::default(),
             keys,
@@ -188,7 +188,7 @@ impl Engine {
             snapshot_post: tokio::sync::Mutex::new(warm::post(killed.clone())),
             windows: Mutex::new(windows),
             rules: RwLock::default(),
-            floor,
+            placement,
             sent_early: Mutex::default(),
             recovered: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -307,7 +307,7 @@ impl Engine {
         &self.store
     }
 
-    pub fn flows(&self) -> &Arc<dyn Flows> {
+    pub fn flows(&self) -> &Arc<dyn WorkflowStore> {
         &self.flows
     }
 
@@ -336,18 +336,18 @@ impl Engine {
         let mut in_force = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *in_force, rules.clone());
         drop(in_force);
-        let mut floor = self.floor();
-        floor.limit_tenants(rules.policy.tenant_limits());
-        floor.reroute(rules.routing.clone());
-        let matches = floor.matches(self.now());
-        drop(floor);
+        let mut placement = self.placement();
+        placement.limit_tenants(rules.policy.tenant_limits());
+        placement.reroute(rules.routing.clone());
+        let matches = placement.matches(self.now());
+        drop(placement);
         self.assign_all(matches);
         before
     }
 
-    /// The floor, for a few lines at a time and never over an await.
-    pub(crate) fn floor(&self) -> MutexGuard<'_, Floor> {
-        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Placement, for a few lines at a time and never over an await.
+    pub(crate) fn placement(&self) -> MutexGuard<'_, Placement> {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a task that ends with the engine. In a box it is moved once, and not by all that is around it.
@@ -359,7 +359,7 @@ impl Engine {
     }
 
     /// Runs to its end even if whoever asked goes away meanwhile: what is committed must be acted on.
-    pub(crate) async fn in_full<T: Send + 'static>(
+    pub(crate) async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
@@ -381,7 +381,7 @@ impl Engine {
     }
 
     pub(crate) fn new_uuid(&self) -> String {
-        let (high, low) = (self.dice.roll().to_be_bytes(), self.dice.roll().to_be_bytes());
+        let (high, low) = (self.rng.next_u64().to_be_bytes(), self.rng.next_u64().to_be_bytes());
         let mut random = [0; 10];
         random[..8].copy_from_slice(&high);
         random[8..].copy_from_slice(&low[..2]);

@@ -17,10 +17,10 @@ mod shared;
 pub use reader::{News, Reader};
 pub(crate) use shared::{Item, Told, Unsaid};
 
-use reveille_core::floor::Member;
 use reveille_core::flow::RunState;
 use reveille_core::id::{JobId, RunId, TenantId, Topic, WorkerId, WorkflowId, WorkspaceId};
 use reveille_core::job::{Job, State};
+use reveille_core::placement::Member;
 use reveille_core::time::Millis;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 
 use crate::Engine;
 use crate::safety::Circuit;
-use reveille_core::floor::{AHEAD_MAX, Fitting, Wait};
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Phase, State};
-use reveille_core::place::Selector;
+use reveille_core::placement::Selector;
+use reveille_core::placement::{AHEAD_MAX, Fitting, Wait};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use reveille_core::{approval, backoff};
@@ -67,7 +67,8 @@ impl Explainer<'_> {
                 )
             }
             Phase::ApprovalRequired => {
-                let rule = job.judgement().map_or("policy", |judgement| judgement.verdict.rule_id.as_str());
+                let rule =
+                    job.last_verdict().map_or("policy", |last_verdict| last_verdict.verdict.rule_id.as_str());
                 let words = if job.request.is_gate() {
                     format!("A person must approve it: {}.", approval::why(job))
                 } else {
@@ -85,7 +86,7 @@ impl Explainer<'_> {
             }
             Phase::Scheduled { waiting_since, .. } => {
                 let tries = backoff::tries_by(*waiting_since, now) + 1;
-                let wait = self.engine.floor().wait_of(job.id());
+                let wait = self.engine.placement().wait_of(job.id());
                 waiting(job, wait.as_ref(), &self.fitting(job.id()), tries)
             }
             Phase::Dispatched(attempt) => {
@@ -114,14 +115,16 @@ impl Explainer<'_> {
     }
 
     fn fitting(&mut self, job: &JobId) -> Fitting {
-        let Some(selector) = self.engine.floor().selector_of(job).cloned() else { return Fitting::default() };
+        let Some(selector) = self.engine.placement().selector_of(job).cloned() else {
+            return Fitting::default();
+        };
         if let Some(known) = self.fitting.get(&selector) {
             return *known;
         }
         let mut fitting = Fitting::default();
-        // The floor is held for one part at a time.
+        // Placement is held for one part at a time.
         for part in 0.. {
-            if !fitting.look(self.engine.floor().fleet(), part, &selector) {
+            if !fitting.look(self.engine.placement().fleet(), part, &selector) {
                 break;
             }
         }
@@ -134,7 +137,7 @@ impl Explainer<'_> {
 fn way_out(job: &Job) -> Option<String> {
     match job.state() {
         State::Denied => {
-            let offered = &job.judgement()?.verdict.remediations;
+            let offered = &job.last_verdict()?.verdict.remediations;
             let ids: Vec<&str> = offered.iter().map(|remediation| remediation.id.as_str()).collect();
             let path = format!("POST /api/v1/jobs/{}/remediate", job.id());
             (!ids.is_empty()).then(|| format!("Apply a remediation ({path}): {}.", ids.join(", ")))

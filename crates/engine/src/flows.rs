@@ -29,8 +29,8 @@ use crate::events::What;
 use crate::lease::Lease;
 use reveille_core::flow::{Change, Event, Flow, Head, Node, NodeKey, Refusal, Run, RunState, advance};
 use reveille_core::id::RunId;
-use reveille_flows::{RunCommit, RunStep};
 use reveille_store::StoreError;
+use reveille_store::workflows::{RunCommit, RunStep};
 use seats::Seat;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Engine {
     pub(crate) async fn drive_run_on(&self, id: &RunId, event: &Event) {
         loop {
             match self.drive_run(id, event).await {
-                Err(RunError::Store(error)) if error.may_pass() => {
+                Err(RunError::Store(error)) if error.is_transient() => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", id, &error);
                     tokio::time::sleep(STORE_PAUSE).await;
                 }
@@ -184,6 +184,6 @@ impl Engine {
     pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<Head, RunError> {
         let event = Event::Cancel { by: by.to_owned(), reason: reason.to_owned() };
         let (engine, id) = (self.clone(), id.clone());
-        self.in_full(async move { engine.drive_run(&id, &event).await }).await
+        self.run_detached(async move { engine.drive_run(&id, &event).await }).await
     }
 }

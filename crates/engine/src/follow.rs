@@ -57,20 +57,23 @@ impl Engine {
         let changes = self.drain_changes.load(Ordering::SeqCst);
         let drains = self.roster.drains().await?;
         let matches = {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             if self.drain_changes.load(Ordering::SeqCst) != changes {
                 return Ok(false);
             }
             let meant: BTreeSet<&Drained> = drains.iter().map(|drain| &drain.what).collect();
-            let over: Vec<Drained> =
-                floor.drains().map(|drain| drain.what.clone()).filter(|what| !meant.contains(what)).collect();
+            let over: Vec<Drained> = placement
+                .drains()
+                .map(|drain| drain.what.clone())
+                .filter(|what| !meant.contains(what))
+                .collect();
             for what in over {
-                floor.undrain(&what);
+                placement.undrain(&what);
             }
             for drain in drains {
-                floor.drain(drain);
+                placement.drain(drain);
             }
-            floor.matches(self.now())
+            placement.matches(self.now())
         };
         self.assign_all(matches);
         Ok(true)

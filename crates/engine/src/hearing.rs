@@ -1,4 +1,4 @@
-//! Judging a job. First everything is heard that has to be waited for, then the judgement is a plain
+//! Judging a job. First everything is heard that has to be waited for, then the verdict is a plain
 //! decision like any other, made on the job as it is at that moment.
 
 use crate::Engine;
@@ -9,7 +9,7 @@ use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life;
 use reveille_core::policy::{
-    Contents, Counting, Decision, FailMode, Judgement, Policy, Question, Stop, Trace, Verdict, Windows,
+    Contents, Counting, Decision, FailMode, Policy, Question, RecordedVerdict, Stop, Trace, Verdict, Windows,
 };
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -25,8 +25,8 @@ const SMALL: usize = 64 * 1024;
 /// The rule that a job ran by when nobody could be asked.
 const FAIL_OPEN: &str = "fail-open";
 
-/// What a judgement rests on. A request never changes and neither does its input, so it holds for every
-/// try to commit the judgement.
+/// What a verdict rests on. A request never changes and neither does its input, so it holds for every
+/// try to commit the verdict.
 pub(crate) struct Hearing {
     rules: Arc<Rules>,
     said: Said,
@@ -89,7 +89,7 @@ impl Engine {
             (input.clone(), Read::Stored(input))
         };
         let said = match self.safety.kernel() {
-            None => Said::Policy(look(&rules.policy, request, input).await),
+            None => Said::Policy(scan_input(&rules.policy, request, input).await),
             Some(kernel) => self.hear_kernel(kernel, request, input.as_ref(), &rules).await,
         };
         Ok(Hearing { rules, said, read })
@@ -116,7 +116,7 @@ impl Engine {
         loop {
             match self.hear_again(id, &wants).await {
                 Ok(hearing) => return hearing,
-                Err(error) if !error.may_pass() => return self.not_asked(),
+                Err(error) if !error.is_transient() => return self.not_asked(),
                 Err(error) => {
                     let words = "a job could not be read to be judged; trying again";
                     self.trouble.store.tell(self.now(), words, id, &error);
@@ -141,30 +141,30 @@ impl Engine {
 
     /// The job as judged, or as put off if nobody could be asked.
     pub(crate) fn judge(&self, job: &Job, hearing: &Hearing, now: Millis) -> Result<Job, Refusal> {
-        match self.judgement(job, hearing, now)? {
-            Ok(judgement) => life::judge(job, judgement, now),
-            Err(problem) => life::unjudged(job, &problem.to_string(), now, self.dice.roll()),
+        match self.last_verdict(job, hearing, now)? {
+            Ok(last_verdict) => life::judge(job, last_verdict, now),
+            Err(problem) => life::unjudged(job, &problem.to_string(), now, self.rng.next_u64()),
         }
     }
 
     /// What is said of the job, if somebody could be asked.
-    pub(crate) fn judgement(
+    pub(crate) fn last_verdict(
         &self,
         job: &Job,
         hearing: &Hearing,
         now: Millis,
-    ) -> Result<Result<Judgement, NoAnswer>, Refusal> {
+    ) -> Result<Result<RecordedVerdict, NoAnswer>, Refusal> {
         let verdict = match &hearing.said {
             Said::NotAsked => return Err(Refusal::TooEarly),
             Said::Nobody(problem) => return Ok(Err(problem.clone())),
             Said::Kernel(verdict) | Said::FailedOpen(verdict) => verdict.clone(),
             Said::Policy(stop) => {
-                let counting = if job.judgements.is_empty() { Counting::Counts } else { Counting::Again };
+                let counting = if job.verdicts.is_empty() { Counting::Counts } else { Counting::Again };
                 let question = Question { request: &job.request, stop: stop.as_ref(), counting, now };
                 self.ask(&hearing.rules.policy, &question)
             }
         };
-        Ok(Ok(Judgement { verdict, checked_at: now }))
+        Ok(Ok(RecordedVerdict { verdict, checked_at: now }))
     }
 
     fn ask(&self, policy: &Policy, question: &Question<'_>) -> Verdict {
@@ -225,12 +225,12 @@ impl Engine {
             return Ok(None);
         }
         match self.content(&request.context_ptr).await {
-            Err(error) if !error.may_pass() => Ok(None),
+            Err(error) if !error.is_transient() => Ok(None),
             read => read,
         }
     }
 
-    /// For what is no judgement.
+    /// For what is no verdict.
     pub(crate) fn not_asked(&self) -> Hearing {
         Hearing { rules: self.rules(), said: Said::NotAsked, read: Read::Nothing }
     }
@@ -281,7 +281,7 @@ impl Engine {
 }
 
 /// What the input rules find in an input that is ours.
-pub(crate) async fn look(policy: &Policy, request: &Request, input: Option<Bytes>) -> Option<Stop> {
+pub(crate) async fn scan_input(policy: &Policy, request: &Request, input: Option<Bytes>) -> Option<Stop> {
     match input {
         None => policy.look(request, Contents::Missing),
         Some(content) => {

@@ -4,7 +4,7 @@ use crate::delegate::DELEGATION_LOCK;
 use crate::timers::Ahead;
 use crate::workspaces::SILENCE_LOCK;
 use crate::{Engine, clerk, run_lock, warm};
-use reveille_core::safety_net::{RECONCILER_LOCK, REPLAYER_LOCK};
+use reveille_core::reconcile::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_store::{HeldLock, StoreError};
 
 /// Locks that are named; of more, the ones that lapse first.

@@ -192,7 +192,7 @@ impl Engine {
                 Err(SubmitError::Draining) if from.is_some() => {
                     return Err(Problem::NotNow(SubmitError::Draining.to_string()));
                 }
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     self.trouble.store.tell(self.now(), "a submitted packet waits", &request.id, &error);
                     if from.is_some_and(|key| key.delivered < GIVEN_BACK_MAX) {
                         return Err(Problem::NotNow(error.to_string()));
@@ -223,7 +223,7 @@ impl Engine {
 
     async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {
         let (id, worker, progress) = convert::progress(sender, told_of).map_err(|error| error.to_string())?;
-        let known = self.floor().fleet().find(Who::Worker(worker.as_str())).map(|_| worker.clone());
+        let known = self.placement().fleet().find(Who::Worker(worker.as_str())).map(|_| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
         let done = self.drive_on(&id, decide).await;
         told(&id.to_string(), done)

@@ -4,7 +4,7 @@
 use crate::Engine;
 use crate::chorus::Sight;
 use crate::events::WorkerChange;
-use reveille_core::floor::Member;
+use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
 use std::time::Duration;
 
@@ -60,8 +60,8 @@ impl Engine {
             tracing::warn!(%error, "pruning the roster failed");
         }
         let gone: Vec<Member> = {
-            let floor = self.floor();
-            let workers = floor.fleet().iter().map(|(_, worker)| worker);
+            let placement = self.placement();
+            let workers = placement.fleet().iter().map(|(_, worker)| worker);
             let long_gone = workers.filter(|worker| {
                 worker.offline
                     && worker.contract() == Contract::VoiceGateway
@@ -70,7 +70,7 @@ impl Engine {
             long_gone.take(ROWS).map(Member::of).collect()
         };
         for member in gone {
-            self.floor().forget(member.who());
+            self.placement().forget(member.who());
             self.tell_member(member, WorkerChange::Left, Sight::Common);
         }
     }

@@ -224,7 +224,7 @@ impl Engine {
     pub async fn create_key(&self, new: NewKey) -> Result<(KeyRecord, String), KeyError> {
         let mut secret = String::from(KEY_PREFIX);
         for _ in 0..3 {
-            let _ = write!(secret, "{:016x}", self.dice.roll());
+            let _ = write!(secret, "{:016x}", self.rng.next_u64());
         }
         secret.truncate(KEY_PREFIX.len() + 40);
         let key = self.keep_key(&secret, new).await?;
@@ -263,7 +263,7 @@ impl Engine {
             last_used_at: None,
         };
         let engine = self.clone();
-        self.in_full(async move {
+        self.run_detached(async move {
             engine.write_down(Note { changes: vec![Change::Key(key.clone())], told: Vec::new() }).await?;
             engine.keys.insert(key.clone());
             engine.record(clerk::created(&key)).await;
@@ -307,7 +307,7 @@ impl Engine {
             Some(_) => {}
         }
         let (engine, id, at, by) = (self.clone(), id.clone(), self.now(), by.to_owned());
-        self.in_full(async move {
+        self.run_detached(async move {
             let change = Change::RevokeKey { id: id.clone(), at, by: by.clone() };
             engine.write_down(Note { changes: vec![change], told: Vec::new() }).await?;
             if let Some(draft) = engine.keys.revoke(&id, at, by).as_ref().and_then(clerk::revoked) {

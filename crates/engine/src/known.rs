@@ -60,13 +60,13 @@ impl Generations {
 }
 
 fn is_small(job: &Job) -> bool {
-    serde_json::to_writer(Room(JOB_LEN_MAX), job).is_ok()
+    serde_json::to_writer(Quota(JOB_LEN_MAX), job).is_ok()
 }
 
 /// Bytes that may still be written. Nothing becomes of them.
-struct Room(usize);
+struct Quota(usize);
 
-impl io::Write for Room {
+impl io::Write for Quota {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
         Ok(bytes.len())

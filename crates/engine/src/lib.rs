@@ -2,7 +2,7 @@
 //!
 //! [`Engine`] is the one way in. HTTP, the bus and the command line call the same methods, so a rule
 //! holds on every surface or on none. What a job owes is always derived from the job itself; the
-//! floor, the timers and the waiters here can be lost at any moment and are built again from the store.
+//! placement, the timers and the waiters here can be lost at any moment and are built again from the store.
 
 mod agents;
 mod approvals;
@@ -67,7 +67,7 @@ mod workspaces;
 
 pub use agents::BeatError;
 pub use approvals::Answered;
-pub use clock::{Clock, Dice, SeededDice, SystemClock, SystemDice};
+pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use dead_letters::{Retried, RetryError};
 pub use delegate::{DelegateError, Taken};
 pub use drains::{DRAIN_SECONDS, DRAIN_SECONDS_MAX};
@@ -82,7 +82,7 @@ pub use flows::{
 pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
 pub use lease::Lease;
 pub use metrics::{Figures, Metrics};
-pub use reach::Reach;
+pub use reach::EligibleWorkers;
 pub use replay::{Difference, REPLAY_MAX, Replay};
 pub use rules::{BadFile, RuleFiles, Rules};
 pub use run_lock::RunLocks;

@@ -6,7 +6,7 @@
 use crate::Engine;
 use crate::lease::Post;
 use reveille_core::job::{Job, State};
-use reveille_core::safety_net::{
+use reveille_core::reconcile::{
     BATCH, ITERATIONS_MAX, LOCK_TTL_MS, POLL_MS, RECONCILER_LOCK, REPLAYER_LOCK, TRIES_MAX,
 };
 use reveille_store::StoreError;
@@ -116,7 +116,7 @@ impl Engine {
                     self.metrics.caught(net, &job.request.topic);
                     break;
                 }
-                Err(error) if error.may_pass() && tried < TRIES_MAX => tokio::time::sleep(PAUSE).await,
+                Err(error) if error.is_transient() && tried < TRIES_MAX => tokio::time::sleep(PAUSE).await,
                 Err(error) => {
                     tracing::error!(job = %id, %state, %error, net = net.as_str(), "left for the next pass");
                     self.metrics.net.left(net);

@@ -9,7 +9,7 @@ use crate::Engine;
 use crate::events::{Item, Told, Unsaid, What, WorkerChange};
 use bytes::Bytes;
 use reveille_core::job::Job;
-use reveille_store::NEWS_LEN_MAX;
+use reveille_store::EVENT_LOG_LEN_MAX;
 use std::time::Duration;
 
 /// How long the store is asked to wait for something new. Two of these without anything are an answer, too.
@@ -27,7 +27,7 @@ impl Engine {
     pub(crate) async fn read_news(self) {
         loop {
             let after = self.events.read_to();
-            let news = match self.store.news(after, WAIT).await {
+            let news = match self.store.read_events(after, WAIT).await {
                 Ok(news) => news,
                 Err(error) => {
                     let words = "events of other servers cannot be read; trying again";
@@ -36,7 +36,7 @@ impl Engine {
                     continue;
                 }
             };
-            let is_all = news.items.len() < NEWS_LEN_MAX;
+            let is_all = news.items.len() < EVENT_LOG_LEN_MAX;
             let items: Vec<_> = news.items.iter().map(|(place, item)| (*place, Item::read(item))).collect();
             self.know_what_changed(&items).await;
             for told in self.events.take_in(after, news.kept, items, is_all) {
@@ -77,7 +77,7 @@ impl Engine {
                 items.push(Item::Lost.written());
             }
             batch += 1;
-            while let Err(error) = self.store.announce(batch, &items).await {
+            while let Err(error) = self.store.append_events(batch, &items).await {
                 self.trouble.store.tell(self.now(), "events wait to be told", &"events", &error);
                 tokio::time::sleep(PAUSE).await;
             }

@@ -12,11 +12,11 @@ use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal, State};
 use reveille_core::life::{self, Made, Report, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{FailMode, Outcome, Policy, Sheet};
+use reveille_core::policy::{FailMode, Outcome, OutputMetadata, Policy};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_kernel::{Look, Looked, NoAnswer};
+use reveille_kernel::{NoAnswer, OutputQuestion, OutputScan};
 use reveille_store::{BlobKey, PutMode, Receipt, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -33,9 +33,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of a result before its job ends.
 enum Glance {
     None,
-    Sheet(Sheet),
+    OutputMetadata(OutputMetadata),
     /// The kernel has spoken already.
-    Kernel(Look),
+    Kernel(OutputScan),
 }
 
 impl Engine {
@@ -62,7 +62,7 @@ impl Engine {
             Status::Succeeded if self.looks_at_output() => Box::pin(self.glance(id, report)).await,
             _ => Glance::None,
         };
-        let dice = self.dice.roll();
+        let random = self.rng.next_u64();
         let is_first_try = AtomicBool::new(true);
         let done = self.keep_driving(id, || async {
             let is_first_try = is_first_try.swap(false, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Engine {
             let made = self.measured(&taken.job, report).await?;
             self.drive_taken(taken, |job, now| {
                 let report = Report { status: status(job), made: made.clone(), ..report.clone() };
-                let done = life::finish(job, &report, &self.rules().limits(job), now, dice)?;
+                let done = life::finish(job, &report, &self.rules().limits(job), now, random)?;
                 self.first_look(done, &glance, began, now)
             })
             .await
@@ -88,7 +88,9 @@ impl Engine {
         let rules = self.rules();
         let (verdict, copy) = match glance {
             Glance::None => (None, None),
-            Glance::Sheet(sheet) => (rules.policy.output().check_sheet(&done.request, *sheet), None),
+            Glance::OutputMetadata(sheet) => {
+                (rules.policy.output().check_metadata(&done.request, *sheet), None)
+            }
             Glance::Kernel(look) => (Some(look.verdict.clone()), look.redacted_ptr.clone()),
         };
         // What could not even be measured is read through.
@@ -110,14 +112,14 @@ impl Engine {
     async fn glance(&self, id: &JobId, report: &Report) -> Glance {
         let Some(sheet) = self.sheet(&report.result_ptr).await else { return Glance::None };
         if self.safety.kernel().is_none() {
-            return Glance::Sheet(sheet);
+            return Glance::OutputMetadata(sheet);
         }
         let Ok(Some(job)) = self.store.job(id).await else { return Glance::None };
         // Nobody is asked about what does not count.
         if life::finish(&job, report, &self.limits(&job), self.now(), 0).is_err() {
             return Glance::None;
         }
-        let looked = Looked {
+        let looked = OutputQuestion {
             id,
             request: &job.request,
             worker: Some(&report.worker),
@@ -134,18 +136,18 @@ impl Engine {
                 FailMode::Closed => {
                     let verdict =
                         rules.policy.output().unchecked(FailMode::Closed, Stage::Sync, &problem.to_string());
-                    Glance::Kernel(Look { verdict, redacted_ptr: None })
+                    Glance::Kernel(OutputScan { verdict, redacted_ptr: None })
                 }
             },
         }
     }
 
     /// Asks the kernel about a result. A redacted copy that is not there is none.
-    async fn ask_about(&self, looked: Looked<'_>) -> Result<Look, NoAnswer> {
+    async fn ask_about(&self, looked: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         let Some(kernel) = self.safety.kernel() else {
             return Err(NoAnswer::Refused("there is no safety kernel".to_owned()));
         };
-        let mut look = self.ask_kernel(Circuit::Output, kernel.look(looked)).await?;
+        let mut look = self.ask_kernel(Circuit::Output, kernel.scan_output(looked)).await?;
         if let Some(pointer) = &look.redacted_ptr {
             let copy = self.content(pointer).await.map_err(|error| NoAnswer::Down(error.to_string()))?;
             look.redacted_ptr = look.redacted_ptr.filter(|_| copy.is_some());
@@ -164,9 +166,9 @@ impl Engine {
         self.settings.output.fail_mode.or(policy.output().fail_mode).unwrap_or(FailMode::Open)
     }
 
-    async fn sheet(&self, pointer: &str) -> Option<Sheet> {
+    async fn sheet(&self, pointer: &str) -> Option<OutputMetadata> {
         let content = self.content(pointer).await.ok()?;
-        Some(Sheet { len: content.map_or(0, |content| content.len() as u64), has_error: false })
+        Some(OutputMetadata { len: content.map_or(0, |content| content.len() as u64), has_error: false })
     }
 
     /// What a job made, with the size of what is ours to measure, if its size matters. What is kept outside
@@ -233,8 +235,9 @@ impl Engine {
                 }
                 Ok(content) => {
                     let content = content.unwrap_or_default();
-                    let sheet = Sheet { len: content.len() as u64, has_error: false };
-                    let outcome = look(policy.clone(), job.request.clone(), sheet, content, fail_mode).await;
+                    let sheet = OutputMetadata { len: content.len() as u64, has_error: false };
+                    let outcome =
+                        scan_output(policy.clone(), job.request.clone(), sheet, content, fail_mode).await;
                     let Some(redacted) = outcome.redacted else { return (outcome.verdict, None) };
                     if let Ok(copy) = self.put_copy(job.id(), redacted).await {
                         return (outcome.verdict, Some(copy));
@@ -259,7 +262,7 @@ impl Engine {
         fail_mode: FailMode,
     ) -> (OutputVerdict, Option<String>) {
         let ending = job.ending();
-        let looked = Looked {
+        let looked = OutputQuestion {
             id: job.id(),
             request: &job.request,
             worker: job.worker(),
@@ -298,12 +301,13 @@ impl Engine {
     ) -> Result<(OutputVerdict, Option<String>), StoreError> {
         let rules = self.rules();
         let (output, fail_mode) = (rules.policy.output(), self.output_fail_mode(&rules.policy));
-        let sheet = Sheet { len, has_error };
+        let sheet = OutputMetadata { len, has_error };
         if content.is_empty() {
             let unread = || output.unchecked(FailMode::Open, Stage::Sync, "its content was not sent");
-            return Ok((output.check_sheet(request, sheet).unwrap_or_else(unread), None));
+            return Ok((output.check_metadata(request, sheet).unwrap_or_else(unread), None));
         }
-        let outcome = look(rules.policy.clone(), Arc::new(request.clone()), sheet, content, fail_mode).await;
+        let outcome =
+            scan_output(rules.policy.clone(), Arc::new(request.clone()), sheet, content, fail_mode).await;
         let Some(redacted) = outcome.redacted else { return Ok((outcome.verdict, None)) };
         let copy = self.put_copy(&request.id, redacted).await?;
         Ok((outcome.verdict, Some(copy)))
@@ -363,10 +367,10 @@ impl Engine {
 }
 
 /// Scanning takes its time, so it is done where it holds nobody up.
-async fn look(
+async fn scan_output(
     policy: Policy,
     request: Arc<Request>,
-    sheet: Sheet,
+    sheet: OutputMetadata,
     content: Bytes,
     fail_mode: FailMode,
 ) -> Outcome {

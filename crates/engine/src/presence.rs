@@ -5,10 +5,10 @@ use crate::chorus::Sight;
 use crate::events::WorkerChange;
 use reveille_bus::Listener;
 use reveille_core::fleet::{Beat, Who};
-use reveille_core::floor::{Member, Pulsed};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
+use reveille_core::placement::{Member, Pulsed};
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
 use reveille_wire::convert::Introduction;
@@ -71,9 +71,9 @@ impl Engine {
     pub fn beat(&self, worker: &WorkerId, tenant: &TenantId, beat: &Beat) {
         let now = self.now();
         let (heard, matches) = {
-            let mut floor = self.floor();
-            let heard = floor.beat(worker, tenant, beat, now);
-            (heard, floor.matches(now))
+            let mut placement = self.placement();
+            let heard = placement.beat(worker, tenant, beat, now);
+            (heard, placement.matches(now))
         };
         self.metrics.fleet.beats(1);
         self.assign_all(matches);
@@ -136,11 +136,11 @@ impl Engine {
     fn serves(&self, worker: &WorkerId, tenant: &TenantId, topics: Vec<Topic>) {
         let now = self.now();
         let (was_away, joined, matches) = {
-            let mut floor = self.floor();
-            let known = floor.fleet().lookup(Who::Worker(worker.as_str()));
-            let (was_away, joined) = (known.is_some_and(|worker| worker.deaf), known.is_none());
-            floor.serves(worker, tenant, topics, now);
-            (was_away, joined, floor.matches(now))
+            let mut placement = self.placement();
+            let known = placement.fleet().lookup(Who::Worker(worker.as_str()));
+            let (was_away, joined) = (known.is_some_and(|worker| worker.unreachable), known.is_none());
+            placement.serves(worker, tenant, topics, now);
+            (was_away, joined, placement.matches(now))
         };
         if joined {
             tracing::info!(%worker, "worker joined");
@@ -163,11 +163,11 @@ impl Engine {
         }
         let (topic, now) = (&job.request.topic, self.now());
         let matches = {
-            let mut floor = self.floor();
-            if !floor.learn_topic(worker, topic) {
+            let mut placement = self.placement();
+            if !placement.learn_topic(worker, topic) {
                 return;
             }
-            floor.matches(now)
+            placement.matches(now)
         };
         tracing::info!(%worker, %topic, "serves a topic, as its result shows");
         self.assign_all(matches);
@@ -193,24 +193,24 @@ impl Engine {
             .collect();
         drop(listening);
         let matches = {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             if let Some(worker) = &gone {
-                floor.deaf(Who::Worker(worker.as_str()));
+                placement.unreachable(Who::Worker(worker.as_str()));
             }
             for (topic, count) in touched {
-                floor.listeners(&topic, count);
+                placement.listeners(&topic, count);
             }
             if listener.subjects.is_empty() {
-                floor.connection_gone(listener.connection, self.now());
+                placement.connection_gone(listener.connection, self.now());
             }
-            floor.matches(self.now())
+            placement.matches(self.now())
         };
         self.assign_all(matches);
         if let Some(worker) = now.worker {
             // A connection that listens as a worker was let in as one, by an operator's key or an open door.
             let known = {
-                let floor = self.floor();
-                floor.fleet().lookup(Who::Worker(worker.as_str())).map(|worker| worker.tenant.clone())
+                let placement = self.placement();
+                placement.fleet().lookup(Who::Worker(worker.as_str())).map(|worker| worker.tenant.clone())
             };
             let tenant = known.unwrap_or_else(|| self.settings.default_tenant.clone());
             self.serves(&worker, &tenant, now.topics.into_iter().collect());

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use reveille_core::id::{PoolId, WorkerId};
-use reveille_core::place::{Selector, Target};
+use reveille_core::placement::{Selector, Target};
 use reveille_core::request::Request;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const NAMED_MAX: usize = 20;
 
 #[derive(Debug, Clone, Default)]
-pub struct Reach {
+pub struct EligibleWorkers {
     pub pools: BTreeSet<PoolId>,
     /// Some of them, by name.
     pub workers: BTreeSet<WorkerId>,
@@ -19,14 +19,14 @@ pub struct Reach {
 
 impl Engine {
     /// A look at every worker, for when somebody has to judge a job.
-    pub fn reach(&self, request: &Request) -> Reach {
+    pub fn reach(&self, request: &Request) -> EligibleWorkers {
         let selector = Selector::of(request, &self.rules().routing);
-        let mut reach = Reach::default();
+        let mut reach = EligibleWorkers::default();
         if let Target::Pools(pools) = &selector.target {
             reach.pools.extend(pools.iter().cloned());
         }
-        let floor = self.floor();
-        let fleet = floor.fleet();
+        let placement = self.placement();
+        let fleet = placement.fleet();
         for (_, worker) in fleet.iter().filter(|(_, worker)| worker.is_online() && !worker.drained) {
             let profile = fleet.profile(worker.profile);
             if !selector.fits(profile) {

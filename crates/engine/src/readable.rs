@@ -79,7 +79,7 @@ impl Blobs for Readable {
         let Some(id) = of_context.or_else(|| key.job_of_result()) else {
             return self.0.store.put_blob(key, value, expires_at, mode).await;
         };
-        // A judgement reads first and commits later; its turn keeps us out in between.
+        // A verdict reads first and commits later; its turn keeps us out in between.
         let _turn = self.0.turn(&id).await;
         // An input is fixed from the moment its job exists, a result from the moment it has ended.
         let job = self.0.store.job(&id).await?;

@@ -4,17 +4,17 @@ use crate::Engine;
 use crate::drive::DriveError;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal};
-use reveille_core::safety_net;
+use reveille_core::reconcile;
 use reveille_store::StoreError;
 
 impl Engine {
     pub(crate) fn is_overdue(&self, job: &Job) -> bool {
-        safety_net::is_overdue(job, &self.limits(job), self.now())
+        reconcile::is_overdue(job, &self.limits(job), self.now())
     }
 
     /// As its timer would have. Says whether there was anything left to do.
     pub(crate) async fn end_overdue(&self, id: &JobId) -> Result<bool, StoreError> {
-        let waits_for = self.floor().wait_of(id).map(|wait| wait.reason);
+        let waits_for = self.placement().wait_of(id).map(|wait| wait.reason);
         let not_asked = self.not_asked();
         let ended = self.drive(id, |job, now| {
             if !self.is_overdue(job) {

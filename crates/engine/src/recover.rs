@@ -91,9 +91,9 @@ impl Engine {
     /// limits can be kept.
     pub(crate) fn end_recount(&self) {
         let matches = {
-            let mut floor = self.floor();
-            floor.end_recount();
-            floor.matches(self.now())
+            let mut placement = self.placement();
+            placement.end_recount();
+            placement.matches(self.now())
         };
         self.assign_all(matches);
     }
@@ -110,7 +110,7 @@ impl Engine {
                     return self.resume_delivery(&job);
                 }
                 Ok(_) => return,
-                Err(error) if !error.may_pass() => {
+                Err(error) if !error.is_transient() => {
                     return tracing::error!(job = %id, %error, "a live job cannot be read and is left alone");
                 }
                 Err(error) => self.trouble.store.tell(

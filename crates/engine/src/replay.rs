@@ -1,7 +1,7 @@
 //! What another policy would have said of the jobs of the past.
 
 use crate::Engine;
-use crate::hearing::look;
+use crate::hearing::scan_input;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
 use reveille_core::policy::{Counting, Policy, Question, Verdict, Windows};
@@ -49,9 +49,9 @@ impl Engine {
             let page = self.store.jobs(&query).await?;
             read += page.items.len();
             for job in page.items.iter().filter(|job| job.created_at >= since) {
-                let Some(judgement) = job.judgements.first() else { continue };
+                let Some(last_verdict) = job.verdicts.first() else { continue };
                 let would_be = self.judged_by(policy, job).await?;
-                replay.add(job, &judgement.verdict, would_be);
+                replay.add(job, &last_verdict.verdict, would_be);
             }
             query.cursor = page.next;
             replay.is_partial = query.cursor.is_some() && read >= REPLAY_MAX;
@@ -64,7 +64,7 @@ impl Engine {
     async fn judged_by(&self, policy: &Policy, job: &Job) -> Result<Verdict, StoreError> {
         let request = &*job.request;
         let stop = if policy.reads_input(request) && !request.context_ptr.is_empty() {
-            look(policy, request, self.content(&request.context_ptr).await?).await
+            scan_input(policy, request, self.content(&request.context_ptr).await?).await
         } else {
             None
         };

@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::drive::DriveError;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal, State};
-use reveille_core::safety_net;
+use reveille_core::reconcile;
 use reveille_store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ const PAID_WITHIN: Duration = Duration::from_secs(35);
 
 impl Engine {
     pub(crate) fn is_stranded(&self, job: &Job) -> bool {
-        // Whoever sits on the floor is given a worker as soon as there is one, however long that takes.
-        let is_waiting = job.state() == State::Scheduled && self.floor().is_seated(job.id());
-        safety_net::is_stranded(job, self.now()) && !is_waiting
+        // Whoever sits in placement is given a worker as soon as there is one, however long that takes.
+        let is_waiting = job.state() == State::Scheduled && self.placement().has_reservation(job.id());
+        reconcile::is_stranded(job, self.now()) && !is_waiting
     }
 
     /// Says whether there was anything left to do.

@@ -17,7 +17,7 @@ use reveille_core::policy::Counted;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
-use reveille_store::{BEAT_MS, BEAT_TTL_MS, Roll, StoreError};
+use reveille_store::{BEAT_MS, BEAT_TTL_MS, Members, StoreError};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// Says every second that this server is here, and hands on who has fallen silent.
-    async fn beat_on(self, tell: watch::Sender<Option<Roll>>) {
+    async fn beat_on(self, tell: watch::Sender<Option<Members>>) {
         let mut interval = tokio::time::interval(BEAT);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut heard, mut here_since) = (Instant::now(), Instant::now());
@@ -221,7 +221,7 @@ impl Engine {
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "policy": policy }).to_string()
     }
 
-    async fn take_over_from(&self, roll: &Roll) -> Adoption {
+    async fn take_over_from(&self, roll: &Members) -> Adoption {
         for silent in &roll.silent {
             let mut jobs = 0;
             loop {
@@ -362,18 +362,18 @@ impl Engine {
         }
         let now = self.now();
         let matches = {
-            let mut floor = self.floor();
+            let mut placement = self.placement();
             if word.is_at_worker() {
                 let request = Arc::new(Request {
                     tenant: word.tenant.clone(),
                     delegated: word.delegated.clone(),
                     ..Request::plain(word.id.as_str(), word.topic.as_str())
                 });
-                floor.seat_at(&request, word.worker.as_ref(), word.at, now);
+                placement.reserve_at(&request, word.worker.as_ref(), word.at, now);
             } else {
-                floor.leave(&word.id);
+                placement.leave(&word.id);
             }
-            floor.matches(now)
+            placement.matches(now)
         };
         if word.state.is_terminal() {
             self.replica.ended().note(&word.id, word.revision);

@@ -7,7 +7,7 @@ use reveille_core::digest::sha256_hex;
 use reveille_core::id::Topic;
 use reveille_core::job::Job;
 use reveille_core::life::Limits;
-use reveille_core::place::routing::{Pools, Routing};
+use reveille_core::placement::routing::{Pools, Routing};
 use reveille_core::policy::{Document, Policy};
 use reveille_core::scan::{self, Library};
 use serde::Deserialize;
@@ -248,7 +248,7 @@ mod tests {
             load("scanners: {badge: {finding_type: staff, patterns: [{name: number, regex: 'B-[0-9]{6}'}]}}");
         let first = first.unwrap().policy;
         let looked = |content: &[u8]| {
-            let sheet = reveille_core::policy::Sheet { len: content.len() as u64, has_error: false };
+            let sheet = reveille_core::policy::OutputMetadata { len: content.len() as u64, has_error: false };
             let mode = reveille_core::policy::FailMode::Open;
             let request = Request::plain("j", "job.a");
             first.output().check_content(&request, sheet, content, mode).verdict.rule_id

@@ -88,7 +88,7 @@ impl Engine {
             }
             let beats = if Instant::now() >= beats_at {
                 beats_at = Instant::now() + BEHIND_MAX;
-                let beats = self.floor().take_unwritten(BEATS_MAX);
+                let beats = self.placement().take_unwritten(BEATS_MAX);
                 self.hint_at(&beats, &hints);
                 beats
             } else {
@@ -113,8 +113,8 @@ impl Engine {
             return Vec::new();
         };
         self.trouble.store.tell(self.now(), "the roster could not be written", &"roster", &error);
-        self.floor().still_unwritten(&beats);
-        if error.may_pass() {
+        self.placement().still_unwritten(&beats);
+        if error.is_transient() {
             let again = errands.into_iter().filter_map(|errand| refused(errand, &error)).collect();
             tokio::time::sleep(PAUSE).await;
             return again;

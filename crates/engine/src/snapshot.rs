@@ -2,8 +2,8 @@
 //! that leaves out, so that nothing placement needs is lost over a restart.
 
 use reveille_core::fleet::{Load, Profile, Worker};
-use reveille_core::floor::Remembered;
 use reveille_core::id::{PoolId, TenantId, Topic, WorkerId};
+use reveille_core::placement::Remembered;
 use reveille_core::presence::Contract;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ impl Engine {
             return;
         }
         if self.trace_of(&job.request).sampled {
-            self.traces.tell(job);
+            self.traces.export(job);
         }
     }
 }

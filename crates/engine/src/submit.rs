@@ -12,7 +12,7 @@ use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Commit, Full, Opened, Receipt, Room, Step, StoreError, Terms};
+use reveille_store::{BlobKey, Commit, Full, Opened, Preconditions, Quota, Receipt, Step, StoreError};
 use std::sync::Arc;
 
 /// How often an input may change under us while its job is judged.
@@ -55,7 +55,7 @@ pub enum SubmitError {
     #[error("tenant {0} waits for too many kinds of workers; try again later")]
     TooManyKinds(TenantId),
     #[error("the place it was to have is taken; try again")]
-    NoRoom,
+    QuotaExceeded,
     #[error("this server is shutting down")]
     Draining,
     /// The message that asks for it was dealt with, and its job is gone.
@@ -67,13 +67,13 @@ pub enum SubmitError {
 
 impl SubmitError {
     /// Whether the same job may be taken in later.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Store(_)
             | Self::TooMany(_)
             | Self::QueueFull { .. }
             | Self::TooManyKinds(_)
-            | Self::NoRoom => true,
+            | Self::QuotaExceeded => true,
             Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining | Self::Seen => false,
         }
     }
@@ -104,7 +104,7 @@ impl Engine {
         if submitter == Submitter::Listens && !is_routed {
             return Err(SubmitError::UnknownTopic(request.topic));
         }
-        // A look saves the judgement. What counts is the look in `take_in`.
+        // A look saves the verdict. What counts is the look in `take_in`.
         if let Err(full) = self.room_for(&request) {
             return self.existing(&request, None).await?.ok_or(full);
         }
@@ -112,7 +112,8 @@ impl Engine {
         let job = life::submit(request, now);
         self.metrics.received(&job.request.topic);
         let engine = self.clone();
-        self.in_full(Box::pin(async move { engine.take_in(job, context, submitter, message).await })).await
+        self.run_detached(Box::pin(async move { engine.take_in(job, context, submitter, message).await }))
+            .await
     }
 
     /// The job that was asked for before, by its id or by its key: whoever asks again is told of it, however
@@ -147,7 +148,7 @@ impl Engine {
         if live >= self.settings.live_jobs_max {
             return Err(SubmitError::TooMany(live));
         }
-        if self.floor().is_full_for(request) {
+        if self.placement().is_full_for(request) {
             self.metrics.limited(Limit::Queue);
             return Err(SubmitError::TooManyKinds(request.tenant.clone()));
         }
@@ -208,7 +209,7 @@ impl Engine {
         let stored = self.store_new(self.placed(job, now), context, message.clone(), now).await;
         match (stored, waiting) {
             // Another server has filled the place meanwhile: the job waits for the next.
-            (Err(SubmitError::NoRoom), Some((job, context))) => {
+            (Err(SubmitError::QuotaExceeded), Some((job, context))) => {
                 self.store_new(job, context, message, now).await
             }
             (stored, _) => stored,
@@ -223,8 +224,8 @@ impl Engine {
         now: Millis,
     ) -> Result<Submitted, SubmitError> {
         let id = job.id().clone();
-        let room = Room { queue_max: self.shared_queue_max(&job), ..self.room_for_placed(&job) };
-        let mut step = Step::insert(job).on(Terms { room, under: None, answers: message });
+        let quota = Quota { queue_max: self.shared_queue_max(&job), ..self.room_for_placed(&job) };
+        let mut step = Step::insert(job).on(Preconditions { quota, under: None, answers: message });
         if let Some(context) = context {
             step.blobs.push((self.context_of(&id), context, now + self.settings.blob_ttl_ms));
         }
@@ -233,7 +234,7 @@ impl Engine {
         if !matches!(committed, Ok(Commit::Done)) {
             // The seat was a new job's. If the id is that of an older one, that one sits as it stands.
             if job.state() == State::Dispatched {
-                self.floor().unplace(&id);
+                self.placement().end_pending(&id);
             }
             let (engine, id) = (self.clone(), id.clone());
             self.spawn(async move { engine.reseat(&id).await });
@@ -249,12 +250,12 @@ impl Engine {
                 Some(existing) => existing_job(existing, &job.request),
                 None => Err(StoreError::Unavailable(format!("job {other} went away")).into()),
             },
-            Commit::NoRoom(Full::Queue) => {
+            Commit::QuotaExceeded(Full::Queue) => {
                 self.metrics.limited(Limit::Queue);
                 let (tenant, max) = (job.request.tenant.clone(), self.queue_max(&job.request.tenant));
                 Err(SubmitError::QueueFull { tenant, live: max, max })
             }
-            Commit::NoRoom(_) => Err(SubmitError::NoRoom),
+            Commit::QuotaExceeded(_) => Err(SubmitError::QuotaExceeded),
             Commit::Seen => Err(SubmitError::Seen),
             Commit::Conflict | Commit::Fenced => {
                 Err(StoreError::Unavailable("a new job met another revision of itself".to_owned()).into())
@@ -293,12 +294,12 @@ impl Engine {
         }
     }
 
-    /// With its place, if it is allowed and a worker is free: the judgement and the place are one commit.
+    /// With its place, if it is allowed and a worker is free: the verdict and the place are one commit.
     fn placed(&self, judged: Job, now: Millis) -> Job {
         if judged.state() != State::Scheduled {
             return judged;
         }
-        let offered = self.floor().offer_within(&judged.request, judged.jobs_max(), now);
+        let offered = self.placement().reserve_within(&judged.request, judged.jobs_max(), now);
         match offered {
             Ok(place) => life::assign(&judged, &place, now).unwrap_or(judged),
             Err(reason) => {
@@ -311,7 +312,7 @@ impl Engine {
 
 /// What throttles a new job.
 fn throttled(job: &Job) -> Option<&Verdict> {
-    let verdict = job.judgement().map(|judgement| &judgement.verdict);
+    let verdict = job.last_verdict().map(|last_verdict| &last_verdict.verdict);
     verdict.filter(|verdict| verdict.decision == Decision::Throttle)
 }
 

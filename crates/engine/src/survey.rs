@@ -1,14 +1,14 @@
 //! A look over the whole fleet: how many there are and how they are, and who was heard last.
 //!
-//! The floor is held for a few thousand members at a time, so that a large fleet can be looked at while
+//! Placement is held for a few thousand members at a time, so that a large fleet can be looked at while
 //! it beats.
 
 use crate::Engine;
 use crate::events::Audience;
 use crate::views::WorkerView;
 use reveille_core::fleet::{Who, Worker};
-use reveille_core::floor::Member;
 use reveille_core::id::{JobId, TenantId};
+use reveille_core::placement::Member;
 use reveille_core::presence::agent::AgentStatus;
 use reveille_core::presence::{About, Contract, Ttls};
 use reveille_core::time::Millis;
@@ -64,7 +64,7 @@ impl Census {
 /// declared yet), it says so itself, or what was sent to it went unheard.
 pub fn is_away(worker: &Worker, ttls: &Ttls, now: Millis) -> bool {
     let is_silent = worker.last_seen + ttls.of(worker.contract()) <= now;
-    worker.offline || is_silent || worker.says_offline() || (worker.deaf && !worker.restored)
+    worker.offline || is_silent || worker.says_offline() || (worker.unreachable && !worker.restored)
 }
 
 /// The sessions, jobs or tasks that a member has. An agent that says that it is away has none, whatever else it says.
@@ -120,13 +120,13 @@ impl Engine {
 
     /// The jobs a member has, as far as we know.
     pub fn held_by(&self, who: Who<'_>) -> Vec<JobId> {
-        self.floor().held_by(who)
+        self.placement().held_by(who)
     }
 
     fn look_over(&self, mut look: impl FnMut(&Worker)) {
         for part in 0.. {
-            let floor = self.floor();
-            let Some(workers) = floor.fleet().some(part) else { return };
+            let placement = self.placement();
+            let Some(workers) = placement.fleet().some(part) else { return };
             workers.for_each(&mut look);
         }
     }

@@ -5,11 +5,11 @@ use crate::chorus::Sight;
 use crate::drive::NEVER;
 use crate::events::WorkerChange;
 use crate::hearing::Hearing;
-use reveille_core::floor::Gone;
 use reveille_core::id::{JobId, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life::{self, Due};
-use reveille_core::place::routing::OnWorkerLost;
+use reveille_core::placement::Gone;
+use reveille_core::placement::routing::OnWorkerLost;
 use reveille_core::presence::Contract;
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
@@ -41,11 +41,11 @@ impl Engine {
             let now = self.now();
             if away_ms > ABSENCE_MS {
                 tracing::warn!(away_ms, "this server was away; workers get that time back");
-                self.floor().forgive(away_ms, now);
+                self.placement().forgive(away_ms, now);
             }
             let (gone, is_slow) = {
-                let mut floor = self.floor();
-                (floor.expire(now), floor.fleet().is_mourning_slowly())
+                let mut placement = self.placement();
+                (placement.expire(now), placement.fleet().is_mass_expiry())
             };
             if self.metrics.fleet.mass_expiry(is_slow) && is_slow {
                 tracing::error!("most of the fleet is silent: deaths are held back; look at the network");
@@ -129,7 +129,7 @@ impl Engine {
         if self.timers.is_anothers(&id) {
             return self.reseat(&id).await;
         }
-        let waits_for = self.floor().wait_of(&id).map(|wait| wait.reason);
+        let waits_for = self.placement().wait_of(&id).map(|wait| wait.reason);
         let hearing = self.hear_stored(&id, |job| self.is_to_be_judged(job)).await;
         let done = self.drive_on(&id, |job, now| self.by_time(job, waits_for, &hearing, now)).await;
         if done.is_err() {

@@ -1,7 +1,7 @@
 //! One thing at a time for one job.
 //!
 //! Commits are compare-and-swap, so this is not what keeps the truth. It keeps two messages about one
-//! job from deciding on the same revision, and it keeps the floor, the timers and the waiters seeing
+//! job from deciding on the same revision, and it keeps placement, the timers and the waiters seeing
 //! a job's changes in the order they were committed.
 
 use rustc_hash::FxHasher;

@@ -1,13 +1,13 @@
-//! What can be looked at: jobs by themselves, workers and pools off the floor.
+//! What can be looked at: jobs by themselves, workers and pools off placement.
 
 use crate::Engine;
 use crate::events::Audience;
 use crate::metrics::{Figures, Moment};
 use crate::safety::Circuit;
 use reveille_core::fleet::{Fleet, Profile, Who, Worker};
-use reveille_core::floor::{Member, PoolLoad};
 use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::job::Job;
+use reveille_core::placement::{Member, PoolLoad};
 use reveille_core::presence::Contract;
 use reveille_core::time::Millis;
 use reveille_store::StoreError;
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// At most `max` members that come after `after`, in the order of their names. Only those are copied:
-    /// the floor is not held for longer than one look at each.
+    /// placement is not held for longer than one look at each.
     pub fn workers_after(
         &self,
         audience: &Audience,
@@ -76,8 +76,8 @@ impl Engine {
         after: Option<&Member>,
         max: usize,
     ) -> Vec<WorkerView> {
-        let floor = self.floor();
-        let fleet = floor.fleet();
+        let placement = self.placement();
+        let fleet = placement.fleet();
         let mut page: BTreeMap<(Contract, &TenantId, &WorkerId), &Worker> = BTreeMap::new();
         let after = after.map(|member| (member.contract, &member.tenant, &member.id));
         for (_, worker) in fleet.iter().filter(|(_, worker)| audience.includes(&worker.tenant)) {
@@ -99,13 +99,13 @@ impl Engine {
 
     /// A member of the fleet, by the name it has in its contract.
     pub fn worker(&self, who: Who<'_>) -> Option<WorkerView> {
-        let floor = self.floor();
-        let fleet = floor.fleet();
+        let placement = self.placement();
+        let fleet = placement.fleet();
         Some(view(fleet, fleet.lookup(who)?))
     }
 
     pub fn pools(&self, audience: &Audience) -> Vec<PoolLoad> {
-        self.floor().pools(|worker| audience.includes(&worker.tenant))
+        self.placement().pools(|worker| audience.includes(&worker.tenant))
     }
 
     /// The figures of this server.
@@ -121,7 +121,7 @@ impl Engine {
         self.metrics.page(&Moment {
             now: self.now(),
             unconfirmed: self.unconfirmed(),
-            workers: self.floor().fleet().alive(),
+            workers: self.placement().fleet().alive(),
             live_jobs: self.timers.len(),
             messages_lost: self.bus.lost(),
             tasks: self.tasks_len(),

@@ -46,9 +46,9 @@ impl Engine {
         let drains = self.roster.drains().await?;
         let now = self.now();
         let mut pulses = FxHashMap::default();
-        let mut floor = self.floor();
+        let mut placement = self.placement();
         for drain in drains {
-            floor.drain(drain.set_back(now));
+            placement.drain(drain.set_back(now));
         }
         for row in rows {
             match row.about {
@@ -58,7 +58,7 @@ impl Engine {
                         AgentStatus::Offline => Seen::LongAgo(row.last_seen),
                         AgentStatus::Idle | AgentStatus::Busy => Seen::JustNow(now),
                     };
-                    floor.restore_agent(&row.key.tenant, &row.key.id, *agent, seen);
+                    placement.restore_agent(&row.key.tenant, &row.key.id, *agent, seen);
                 }
                 About::Workspace(pulse) => drop(pulses.insert(row.key.id, (*pulse, row.last_seen))),
                 About::Cap => {}
@@ -73,10 +73,17 @@ impl Engine {
                 // It has one TTL from here, as everybody has, and is then declared offline in full order.
                 WorkspaceStatus::Online | WorkspaceStatus::Degraded => Seen::JustNow(now),
             };
-            floor.restore_workspace(&workspace.id, &workspace.tenant, pulse, workspace.at_once(), seen, now);
+            placement.restore_workspace(
+                &workspace.id,
+                &workspace.tenant,
+                pulse,
+                workspace.at_once(),
+                seen,
+                now,
+            );
         }
-        let (known, alive) = (floor.fleet().len(), floor.fleet().alive());
-        drop(floor);
+        let (known, alive) = (placement.fleet().len(), placement.fleet().alive());
+        drop(placement);
         if known > 0 {
             tracing::info!(known, alive, "the fleet is known again; who is alive has one TTL to be heard");
         }
@@ -130,7 +137,7 @@ impl Engine {
         let mut workers = 0u64;
         for remembered in entries.filter_map(|entry| entry.remembered(tenant)) {
             // One that was heard while we read is left as it is.
-            workers += u64::from(self.floor().restore(remembered, must_be_seen, now));
+            workers += u64::from(self.placement().restore(remembered, must_be_seen, now));
         }
         self.metrics.fleet.hydrated(workers);
         let age_ms = now.since(Millis(snapshot.captured_at_ms));
@@ -178,7 +185,7 @@ impl Engine {
         Ok(is_written.then_some(len))
     }
 
-    /// Everyone who is not offline. The floor is held for a few thousand workers at a time.
+    /// Everyone who is not offline. Placement is held for a few thousand workers at a time.
     pub fn take_snapshot(&self, now: Millis) -> Snapshot {
         let mut snapshot = Snapshot {
             captured_at: now.rfc3339(),
@@ -187,8 +194,8 @@ impl Engine {
             ..Snapshot::default()
         };
         for part in 0.. {
-            let floor = self.floor();
-            let fleet = floor.fleet();
+            let placement = self.placement();
+            let fleet = placement.fleet();
             let Some(workers) = fleet.some(part) else { break };
             for worker in workers.filter(|worker| !worker.offline && !worker.expected) {
                 snapshot.add(worker, fleet.profile(worker.profile));
@@ -199,8 +206,8 @@ impl Engine {
 
     /// How many members are restored and not heard since.
     pub(crate) fn unconfirmed(&self) -> usize {
-        let floor = self.floor();
-        floor.fleet().iter().filter(|(_, worker)| worker.restored).count()
+        let placement = self.placement();
+        placement.fleet().iter().filter(|(_, worker)| worker.restored).count()
     }
 
     /// How often a member of this contract should beat, in seconds.

@@ -19,9 +19,9 @@ pub use retire::{Removed, Whereabouts};
 use crate::Engine;
 use crate::events::What;
 use crate::scribe::Note;
+use reveille_a2a::A2aError;
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::{Pulse, Workspace};
-use reveille_courier::CourierError;
 use reveille_roster::{Change, EventQuery, Roster, RosterError, StructureEvent};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub enum WorkspaceError {
     #[error("{field}: {problem}")]
     Bad { field: &'static str, problem: String },
     #[error("url: {0}")]
-    BadUrl(CourierError),
+    BadUrl(A2aError),
     #[error("there are {WORKSPACES_MAX} workspaces already")]
     TooMany,
     #[error(transparent)]
@@ -198,8 +198,8 @@ impl Engine {
     pub fn view_of(&self, workspace: Arc<Workspace>) -> WorkspaceView {
         use reveille_core::fleet::Who;
         use reveille_core::presence::About;
-        let floor = self.floor();
-        let worker = floor.fleet().lookup(Who::Workspace(workspace.id.as_str()));
+        let placement = self.placement();
+        let worker = placement.fleet().lookup(Who::Workspace(workspace.id.as_str()));
         let pulse = worker.and_then(|worker| match &worker.about {
             About::Workspace(pulse) => Some((**pulse).clone()),
             _ => None,
@@ -266,7 +266,7 @@ impl Engine {
         };
         let mut bytes = [0; 10];
         bytes[..2].copy_from_slice(&count.to_be_bytes());
-        bytes[2..].copy_from_slice(&self.dice.roll().to_be_bytes());
+        bytes[2..].copy_from_slice(&self.rng.next_u64().to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(ms, &bytes).into_uuid().to_string()
     }
 

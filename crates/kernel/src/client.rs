@@ -2,7 +2,7 @@
 
 use crate::cap::safety_kernel_client::SafetyKernelClient;
 use crate::cordum::output_policy_service_client::OutputPolicyServiceClient;
-use crate::{Kernel, Look, Looked, NoAnswer, Purpose, RESULT_LEN_MAX, convert};
+use crate::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose, RESULT_LEN_MAX, convert};
 use bytes::Bytes;
 use reveille_core::breaker;
 use reveille_core::policy::Verdict;
@@ -171,7 +171,7 @@ impl Kernel for GrpcKernel {
         Ok(convert::verdict(answer.map_err(no_answer)?.into_inner()))
     }
 
-    async fn look(&self, result: Looked<'_>) -> Result<Look, NoAnswer> {
+    async fn scan_output(&self, result: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         if result.content.as_ref().is_some_and(|content| content.len() > RESULT_LEN_MAX) {
             return Err(NoAnswer::Refused(format!("the result is longer than {RESULT_LEN_MAX} bytes")));
         }

@@ -1,6 +1,6 @@
 //! Between what the core understands and the messages of the two services, both ways.
 
-use crate::{INPUT_LEN_MAX, Look, Looked};
+use crate::{INPUT_LEN_MAX, OutputQuestion, OutputScan};
 use bytes::Bytes;
 use reveille_core::id::TenantId;
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
@@ -221,7 +221,7 @@ fn remediation_to(remediation: Remediation) -> cap::PolicyRemediation {
 // Results.
 
 /// May this result be read?
-pub fn result(looked: &Looked<'_>) -> cordum::OutputCheckRequest {
+pub fn result(looked: &OutputQuestion<'_>) -> cordum::OutputCheckRequest {
     let request = looked.request;
     cordum::OutputCheckRequest {
         job_id: looked.id.to_string(),
@@ -273,12 +273,12 @@ pub fn looked_at(check: &cordum::OutputCheckRequest, tenant: &TenantId) -> Resul
 }
 
 /// Which look it is.
-pub fn stage(looked: &Looked<'_>) -> Stage {
+pub fn stage(looked: &OutputQuestion<'_>) -> Stage {
     if looked.content.is_some() { Stage::Async } else { Stage::Sync }
 }
 
 /// What cannot be understood holds the result back.
-pub fn look(answer: cordum::OutputCheckResponse, stage: Stage) -> Look {
+pub fn look(answer: cordum::OutputCheckResponse, stage: Stage) -> OutputScan {
     let decision = match cordum::OutputDecision::try_from(answer.decision) {
         Ok(cordum::OutputDecision::Allow) => OutputDecision::Allow,
         Ok(cordum::OutputDecision::Redact) => OutputDecision::Redact,
@@ -292,7 +292,7 @@ pub fn look(answer: cordum::OutputCheckResponse, stage: Stage) -> Look {
         snapshot: clipped(answer.policy_snapshot),
         findings: answer.findings.into_iter().take(FINDINGS_MAX).map(finding_of).collect(),
     };
-    Look { verdict, redacted_ptr: Some(answer.redacted_ptr).filter(|pointer| !pointer.is_empty()) }
+    OutputScan { verdict, redacted_ptr: Some(answer.redacted_ptr).filter(|pointer| !pointer.is_empty()) }
 }
 
 pub fn looked(verdict: OutputVerdict, redacted_ptr: Option<String>) -> cordum::OutputCheckResponse {

@@ -56,7 +56,7 @@ pub enum Purpose {
 }
 
 /// A result that is to be looked at.
-pub struct Looked<'a> {
+pub struct OutputQuestion<'a> {
     pub id: &'a JobId,
     pub request: &'a Request,
     pub worker: Option<&'a WorkerId>,
@@ -69,7 +69,7 @@ pub struct Looked<'a> {
 
 /// What was said of it, and where the redacted copy is if there is one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct OutputScan {
     pub verdict: OutputVerdict,
     pub redacted_ptr: Option<String>,
 }
@@ -89,5 +89,5 @@ pub trait Kernel: Send + Sync + 'static {
     ) -> Result<Verdict, NoAnswer>;
 
     /// May this result be read?
-    async fn look(&self, result: Looked<'_>) -> Result<Look, NoAnswer>;
+    async fn scan_output(&self, result: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer>;
 }

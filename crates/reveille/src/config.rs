@@ -15,8 +15,8 @@ pub use tracing::Tracing;
 
 use crate::args::{Doctor, EngineUrls, Serve};
 use anyhow::{Context, Result, bail};
+use reveille_a2a::AddressRules;
 use reveille_core::policy::FailMode;
-use reveille_courier::AddressRules;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

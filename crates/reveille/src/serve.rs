@@ -1,7 +1,7 @@
 //! `reveille serve`: bind, open, start, say where, run until told to stop, drain.
 
+mod backends;
 mod gate;
-mod ground;
 mod grpc;
 mod http;
 mod operator;
@@ -14,15 +14,15 @@ use crate::demo;
 use anyhow::{Context, Result, bail};
 pub use operator::KEY_FILE;
 
+use backends::Backends;
 use gate::KeyGate;
-use ground::Ground;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
-use reveille_courier::{AddressRules, HttpCourier};
 use reveille_doors::tls::Tls;
 use reveille_doors::{nats, resp};
 use reveille_engine::{
-    Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemDice,
+    Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng,
 };
 use reveille_kernel::{GrpcKernel, Kernel};
 use std::io::IsTerminal;
@@ -66,11 +66,11 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let name = replica_name()?;
-    let Ground { store, roster, flows, bus, doors, findings } =
-        Ground::open(&config, &name, clock.clone()).await?;
+    let Backends { store, roster, flows, bus, doors, findings } =
+        Backends::open(&config, &name, clock.clone()).await?;
     let files = rule_files(&config);
     let files_at_start = files.fingerprint();
-    let courier = HttpCourier::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
+    let courier = HttpA2aClient::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
         store,
         roster,
@@ -80,7 +80,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         kernel: kernel(&config.safety)?,
         traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
-        dice: Arc::new(SystemDice::default()),
+        rng: Arc::new(SystemRng::default()),
         rules: files.load()?,
         settings: settings(&config, &name)?,
     })

@@ -47,7 +47,7 @@ pub enum RosterError {
 
 impl RosterError {
     /// Whether the same call may work later.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
     }
 }

@@ -19,7 +19,7 @@ pub mod workspaces;
 use crate::{Change, KeyRecord, PresenceKey, PresenceRow, Roster, Scope, StructureEvent};
 use reveille_core::id::{JobId, KeyId, TenantId, WorkspaceId};
 use reveille_core::presence::agent::Agent;
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus};
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
@@ -132,7 +132,7 @@ pub fn event(workspace: &Workspace, name: &str, created_at: Millis) -> Structure
 }
 
 /// A delegation that is a job, with the id `<source>-<name>`.
-pub fn delegation(source: &Workspace, name: &str, status: Rung, at: Millis) -> Delegation {
+pub fn delegation(source: &Workspace, name: &str, status: DelegationStatus, at: Millis) -> Delegation {
     Delegation {
         id: JobId::known(format!("{}-{name}", source.id)),
         tenant: source.tenant.clone(),

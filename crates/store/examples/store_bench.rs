@@ -7,8 +7,8 @@ use bytes::Bytes;
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Attempt, Ending, Job, Phase, State};
 use reveille_core::life;
-use reveille_core::policy::Judgement;
 use reveille_core::policy::Policy;
+use reveille_core::policy::RecordedVerdict;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Blobs, Clock, Commit, PutMode, SqliteStore, Step, Store};
@@ -76,7 +76,7 @@ async fn live(store: &SqliteStore, id: &str, clock: &Clock, latencies: &mut Vec<
     let expires_at = now + 86_400_000;
     let job = life::submit(Request::plain(id, "job.echo"), now);
     let verdict = Policy::builtin().evaluate(&job.request);
-    let judged = life::judge(&job, Judgement { verdict, checked_at: now }, now).unwrap_or(job);
+    let judged = life::judge(&job, RecordedVerdict { verdict, checked_at: now }, now).unwrap_or(job);
     let mut step = Step::insert(judged);
     let job = Arc::clone(&step.job);
     step.blobs.push((

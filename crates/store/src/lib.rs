@@ -7,13 +7,14 @@ mod ledger;
 mod lock;
 mod memory;
 mod packet;
+mod preconditions;
 mod query;
 mod redis;
 mod replica;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
-mod terms;
+pub mod workflows;
 
 pub use audit::{AuditOrder, AuditQuery, ChainPage, Trail, verify_chain};
 pub use blob::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
@@ -24,11 +25,14 @@ pub use memory::{MemoryLedger, MemoryStore};
 pub use packet::{
     AboutPacket, DEAD_PACKET_KEEP_MS, DEAD_PACKET_LEN_MAX, DEAD_PACKETS_MAX, DeadPacket, DeadPackets,
 };
+pub use preconditions::{Full, Opened, Preconditions, Quota, Receipt};
 pub use query::{DeadLetterQuery, JobQuery, PAGE_LEN_MAX, Page, page_len};
 pub use redis::{Order, RedisLink, RedisOptions, RedisStore, Stretch, key_part};
-pub use replica::{BEAT_MS, BEAT_TTL_MS, NEWS_BYTES_MAX, NEWS_KEPT_MAX, NEWS_LEN_MAX, News, Replicas, Roll};
+pub use replica::{
+    BEAT_MS, BEAT_TTL_MS, EVENT_LOG_BYTES_MAX, EVENT_LOG_KEPT_MAX, EVENT_LOG_LEN_MAX, EventPage, Members,
+    Replicas,
+};
 pub use sqlite::{OpenError, SqliteFile, SqliteStats, SqliteStore};
-pub use terms::{Full, Opened, Receipt, Room, Terms};
 
 use bytes::Bytes;
 use reveille_core::audit::{Draft, of_step};
@@ -63,7 +67,7 @@ pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
 impl StoreError {
     /// Whether the same may work later. What is unreadable or refused stays so, and trying again would
     /// only hold up everything behind it.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         !matches!(self, Self::Corrupt(_) | Self::Refused(_))
     }
 }
@@ -78,7 +82,7 @@ pub struct Step {
     /// Blobs that become visible with the change, each with its expiry, under names from [`Store::kept_as`].
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
     /// What must be so elsewhere too.
-    pub terms: Terms,
+    pub preconditions: Preconditions,
     /// What those who watch are told of it, where replicas share the store.
     pub news: Option<Bytes>,
     /// What the change adds to the audit trail. Nobody outside can put a step together without it.
@@ -89,19 +93,26 @@ impl Step {
     pub fn insert(job: Job) -> Self {
         let audit = of_step(None, &job);
         let job = Arc::new(Job { revision: 1, ..job });
-        Self { job, before: None, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
+        Self {
+            job,
+            before: None,
+            blobs: Vec::new(),
+            preconditions: Preconditions::default(),
+            news: None,
+            audit,
+        }
     }
 
     pub fn change(before: &Arc<Job>, after: Job) -> Self {
         let audit = of_step(Some(before), &after);
         let job = Arc::new(Job { revision: before.revision + 1, ..after });
         let before = Some(Arc::clone(before));
-        Self { job, before, blobs: Vec::new(), terms: Terms::default(), news: None, audit }
+        Self { job, before, blobs: Vec::new(), preconditions: Preconditions::default(), news: None, audit }
     }
 
     /// The same step, if these hold.
-    pub fn on(self, terms: Terms) -> Self {
-        Self { terms, ..self }
+    pub fn on(self, preconditions: Preconditions) -> Self {
+        Self { preconditions, ..self }
     }
 
     /// The same step, and those who watch are told this when it counts.
@@ -141,7 +152,7 @@ pub enum Commit {
     /// A new job whose id or idempotency key (within its tenant) belongs to this one already.
     Duplicate(JobId),
     /// As many as there may be are there already.
-    NoRoom(Full),
+    QuotaExceeded(Full),
     /// The lock that the step was decided under has lapsed: take it again, and decide again.
     Fenced,
     /// The message that the step answers was answered before.
@@ -152,8 +163,8 @@ pub enum Commit {
 pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 
 /// The port. What `commit` answered `Done` survives kill -9, whole; anything else left no trace.
-/// A step counts only on its [`Terms`]; a store that has one process leaves it to that process to keep
-/// [`Room`], which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
+/// A step counts only on its [`Preconditions`]; a store that has one process leaves it to that process to keep
+/// [`Quota`], which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`. Reads see every commit that was
 /// answered before they began. A `limit` above [`PAGE_LEN_MAX`] is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
 pub trait Store: Blobs + Breakers + DeadPackets + Replicas + Trail {

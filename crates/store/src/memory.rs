@@ -18,8 +18,8 @@ use crate::lock::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, HeldLock, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll,
-    Step, Store, StoreError, Trail,
+    DeadPacket, DeadPackets, EventPage, HeldLock, JobQuery, Lock, Members, Opened, Page, PutMode, Receipt,
+    Replicas, Step, Store, StoreError, Trail,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -198,7 +198,7 @@ impl Replicas for MemoryStore {
         &self.replica
     }
 
-    async fn beat(&self, _about: &str) -> Result<Roll, StoreError> {
+    async fn beat(&self, _about: &str) -> Result<Members, StoreError> {
         let now = self.now();
         Ok(self.state().sharing.beat(&self.replica, now))
     }
@@ -223,7 +223,7 @@ impl Replicas for MemoryStore {
         Ok(self.state().sharing.owner(job).cloned())
     }
 
-    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+    async fn read_events(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
         let something_told = self.state().sharing.something_told.clone();
         let heard = something_told.notified();
         tokio::pin!(heard);
@@ -237,7 +237,7 @@ impl Replicas for MemoryStore {
         Ok(self.state().sharing.news(after))
     }
 
-    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
         let now = self.now();
         self.state().sharing.announce(&self.replica, batch, items, now);
         Ok(())

@@ -19,16 +19,16 @@ pub const BEAT_TTL_MS: i64 = 3_000;
 /// How long a hint lasts: seed 003 has a workspace beat every 30 s and count as gone after two.
 pub(crate) const HINT_TTL_MS: i64 = 60_000;
 /// How much of what those who watch were told is kept; a little more stays.
-pub const NEWS_KEPT_MAX: usize = 65_536;
+pub const EVENT_LOG_KEPT_MAX: usize = 65_536;
 /// And how large it may grow. What is large goes earlier.
-pub const NEWS_BYTES_MAX: usize = 64 << 20;
+pub const EVENT_LOG_BYTES_MAX: usize = 64 << 20;
 /// How much of it is read at once.
-pub const NEWS_LEN_MAX: usize = 2_000;
+pub const EVENT_LOG_LEN_MAX: usize = 2_000;
 
 /// What those who watch were told, in the one order that it has for all replicas. Places grow, and are never
 /// used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct News {
+pub struct EventPage {
     pub items: Vec<(u64, Bytes)>,
     /// The oldest and the newest place that is kept; nothing if none is.
     pub kept: Option<(u64, u64)>,
@@ -36,7 +36,7 @@ pub struct News {
 
 /// What a replica learns when it says that it is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Roll {
+pub struct Members {
     /// Whether nobody can have taken it for dead since its last beat.
     pub was_here: bool,
     /// Those who have fallen silent and may have left jobs behind.
@@ -60,8 +60,8 @@ pub trait Replicas: Send + Sync + 'static {
     }
 
     /// Says that this replica is here, and what it is, for operators to read.
-    async fn beat(&self, _about: &str) -> Result<Roll, StoreError> {
-        Ok(Roll { was_here: true, silent: Vec::new(), here: Vec::new() })
+    async fn beat(&self, _about: &str) -> Result<Members, StoreError> {
+        Ok(Members { was_here: true, silent: Vec::new(), here: Vec::new() })
     }
 
     /// Takes over at most `limit` jobs of a replica that is silent, and says which. None means that it is
@@ -83,12 +83,12 @@ pub trait Replicas: Send + Sync + 'static {
 
     /// What was told after a place, as soon as there is something, and after `wait` in any case. What a step
     /// tells ([`Step::telling`](crate::Step::telling)) is there when the step counts, and only then.
-    async fn news(&self, _after: u64, _wait: Duration) -> Result<News, StoreError> {
-        Ok(News::default())
+    async fn read_events(&self, _after: u64, _wait: Duration) -> Result<EventPage, StoreError> {
+        Ok(EventPage::default())
     }
 
     /// Tells what belongs to no step. `batch` numbers what one replica tells: said again, it is told once.
-    async fn announce(&self, _batch: u64, _items: &[Bytes]) -> Result<(), StoreError> {
+    async fn append_events(&self, _batch: u64, _items: &[Bytes]) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -20,7 +20,7 @@ pub trait Traces: Send + Sync + 'static {
     }
 
     /// Takes a job whose story is over. It never waits: what there is no room for is dropped and counted.
-    fn tell(&self, job: &Arc<Job>);
+    fn export(&self, job: &Arc<Job>);
 
     /// What became of the jobs that were told so far.
     fn counts(&self) -> Counts;
@@ -47,7 +47,7 @@ impl Traces for Nowhere {
         false
     }
 
-    fn tell(&self, _job: &Arc<Job>) {}
+    fn export(&self, _job: &Arc<Job>) {}
 
     fn counts(&self) -> Counts {
         Counts::default()

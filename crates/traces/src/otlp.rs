@@ -10,9 +10,9 @@ mod tests;
 use crate::{Counts, Traces};
 use bytes::Bytes;
 use document::Document;
+use reveille_a2a::{A2aClient, A2aError, A2aRequest, REQUEST_BYTES_MAX, Reply};
 use reveille_core::job::Job;
 use reveille_core::trace::{JobTrace, Ratio, spans};
-use reveille_courier::{Courier, CourierError, Letter, REQUEST_BYTES_MAX, Reply};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -111,7 +111,7 @@ struct Tally {
 
 impl Otlp {
     /// Starts to send. Must be called on a runtime.
-    pub fn start(collector: Collector, courier: Arc<dyn Courier>) -> Self {
+    pub fn start(collector: Collector, courier: Arc<dyn A2aClient>) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let (stopping, stopped) = watch::channel(false);
         let tally = Arc::new(Tally::default());
@@ -123,7 +123,7 @@ impl Otlp {
 
 #[async_trait::async_trait]
 impl Traces for Otlp {
-    fn tell(&self, job: &Arc<Job>) {
+    fn export(&self, job: &Arc<Job>) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = queue.as_ref().is_some_and(|queue| queue.try_send(job.clone()).is_ok());
         drop(queue);
@@ -155,7 +155,7 @@ impl Traces for Otlp {
 
 struct Sender {
     collector: Collector,
-    courier: Arc<dyn Courier>,
+    courier: Arc<dyn A2aClient>,
     waiting: mpsc::Receiver<Arc<Job>>,
     stopped: watch::Receiver<bool>,
     tally: Arc<Tally>,
@@ -230,7 +230,7 @@ impl Sender {
 
     async fn try_once(&self, body: Bytes) -> Result<(), Failed> {
         let headers = self.collector.headers.iter();
-        let letter = Letter {
+        let letter = A2aRequest {
             url: self.collector.url.clone(),
             body,
             headers: headers.map(|(name, value)| (Cow::Owned(name.clone()), value.clone())).collect(),
@@ -242,7 +242,7 @@ impl Sender {
                 Err(Failed::ForNow(retry_after, format!("it answered {status}")))
             }
             Ok(Reply { status, .. }) => Err(Failed::ForGood(format!("it answered {status}"))),
-            Err(error @ (CourierError::Refused(_) | CourierError::TooLarge)) => {
+            Err(error @ (A2aError::Refused(_) | A2aError::TooLarge)) => {
                 Err(Failed::ForGood(error.to_string()))
             }
             Err(error) => Err(Failed::ForNow(None, error.to_string())),

@@ -17,6 +17,6 @@ pub fn now_s() -> f64 {
 }
 
 /// Any number. Without the system's randomness pauses lose their jitter, which is no reason to stop.
-pub fn dice() -> u64 {
+pub fn random() -> u64 {
     getrandom::u64().unwrap_or_default()
 }

@@ -37,11 +37,11 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// Where finished jobs hand in their results.
 pub struct Results {
     room: Arc<Semaphore>,
-    outgoing: mpsc::UnboundedSender<(Parcel, Room)>,
+    outgoing: mpsc::UnboundedSender<(Parcel, Quota)>,
 }
 
 /// A place among the waiting results, given back when the result is settled.
-pub struct Room {
+pub struct Quota {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -58,12 +58,12 @@ impl Results {
     }
 
     /// Waits until there is room for one more result.
-    pub async fn room(&self) -> Room {
+    pub async fn room(&self) -> Quota {
         // The semaphore is never closed, so a permit always comes.
-        Room { _permit: Arc::clone(&self.room).acquire_owned().await.ok() }
+        Quota { _permit: Arc::clone(&self.room).acquire_owned().await.ok() }
     }
 
-    pub fn send(&self, parcel: Parcel, room: Room) {
+    pub fn send(&self, parcel: Parcel, room: Quota) {
         // The channel needs no limit of its own: the room is the limit.
         if self.outgoing.send((parcel, room)).is_err() {
             tracing::error!("a result was lost: the settling task is gone");
@@ -85,14 +85,14 @@ struct Settler {
     inbox: String,
     replies: Subscriber,
     link: Link,
-    incoming: mpsc::UnboundedReceiver<(Parcel, Room)>,
+    incoming: mpsc::UnboundedReceiver<(Parcel, Quota)>,
     waiting: HashMap<u64, Waiting>,
     next_token: u64,
 }
 
 struct Waiting {
     parcel: Parcel,
-    _room: Room,
+    _room: Quota,
     tries: u32,
     due_at: Instant,
     give_up_at: Instant,
@@ -115,7 +115,7 @@ impl Settler {
         }
     }
 
-    async fn take(&mut self, parcel: Parcel, room: Room) {
+    async fn take(&mut self, parcel: Parcel, room: Quota) {
         let (token, now) = (self.next_token, Instant::now());
         self.next_token += 1;
         let waiting = Waiting { parcel, _room: room, tries: 0, due_at: now, give_up_at: now + GIVE_UP_AFTER };

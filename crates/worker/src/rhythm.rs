@@ -53,19 +53,19 @@ impl Rhythm {
     }
 
     /// The beat that began at `began` was taken, and the server wants the next one `every` so often.
-    pub fn landed(&mut self, began: Instant, every: Duration, dice: u64) {
+    pub fn landed(&mut self, began: Instant, every: Duration, random: u64) {
         self.failures = 0;
-        self.beat_at = began + every.mul_f64(1.0 - JITTER * share(dice));
+        self.beat_at = began + every.mul_f64(1.0 - JITTER * share(random));
         self.news_at = began + self.pace.beat_gap_min;
     }
 
     /// The beat was not taken. A server that says when to come back is believed within reason.
-    pub fn failed(&mut self, now: Instant, retry_after: Option<Duration>, dice: u64) {
+    pub fn failed(&mut self, now: Instant, retry_after: Option<Duration>, random: u64) {
         let doublings = self.failures.min(16);
         self.failures = self.failures.saturating_add(1);
         let full = self.pace.pause_min.saturating_mul(1 << doublings).min(self.pace.pause_max);
-        let pause = full.mul_f64(0.5 + 0.5 * share(dice));
-        let asked = retry_after.map(|after| after.min(RETRY_AFTER_MAX).mul_f64(1.0 + JITTER * share(dice)));
+        let pause = full.mul_f64(0.5 + 0.5 * share(random));
+        let asked = retry_after.map(|after| after.min(RETRY_AFTER_MAX).mul_f64(1.0 + JITTER * share(random)));
         self.beat_at = now + pause.max(asked.unwrap_or_default());
         self.news_at = self.beat_at;
     }
@@ -78,8 +78,8 @@ impl Rhythm {
 }
 
 /// Chance as a number from 0 up to 1.
-fn share(dice: u64) -> f64 {
-    (dice % 1024) as f64 / 1024.0
+fn share(random: u64) -> f64 {
+    (random % 1024) as f64 / 1024.0
 }
 
 #[cfg(test)]
@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn pauses_double_with_jitter_and_stop_at_their_limit() {
         let (mut rhythm, now) = rhythm();
-        let mut pauses = |dice| {
-            rhythm.landed(now, PACE.beat_every, dice);
+        let mut pauses = |random| {
+            rhythm.landed(now, PACE.beat_every, random);
             std::array::from_fn::<_, 7, _>(|_| {
-                rhythm.failed(now, None, dice);
+                rhythm.failed(now, None, random);
                 assert_eq!(rhythm.news_at(), rhythm.beat_at());
                 (rhythm.beat_at() - now).as_millis()
             })
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn a_server_that_says_when_to_come_back_is_believed_within_reason() {
         let (mut rhythm, now) = rhythm();
-        let mut pause_s = |after_s, dice| {
-            rhythm.landed(now, PACE.beat_every, dice);
-            rhythm.failed(now, Some(Duration::from_secs(after_s)), dice);
+        let mut pause_s = |after_s, random| {
+            rhythm.landed(now, PACE.beat_every, random);
+            rhythm.failed(now, Some(Duration::from_secs(after_s)), random);
             (rhythm.beat_at() - now).as_secs_f64()
         };
         assert!((pause_s(20, LEAST) - 20.0).abs() < 0.001);

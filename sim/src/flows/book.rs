@@ -9,7 +9,7 @@ use reveille_core::job::{Job, State};
 use reveille_core::reason::Reason;
 use reveille_core::request::Role;
 use reveille_core::time::Millis;
-use reveille_flows::RunStep;
+use reveille_store::workflows::RunStep;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]

@@ -18,13 +18,13 @@ pub async fn start_all(world: Arc<World>) {
     let Some(plan) = world.plan.flows.clone() else { return };
     for document in &plan.documents {
         while !save(&world, &plan.tenant, document).await {
-            sleep_ms(world.dice.skewed(100, 10_000)).await;
+            sleep_ms(world.rng.skewed(100, 10_000)).await;
         }
     }
     let gap_ms = world.plan.span_ms / plan.starts.len() as i64;
     let mut asking = tokio::task::JoinSet::new();
     for start in plan.starts {
-        sleep_ms(world.dice.between(0, gap_ms * 2)).await;
+        sleep_ms(world.rng.between(0, gap_ms * 2)).await;
         asking.spawn(ask(world.clone(), plan.tenant.clone(), start));
     }
     while asking.join_next().await.is_some() {}
@@ -48,7 +48,7 @@ async fn save(world: &World, tenant: &TenantId, document: &reveille_core::flow::
 async fn ask(world: Arc<World>, tenant: TenantId, start: StartPlan) {
     let Some(run) = started(&world, &tenant, &start).await else { return };
     for _ in 0..start.repeats {
-        sleep_ms(world.dice.skewed(1, 20_000)).await;
+        sleep_ms(world.rng.skewed(1, 20_000)).await;
         started(&world, &tenant, &start).await;
     }
     if let Some(after_ms) = start.cancelled_after_ms {
@@ -78,7 +78,7 @@ async fn started(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<
             }
             None => {}
         }
-        sleep_ms(world.dice.skewed(100, 30_000)).await;
+        sleep_ms(world.rng.skewed(100, 30_000)).await;
     }
     None
 }
@@ -97,7 +97,7 @@ async fn call(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<Res
     if !world.strikes(Fault::CallerLeft) {
         return call.await;
     }
-    tokio::time::timeout(Duration::from_millis(world.dice.below(8)), call).await.unwrap_or_default()
+    tokio::time::timeout(Duration::from_millis(world.rng.below(8)), call).await.unwrap_or_default()
 }
 
 async fn cancel(world: &World, run: &RunId) {

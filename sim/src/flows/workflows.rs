@@ -4,7 +4,7 @@
 
 mod pieces;
 
-use crate::dice::Dice;
+use crate::rng::SimRng;
 use pieces::Sketch;
 use reveille_core::flow::Document;
 use reveille_core::id::{TenantId, WorkflowId};
@@ -43,28 +43,28 @@ pub struct StartPlan {
 
 impl FlowsPlan {
     /// `gates` says whether people have all the time they want.
-    pub fn draw(dice: &Dice, tenant: TenantId, gates: bool) -> Self {
-        let mut documents = vec![child(dice, "child", false), child(dice, "bad-child", true)];
-        let count = dice.between(2, 4);
+    pub fn draw(rng: &SimRng, tenant: TenantId, gates: bool) -> Self {
+        let mut documents = vec![child(rng, "child", false), child(rng, "bad-child", true)];
+        let count = rng.between(2, 4);
         for number in 0..count {
-            let mut sketch = Sketch::new(dice, gates);
-            for _ in 0..dice.between(1, 4) {
+            let mut sketch = Sketch::new(rng, gates);
+            for _ in 0..rng.between(1, 4) {
                 sketch.piece();
             }
-            if dice.percent(55) {
+            if rng.percent(55) {
                 sketch.fails();
             } else {
                 sketch.work();
             }
-            documents.push(document(dice, &format!("flow{number}"), &sketch.steps()));
+            documents.push(document(rng, &format!("flow{number}"), &sketch.steps()));
         }
-        let starts = (0..dice.between(3, 6))
+        let starts = (0..rng.between(3, 6))
             .map(|number| StartPlan {
-                workflow: WorkflowId::known(format!("flow{}", dice.below(count as u64))),
-                input: json!({"n": dice.between(0, 9), "list": (0..dice.between(0, 4)).collect::<Vec<_>>()}),
+                workflow: WorkflowId::known(format!("flow{}", rng.below(count as u64))),
+                input: json!({"n": rng.between(0, 9), "list": (0..rng.between(0, 4)).collect::<Vec<_>>()}),
                 key: format!("start{number}"),
-                repeats: u32::from(dice.percent(30)),
-                cancelled_after_ms: dice.percent(20).then(|| dice.skewed(1, 60_000)),
+                repeats: u32::from(rng.percent(30)),
+                cancelled_after_ms: rng.percent(20).then(|| rng.skewed(1, 60_000)),
             })
             .collect();
         Self { tenant, documents, starts }
@@ -76,18 +76,18 @@ impl FlowsPlan {
 }
 
 /// A workflow that others run as a step.
-fn child(dice: &Dice, id: &str, fails: bool) -> Document {
-    let mut sketch = Sketch::new(dice, false);
+fn child(rng: &SimRng, id: &str, fails: bool) -> Document {
+    let mut sketch = Sketch::new(rng, false);
     sketch.work();
     if fails {
         sketch.fatal();
     }
-    document(dice, id, &sketch.steps())
+    document(rng, id, &sketch.steps())
 }
 
-fn document(dice: &Dice, id: &str, steps: &Json) -> Document {
+fn document(rng: &SimRng, id: &str, steps: &Json) -> Document {
     let document = json!({
-        "id": id, "name": id, "compensate_on": *dice.pick(&ENDS), "parameters": { "limit": 7 }, "steps": steps,
+        "id": id, "name": id, "compensate_on": *rng.pick(&ENDS), "parameters": { "limit": 7 }, "steps": steps,
     });
     serde_json::from_value(document).unwrap_or_else(|error| unreachable!("it is a document: {error}"))
 }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn whatever_is_drawn_can_be_saved() {
         for seed in 0..2_000 {
-            let plan = FlowsPlan::draw(&Dice::new(seed), TenantId::known("t"), seed % 2 == 0);
+            let plan = FlowsPlan::draw(&SimRng::new(seed), TenantId::known("t"), seed % 2 == 0);
             for document in &plan.documents {
                 let read = Flow::check(document, 1, Millis(0));
                 assert!(read.is_ok(), "seed {seed}: {:?}\n{document:?}", read.err());

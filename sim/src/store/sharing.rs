@@ -8,7 +8,7 @@ use crate::sights::Sight;
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
-use reveille_store::{Lock, News, Opened, Page, Receipt, Replicas, Roll, Store, StoreError};
+use reveille_store::{EventPage, Lock, Members, Opened, Page, Receipt, Replicas, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl SimStore {
         Ok(())
     }
 
-    async fn try_beat(&self, about: &str) -> Result<Roll, StoreError> {
+    async fn try_beat(&self, about: &str) -> Result<Members, StoreError> {
         let mut roll = self.store.beat(about).await?;
         self.world.beats.note(self.store.name(), self.world.now());
         match self.world.breakage {
@@ -75,7 +75,7 @@ impl Replicas for SimStore {
         self.store.name()
     }
 
-    async fn beat(&self, about: &str) -> Result<Roll, StoreError> {
+    async fn beat(&self, about: &str) -> Result<Members, StoreError> {
         self.port.write_or_wonder("beat", self.try_beat(about)).await
     }
 
@@ -88,12 +88,12 @@ impl Replicas for SimStore {
         self.port.read("owned", self.store.owned(cursor, 7)).await
     }
 
-    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
-        self.port.read("news", self.store.news(after, wait)).await
+    async fn read_events(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
+        self.port.read("news", self.store.read_events(after, wait)).await
     }
 
-    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
-        self.port.write("announce", self.store.announce(batch, items)).await
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        self.port.write("announce", self.store.append_events(batch, items)).await
     }
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {

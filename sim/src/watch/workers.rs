@@ -220,7 +220,7 @@ impl Seen {
 
     fn note_idle(&mut self, view: &WorkerView, now: Millis) {
         let worker = &view.worker;
-        if worker.active() > 0 || worker.deaf || worker.drained {
+        if worker.active() > 0 || worker.unreachable || worker.drained {
             self.idle.remove(&worker.id);
         } else {
             self.idle.entry(worker.id.clone()).or_insert(now);

@@ -55,10 +55,10 @@ impl Worker {
         request: JobRequest,
         key: (String, u64),
     ) {
-        sleep_ms(world.dice.skewed(5, 8_000)).await;
+        sleep_ms(world.rng.skewed(5, 8_000)).await;
         let id = JobId::known(request.job_id.as_str());
         // What the scheduler tries again is none of the step's tries.
-        let stumbles = world.faults.are_on() && world.dice.percent(5);
+        let stumbles = world.faults.are_on() && world.rng.percent(5);
         while let Some(job) = world.job(&id).filter(|job| !job.state().is_terminal()) {
             let Some(script) = script_of(&world, &id).await else {
                 return world.fail(&format!("{id} was given to {} without its input", self.plan.name));
@@ -74,7 +74,7 @@ impl Worker {
             if !is_current {
                 break;
             }
-            sleep_ms(world.dice.between(3_000, 9_000)).await;
+            sleep_ms(world.rng.between(3_000, 9_000)).await;
         }
         self.state().running.remove(&key);
     }

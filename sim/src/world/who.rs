@@ -34,7 +34,7 @@ impl World {
         match up.as_slice() {
             [] => None,
             [one] => Some(one.clone()),
-            several => Some(self.dice.pick(several).clone()),
+            several => Some(self.rng.pick(several).clone()),
         }
     }
 
@@ -117,7 +117,7 @@ impl World {
 
     /// Whom a message for this worker reaches.
     pub fn misrouted(&self, worker: usize) -> usize {
-        let astray = self.breakage == Some(Breakage::Misroute) && self.dice.percent(5);
+        let astray = self.breakage == Some(Breakage::Misroute) && self.rng.percent(5);
         if astray { (worker + 1) % self.workers.len() } else { worker }
     }
 

@@ -5,13 +5,13 @@ use super::posted::{Posted, uuid, workspace_id};
 use super::refused::Refused;
 use crate::trace::Traced;
 use crate::types::molecule::delegation::{
-    Delegate, Delegated, Delegation, DelegationStatus, Outcome, Record,
+    Delegate, Delegated, Delegation, Outcome, Record, RecordedDelegation,
 };
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use reveille_core::id::{JobId, WorkspaceId};
-use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::delegation::DelegationStatus;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 
@@ -56,35 +56,35 @@ pub async fn list(
 
 /// Writes down a task that the agents see to by themselves.
 #[utoipa::path(post, operation_id = "record_delegation", path = "/workspaces/{id}/delegations/record", tag = "molecule", params(("id" = String, Path)), request_body = Record, responses(
-    (status = 202, body = DelegationStatus), (status = 404, description = "No such workspace"), (status = 409, description = "There is another one of this id"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
+    (status = 202, body = RecordedDelegation), (status = 404, description = "No such workspace"), (status = 409, description = "There is another one of this id"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn record(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Record>,
-) -> Result<(StatusCode, Json<DelegationStatus>), Refused> {
+) -> Result<(StatusCode, Json<RecordedDelegation>), Refused> {
     let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let (target, delegation) = (target(&body.target_id)?, delegation_id(&body.delegation_id)?);
     engine.record_delegation(&source, &target, &delegation, &body.task).await?;
-    let answer = DelegationStatus { delegation_id: delegation.to_string(), status: "recorded" };
+    let answer = RecordedDelegation { delegation_id: delegation.to_string(), status: "recorded" };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
 /// Says how a task ended.
 #[utoipa::path(post, operation_id = "update_delegation", path = "/workspaces/{id}/delegations/{delegation}/update", tag = "molecule", params(("id" = String, Path), ("delegation" = String, Path)), request_body = Outcome, responses(
-    (status = 200, body = DelegationStatus), (status = 404, description = "No such workspace or delegation"), (status = 409, description = "It has ended"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
+    (status = 200, body = RecordedDelegation), (status = 404, description = "No such workspace or delegation"), (status = 409, description = "It has ended"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn update(
     State(engine): State<Engine>,
     credential: Credential,
     Path((id, delegation)): Path<(String, String)>,
     Posted(body): Posted<Outcome>,
-) -> Result<Json<DelegationStatus>, Refused> {
+) -> Result<Json<RecordedDelegation>, Refused> {
     let speaker = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let delegation = delegation_id(&delegation)?;
     let outcome = body.understood()?;
-    let status = if outcome.is_ok() { Rung::Completed } else { Rung::Failed };
+    let status = if outcome.is_ok() { DelegationStatus::Completed } else { DelegationStatus::Failed };
     engine.report_delegation(&speaker, &delegation, outcome).await?;
-    Ok(Json(DelegationStatus { delegation_id: delegation.to_string(), status: status.as_str() }))
+    Ok(Json(RecordedDelegation { delegation_id: delegation.to_string(), status: status.as_str() }))
 }
 
 fn delegation_id(text: &str) -> Result<JobId, Refused> {

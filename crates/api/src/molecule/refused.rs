@@ -6,7 +6,7 @@ use crate::types::molecule::answer::Moved;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use reveille_courier::CourierError;
+use reveille_a2a::A2aError;
 use reveille_engine::{DelegateError, WorkspaceError};
 use reveille_roster::RosterError;
 use serde_json::{Map, Value};
@@ -118,7 +118,7 @@ impl From<WorkspaceError> for Refused {
             WorkspaceError::TokenWrong => Self::token_wrong(),
             WorkspaceError::NotKin => Self::forbidden(words),
             WorkspaceError::Bad { field, .. } => Self::bad(words).with("field", field),
-            WorkspaceError::BadUrl(CourierError::Unreachable(_)) => {
+            WorkspaceError::BadUrl(A2aError::Unreachable(_)) => {
                 Self::bad("invalid request body").with("field", "url").with("detail", words)
             }
             WorkspaceError::BadUrl(_) => Self::bad("invalid request body")

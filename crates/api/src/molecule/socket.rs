@@ -36,10 +36,10 @@ const WRITE_BUFFER_LEN_MAX: usize = 1024 * 1024;
 /// Sockets that are open at once. The server counts connections, and a socket is none of them any more.
 const SOCKETS_MAX: usize = 10_000;
 
-/// Room for sockets.
-pub struct Room(Arc<Semaphore>);
+/// Quota for sockets.
+pub struct Quota(Arc<Semaphore>);
 
-impl Default for Room {
+impl Default for Quota {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(SOCKETS_MAX)))
     }
@@ -56,7 +56,7 @@ impl Default for Room {
     (status = 426, description = "The connection cannot become a socket")))]
 pub async fn open(
     State(engine): State<Engine>,
-    Extension(room): Extension<Arc<Room>>,
+    Extension(room): Extension<Arc<Quota>>,
     credential: Credential,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,

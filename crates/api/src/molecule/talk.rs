@@ -14,8 +14,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use reveille_a2a::{A2aError, Reply};
 use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
-use reveille_courier::{CourierError, Reply};
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 use std::sync::Arc;
@@ -99,17 +99,17 @@ fn unread(rejection: &BytesRejection) -> Refused {
     }
 }
 
-fn undelivered(error: &CourierError) -> Refused {
+fn undelivered(error: &A2aError) -> Refused {
     let words = error.to_string();
     let bad_gateway = |words: &str| {
         Refused::new(StatusCode::BAD_GATEWAY, "workspace_unreachable", "failed to reach workspace agent")
             .with("detail", words)
     };
     match error {
-        CourierError::Refused(_) => Refused::bad("invalid request body").with("detail", words),
-        CourierError::TooLarge => bad_gateway(&words),
-        CourierError::Unreachable(_) | CourierError::Broken(_) => bad_gateway(&words).retry_after(1),
-        CourierError::TimedOut => {
+        A2aError::Refused(_) => Refused::bad("invalid request body").with("detail", words),
+        A2aError::TooLarge => bad_gateway(&words),
+        A2aError::Unreachable(_) | A2aError::Broken(_) => bad_gateway(&words).retry_after(1),
+        A2aError::TimedOut => {
             Refused::new(StatusCode::GATEWAY_TIMEOUT, "workspace_timeout", "workspace agent did not answer")
         }
     }

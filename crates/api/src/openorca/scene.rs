@@ -5,9 +5,9 @@ use crate::types::openorca::{
     Health, Intervention, Machine, Meta, Node, NodeIds, Seen, Snapshot, Task, holder_contract,
 };
 use reveille_core::fleet::Who;
-use reveille_core::floor::Member;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Job, State};
+use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
 use reveille_core::time::Millis;
 use reveille_engine::{Audience, Engine, WorkerView};

@@ -6,7 +6,7 @@ use crate::ApiError;
 use reveille_core::approval::{self, Answer, Choice, Decided, Status};
 use reveille_core::job::Job;
 use reveille_core::request::Request;
-use reveille_engine::Reach;
+use reveille_engine::EligibleWorkers;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -142,7 +142,7 @@ pub struct BlastRadius {
 }
 
 impl BlastRadius {
-    pub fn of(request: &Request, reach: &Reach) -> Self {
+    pub fn of(request: &Request, reach: &EligibleWorkers) -> Self {
         Self {
             topic: request.topic.to_string(),
             pools: reach.pools.iter().map(ToString::to_string).collect(),

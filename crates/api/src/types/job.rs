@@ -4,7 +4,7 @@ pub use super::submit::{Remediate, SubmitReply, SubmitRequest};
 pub use crate::types::quarantine::OutputSafety;
 
 use reveille_core::job::{Job, Mark};
-use reveille_core::policy::Judgement;
+use reveille_core::policy::RecordedVerdict;
 use reveille_core::trace::TraceContext;
 use reveille_engine::Explanation;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub struct JobRecord {
 impl JobRecord {
     pub fn of(job: &Job) -> Self {
         let request = &job.request;
-        let verdict = job.judgement().map(|judgement| &judgement.verdict);
+        let verdict = job.last_verdict().map(|last_verdict| &last_verdict.verdict);
         let said = |part: fn(&reveille_core::policy::Verdict) -> &str| {
             verdict.map(part).unwrap_or_default().to_owned()
         };
@@ -205,7 +205,7 @@ impl JobDetail {
             execution_ms: ending.map_or(0, |ending| ending.execution_ms),
             progress: told.map(|told| Progress { percent: told.percent, message: told.message.clone() }),
             timeline: job.marks.iter().map(TimelineEntry::of).collect(),
-            decisions: job.judgements.iter().map(Decision::of).collect(),
+            decisions: job.verdicts.iter().map(Decision::of).collect(),
             record: JobRecord::of(job),
         }
     }
@@ -224,14 +224,14 @@ impl TimelineEntry {
 }
 
 impl Decision {
-    fn of(judgement: &Judgement) -> Self {
-        let verdict = &judgement.verdict;
+    fn of(last_verdict: &RecordedVerdict) -> Self {
+        let verdict = &last_verdict.verdict;
         Self {
             decision: verdict.decision.as_str().to_owned(),
             reason: verdict.reason.clone(),
             rule_id: verdict.rule_id.clone(),
             policy_snapshot: verdict.snapshot.clone(),
-            checked_at: judgement.checked_at.micros(),
+            checked_at: last_verdict.checked_at.micros(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::ApiError;
 use reveille_core::approval::job_hash;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::Job;
-use reveille_core::policy::{Constraints, Decision, Judgement, Line, Remediation, Trace, Verdict};
+use reveille_core::policy::{Constraints, Decision, Line, RecordedVerdict, Remediation, Trace, Verdict};
 use reveille_core::request::{Priority, Request};
 use reveille_engine::{Difference, Replay};
 use serde::{Deserialize, Serialize};
@@ -211,8 +211,8 @@ pub struct Facts {
 }
 
 impl DecisionRecord {
-    pub fn of(job: &Job, judgement: &Judgement) -> Self {
-        let verdict = &judgement.verdict;
+    pub fn of(job: &Job, last_verdict: &RecordedVerdict) -> Self {
+        let verdict = &last_verdict.verdict;
         let approval_required = verdict.decision == Decision::RequireApproval;
         let approval_ref = if approval_required { job.id().to_string() } else { String::new() };
         Self {
@@ -224,8 +224,8 @@ impl DecisionRecord {
             approval_required,
             approval_ref,
             remediations: verdict.remediations.clone(),
-            checked_at: judgement.checked_at.micros(),
-            checked_at_text: judgement.checked_at.rfc3339(),
+            checked_at: last_verdict.checked_at.micros(),
+            checked_at_text: last_verdict.checked_at.rfc3339(),
             approved_by: job.approved_by().map(str::to_owned),
             job_hash: job_hash(&job.request),
             facts: Facts::of(&job.request),

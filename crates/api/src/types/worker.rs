@@ -1,6 +1,6 @@
 //! Workers and pools over HTTP.
 
-use reveille_core::floor::PoolLoad;
+use reveille_core::placement::PoolLoad;
 use reveille_core::presence::About;
 use reveille_core::presence::agent::AgentStatus;
 use reveille_core::time::Millis;
@@ -104,7 +104,7 @@ fn status(worker: &reveille_core::fleet::Worker) -> &'static str {
     let words = [
         (worker.says_offline(), "offline"),
         (worker.restored, "restored"),
-        (worker.deaf, "offline"),
+        (worker.unreachable, "offline"),
         (worker.drained, "drained"),
         (is_degraded(worker), "degraded"),
         (is_busy, "busy"),

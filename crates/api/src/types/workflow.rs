@@ -2,7 +2,7 @@
 
 use reveille_core::flow::{Head, Line, Node, NodeKey, Origin, Run};
 use reveille_core::time::Millis;
-use reveille_flows::Saved;
+use reveille_store::workflows::Saved;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

@@ -124,7 +124,7 @@ impl From<DriveError> for Detail {
             }
             DriveError::Refused(refusal) => Self::new(StatusCode::CONFLICT, refusal.to_string()),
             DriveError::Unjudged(problem) => Self::new(StatusCode::SERVICE_UNAVAILABLE, problem),
-            DriveError::NoRoom | DriveError::Seen | DriveError::Busy => {
+            DriveError::QuotaExceeded | DriveError::Seen | DriveError::Busy => {
                 Self::new(StatusCode::CONFLICT, error.to_string())
             }
             DriveError::Store(error) => error.into(),

@@ -1,5 +1,5 @@
 //! `POST /v1/agents/heartbeat`, the hot path: one hash, one pass over the body, one short look at the
-//! floor.
+//! placement.
 //!
 //! The tenant is the key's, whatever body or headers say. The content type is not looked at, because
 //! VoiceGateway does not either.

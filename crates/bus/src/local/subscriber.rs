@@ -79,7 +79,7 @@ impl Subscriber {
     }
 
     /// Hands the message over; says whether it was taken.
-    pub async fn offer(&self, message: &Message) -> bool {
+    pub async fn reserve(&self, message: &Message) -> bool {
         match &self.taker {
             Taker::Inbox(inbox) => inbox.send(message.clone().into()).await.is_ok(),
             Taker::Remote { peer, sid } => peer.sink.deliver(*sid, message),

@@ -53,7 +53,7 @@ impl Hearing {
         let marker = unique(client.new_inbox());
         let (questions, asked) = mpsc::channel(AT_ONCE_MAX);
         let (waiting, alarmed) = (BTreeMap::new(), HashSet::new());
-        let ear = Ear { client: client.clone(), inbox, marker, number_last: 0, waiting, alarmed };
+        let ear = HeardBy { client: client.clone(), inbox, marker, number_last: 0, waiting, alarmed };
         Ok((Self { client, log, questions }, ear.run(asked, answers)))
     }
 
@@ -103,7 +103,7 @@ impl Hearing {
 }
 
 /// Sends, and hands the server's answers to those who wait for them.
-struct Ear {
+struct HeardBy {
     client: Client,
     inbox: String,
     /// Where markers go in the inbox. Workers see the subjects of their own messages, and never this one.
@@ -115,7 +115,7 @@ struct Ear {
     alarmed: HashSet<String>,
 }
 
-impl Ear {
+impl HeardBy {
     async fn run(mut self, mut asked: mpsc::Receiver<Question>, mut answers: Subscriber) {
         let mut questions = Vec::with_capacity(AT_ONCE_MAX);
         loop {

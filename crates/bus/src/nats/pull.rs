@@ -116,7 +116,7 @@ impl Puller {
             if !self.is_linked(&deliveries).await {
                 return self.leave().await;
             }
-            // Room first, so that what comes has a place.
+            // Quota first, so that what comes has a place.
             let Ok(room) = deliveries.reserve_many(BATCH_LEN).await else { return self.leave().await };
             match self.ask(&deliveries, room).await {
                 End::Over => self.is_in_trouble = false,

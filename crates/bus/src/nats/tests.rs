@@ -7,7 +7,7 @@ mod opening;
 
 use super::*;
 use crate::suite;
-use reveille_rig::Nats;
+use reveille_test_servers::Nats;
 
 /// How long anything may take before a test fails.
 const SOON: Duration = Duration::from_secs(30);

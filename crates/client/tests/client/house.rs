@@ -2,16 +2,16 @@
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::LocalBus;
 use reveille_client::Client;
 use reveille_core::fleet::Beat;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::policy::{Document, Policy};
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings, SystemClock};
-use reveille_flows::MemoryFlows;
+use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings, SystemClock};
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::MemoryStore;
+use reveille_store::workflows::MemoryWorkflows;
 use reveille_traces::Nowhere;
 use serde_json::json;
 use std::sync::Arc;
@@ -96,13 +96,13 @@ fn parts() -> Parts {
     Parts {
         store: Arc::new(MemoryStore::new(Arc::new(move || clock.now()))),
         roster: Arc::new(MemoryRoster::default()),
-        flows: Arc::new(MemoryFlows::default()),
+        flows: Arc::new(MemoryWorkflows::default()),
         bus: Arc::new(LocalBus::default()),
-        courier: Arc::new(HttpCourier::new(AddressRules::parse(&[]).unwrap())),
+        courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&[]).unwrap())),
         kernel: None,
         traces: Arc::new(Nowhere),
         clock: Arc::new(SystemClock::start()),
-        dice: Arc::new(SeededDice::new(1)),
+        rng: Arc::new(SeededRng::new(1)),
         rules: Rules {
             policy: Policy::new(document, policy.to_string().as_bytes()).unwrap(),
             ..Rules::default()

@@ -4,10 +4,10 @@ use crate::policy::{Policy, Verdict};
 
 const NOW: Millis = Millis(1_000_000);
 
-fn said(decision: Decision, snapshot: &str) -> Judgement {
+fn said(decision: Decision, snapshot: &str) -> RecordedVerdict {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.pay"));
     let verdict = Verdict { decision, snapshot: snapshot.to_owned(), ..verdict };
-    Judgement { verdict, checked_at: NOW }
+    RecordedVerdict { verdict, checked_at: NOW }
 }
 
 fn asked() -> Job {
@@ -84,7 +84,7 @@ fn a_changed_policy_looks_again_at_what_waits() {
     ] {
         let job = life::judge(&asked(), said(decision, "two"), NOW + 1).unwrap();
         assert_eq!(job.state(), state);
-        assert_eq!(job.judgement().unwrap().verdict.snapshot, "two");
+        assert_eq!(job.last_verdict().unwrap().verdict.snapshot, "two");
     }
 }
 

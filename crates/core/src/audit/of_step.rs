@@ -6,33 +6,33 @@
 
 use super::{Draft, EventType, Severity};
 use crate::job::{Event, Job, Mark};
-use crate::policy::Judgement;
+use crate::policy::RecordedVerdict;
 use std::collections::BTreeMap;
 
 /// What is to be recorded when `before` becomes `after`, in the order in which it happened.
 pub fn of_step(before: Option<&Job>, after: &Job) -> Vec<Draft> {
-    // A judgement and its mark are made together, so they pair up from the end, where nothing is dropped.
-    let mut judgements = after.judgements.as_slice();
+    // A verdict and its mark are made together, so they pair up from the end, where nothing is dropped.
+    let mut verdicts = after.verdicts.as_slice();
     let mut drafts = Vec::new();
     for mark in after.marks_since(before).iter().rev() {
-        drafts.extend(of_mark(after, mark, judgements.last()));
+        drafts.extend(of_mark(after, mark, verdicts.last()));
         if matches!(mark.event, Event::Allow | Event::Throttle | Event::RequireApproval | Event::Deny) {
-            judgements = judgements.split_last().map_or(judgements, |(_, earlier)| earlier);
+            verdicts = verdicts.split_last().map_or(verdicts, |(_, earlier)| earlier);
         }
     }
     drafts.reverse();
     drafts
 }
 
-/// What one mark adds, if anything. `judgement` is the latest there was when the mark had been made.
-fn of_mark(job: &Job, mark: &Mark, judgement: Option<&Judgement>) -> Option<Draft> {
+/// What one mark adds, if anything. `verdict` is the latest there was when the mark had been made.
+fn of_mark(job: &Job, mark: &Mark, last_verdict: Option<&RecordedVerdict>) -> Option<Draft> {
     Some(match mark.event {
-        Event::Allow => judged(job, mark, judgement, Severity::Info),
-        Event::Throttle => judged(job, mark, judgement, Severity::Low),
-        Event::RequireApproval => judged(job, mark, judgement, Severity::Medium),
-        Event::Deny => judged(job, mark, judgement, Severity::High),
-        Event::Approve | Event::Pass => answered(job, mark, judgement, Severity::Medium),
-        Event::Reject => answered(job, mark, judgement, Severity::Low),
+        Event::Allow => judged(job, mark, last_verdict, Severity::Info),
+        Event::Throttle => judged(job, mark, last_verdict, Severity::Low),
+        Event::RequireApproval => judged(job, mark, last_verdict, Severity::Medium),
+        Event::Deny => judged(job, mark, last_verdict, Severity::High),
+        Event::Approve | Event::Pass => answered(job, mark, last_verdict, Severity::Medium),
+        Event::Reject => answered(job, mark, last_verdict, Severity::Low),
         Event::Quarantine => of_output(job, mark, EventType::Violation, Severity::High),
         Event::Redact => of_output(job, mark, EventType::Violation, Severity::Medium),
         Event::Release => of_output(job, mark, EventType::Approval, Severity::High),
@@ -54,12 +54,12 @@ fn of_mark(job: &Job, mark: &Mark, judgement: Option<&Judgement>) -> Option<Draf
     })
 }
 
-/// Policy spoke. Of more judgements than a job keeps, the mark alone is left.
-fn judged(job: &Job, mark: &Mark, judgement: Option<&Judgement>, severity: Severity) -> Draft {
+/// Policy spoke. Of more verdicts than a job keeps, the mark alone is left.
+fn judged(job: &Job, mark: &Mark, last_verdict: Option<&RecordedVerdict>, severity: Severity) -> Draft {
     let actor = &job.request.actor;
     let identity = if actor.principal_id.is_empty() { &actor.actor_id } else { &actor.principal_id };
     let mut draft = Draft { severity, identity: identity.clone(), ..draft(job, mark, EventType::Decision) };
-    match judgement.map(|judgement| &judgement.verdict) {
+    match last_verdict.map(|last_verdict| &last_verdict.verdict) {
         Some(verdict) => {
             draft.decision = Some(verdict.decision);
             draft.matched_rule.clone_from(&verdict.rule_id);
@@ -72,13 +72,13 @@ fn judged(job: &Job, mark: &Mark, judgement: Option<&Judgement>, severity: Sever
 }
 
 /// A person answered the rule that asked.
-fn answered(job: &Job, mark: &Mark, asked: Option<&Judgement>, severity: Severity) -> Draft {
+fn answered(job: &Job, mark: &Mark, asked: Option<&RecordedVerdict>, severity: Severity) -> Draft {
     let mut draft = Draft { severity, ..draft(job, mark, EventType::Approval) };
     if let Some(decided) = &job.decided {
         draft.identity.clone_from(&decided.by);
         draft.reason.clone_from(&decided.comment);
     }
-    if let Some(Judgement { verdict, .. }) = asked {
+    if let Some(RecordedVerdict { verdict, .. }) = asked {
         draft.matched_rule.clone_from(&verdict.rule_id);
         draft.policy_version.clone_from(&verdict.snapshot);
     }
@@ -118,7 +118,7 @@ mod tests {
     use crate::approval::Answer;
     use crate::id::WorkerId;
     use crate::job::{JUDGEMENTS_MAX, MARKS_MAX, Progress};
-    use crate::life::{self, Made, Placement, Report, Status};
+    use crate::life::{self, Destination, Made, Report, Status};
     use crate::output::{OutputDecision, OutputVerdict, Stage};
     use crate::policy::{Decision, Policy, Verdict};
     use crate::request::Request;
@@ -126,17 +126,20 @@ mod tests {
 
     const NOW: Millis = Millis(1_000_000);
 
-    fn judgement(decision: Decision, rule: &str) -> Judgement {
+    fn last_verdict(decision: Decision, rule: &str) -> RecordedVerdict {
         let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
-        Judgement { verdict: Verdict { decision, rule_id: rule.to_owned(), ..verdict }, checked_at: NOW }
+        RecordedVerdict {
+            verdict: Verdict { decision, rule_id: rule.to_owned(), ..verdict },
+            checked_at: NOW,
+        }
     }
 
     fn judge(job: &Job, decision: Decision, rule: &str) -> Job {
-        life::judge(job, judgement(decision, rule), NOW).unwrap()
+        life::judge(job, last_verdict(decision, rule), NOW).unwrap()
     }
 
     fn approve(job: &Job, decision: Decision, rule: &str) -> Job {
-        life::approve(job, &Answer::by("ann"), judgement(decision, rule), NOW).unwrap()
+        life::approve(job, &Answer::by("ann"), last_verdict(decision, rule), NOW).unwrap()
     }
 
     /// It went well, and output policy holds the result back, in one step.
@@ -169,7 +172,7 @@ mod tests {
     }
 
     fn running() -> Job {
-        let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+        let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
         let job = life::assign(&judge(&submitted(), Decision::Allow, "r"), &to, NOW).unwrap();
         life::start(&job, 1, None, NOW).unwrap()
     }
@@ -202,7 +205,7 @@ mod tests {
         assert_eq!((draft.event_type, draft.severity), (EventType::Decision, Severity::High));
         assert_eq!((draft.decision, draft.matched_rule.as_str()), (Some(Decision::Deny), "no-prod"));
         assert_eq!((draft.policy_version.as_str(), draft.identity.as_str()), ("builtin", "ann"));
-        assert_eq!(draft.reason, after.judgement().unwrap().verdict.reason);
+        assert_eq!(draft.reason, after.last_verdict().unwrap().verdict.reason);
         assert_eq!(
             (draft.extra["topic"].as_str(), draft.extra["risk_tags"].as_str()),
             ("job.echo", "prod,money")
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_neither_hides_nor_repeats_a_judgement() {
         let throttled = judge(&submitted(), Decision::Throttle, "slow");
-        let again = life::judge(&throttled, judgement(Decision::Throttle, "slow"), NOW - 700).unwrap();
+        let again = life::judge(&throttled, last_verdict(Decision::Throttle, "slow"), NOW - 700).unwrap();
         assert_ne!(throttled.marks[..], again.marks[..2], "the known marks moved");
         check(Some(&throttled), &again, &["safety.decision throttle slow"]);
     }
@@ -281,7 +284,7 @@ mod tests {
             check(Some(&again), &again, &[]);
             job = again;
         }
-        assert_eq!((job.marks.len(), job.judgements.len()), (MARKS_MAX, JUDGEMENTS_MAX));
+        assert_eq!((job.marks.len(), job.verdicts.len()), (MARKS_MAX, JUDGEMENTS_MAX));
         let asked = judge(&job, Decision::RequireApproval, "ask");
         let approved = approve(&asked, Decision::RequireApproval, "ask");
         check(Some(&asked), &approved, &["safety.approval approve ask ann", "safety.decision allow ask"]);

@@ -99,7 +99,7 @@ fn most_of_a_silent_fleet_is_given_time_and_a_rack_of_it_is_not() {
         buried
     };
     assert!((1..=40).contains(&bury(&mut fleet, 29_000, 32_000)), "one in a hundred a second");
-    assert!(fleet.is_mourning_slowly());
+    assert!(fleet.is_mass_expiry());
     for number in 0..600 {
         if let Some(slot) = fleet.find(Who::Worker(&format!("w{number}"))) {
             fleet.get_mut(slot).unwrap().last_seen = Millis(32_000);
@@ -107,7 +107,7 @@ fn most_of_a_silent_fleet_is_given_time_and_a_rack_of_it_is_not() {
     }
     let left = fleet.len();
     bury(&mut fleet, 32_000, 34_000);
-    assert!(!fleet.is_mourning_slowly(), "most are heard again");
+    assert!(!fleet.is_mass_expiry(), "most are heard again");
     assert!(fleet.len() < left && fleet.len() <= 600, "and the others are dead: {}", fleet.len());
 }
 
@@ -147,23 +147,28 @@ fn an_agent_that_falls_silent_is_offline_without_sessions_until_it_beats() {
         active_sessions: 3,
         ..AgentBeat::default()
     };
-    let first = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(0)).unwrap();
+    let first = fleet.agent_beat(&acme, &beat, BeatSource::ThisServer, Millis(0)).unwrap();
     assert_eq!(first, Noticed { joined: true, back: false, changed: true });
-    let again = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(1)).unwrap();
+    let again = fleet.agent_beat(&acme, &beat, BeatSource::ThisServer, Millis(1)).unwrap();
     assert_eq!(again, Noticed::default());
     assert_eq!(fleet.take_unwritten(10).len(), 1, "two beats are one row");
-    fleet.agent_beat(&acme, &beat, Ear::Anothers, Millis(2)).unwrap();
+    fleet.agent_beat(&acme, &beat, BeatSource::AnotherServer, Millis(2)).unwrap();
     assert!(fleet.take_unwritten(10).is_empty(), "whoever has heard it writes");
     for slot in fleet.expire(Millis(45_100)) {
         fleet.set_offline(slot);
     }
     let About::Agent(agent) = &fleet.lookup(Who::Agent(&acme, "a")).unwrap().about else { panic!() };
     assert_eq!((agent.status, agent.active_sessions), (AgentStatus::Offline, 0));
-    let back = fleet.agent_beat(&acme, &beat, Ear::Ours, Millis(50_000)).unwrap();
+    let back = fleet.agent_beat(&acme, &beat, BeatSource::ThisServer, Millis(50_000)).unwrap();
     assert!(back.back && back.changed && !back.joined);
     assert!(fleet.lookup(Who::Agent(&acme, "a")).unwrap().is_online());
     fleet
-        .agent_beat(&acme, &AgentBeat { status: AgentStatus::Offline, ..beat }, Ear::Ours, Millis(50_001))
+        .agent_beat(
+            &acme,
+            &AgentBeat { status: AgentStatus::Offline, ..beat },
+            BeatSource::ThisServer,
+            Millis(50_001),
+        )
         .unwrap();
     let away = fleet.lookup(Who::Agent(&acme, "a")).unwrap();
     assert!(!away.offline && !away.is_online(), "it is heard, and says that it is away");

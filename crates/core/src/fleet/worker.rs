@@ -67,7 +67,7 @@ pub struct Worker {
     /// It counts its jobs truthfully: it introduced itself, or listens on its own subject.
     pub counts_jobs: bool,
     /// A packet for it reached nobody; no new jobs until it is heard again.
-    pub deaf: bool,
+    pub unreachable: bool,
     /// A job says that it has it; it has not been heard since we started.
     pub expected: bool,
     /// It was there before we restarted and has not been heard since.
@@ -96,14 +96,14 @@ impl Worker {
 
     /// It is there after all.
     pub fn heard(&mut self) {
-        self.deaf = false;
+        self.unreachable = false;
         self.expected = false;
         self.restored = false;
     }
 
     /// It has been heard within its TTL, does not say that it is away, and nothing sent to it went unheard since.
     pub fn is_online(&self) -> bool {
-        !self.offline && !self.deaf && !self.says_offline()
+        !self.offline && !self.unreachable && !self.says_offline()
     }
 
     /// It beats, and says that it is away; only agents have a word for that.

@@ -53,7 +53,7 @@ pub enum Status {
 /// Success counts whichever attempt it comes from, as long as the job is live. Anything else counts
 /// only from the attempt under way: the failure of a lost attempt says nothing about its successor.
 /// Success with something that is larger than policy allows is no success.
-pub fn finish(job: &Job, report: &Report, limits: &Limits, now: Millis, dice: u64) -> Result<Job, Refusal> {
+pub fn finish(job: &Job, report: &Report, limits: &Limits, now: Millis, random: u64) -> Result<Job, Refusal> {
     holds(job, report)?;
     let job = &started(job, report, now);
     let words = &report.error_message;
@@ -79,7 +79,7 @@ pub fn finish(job: &Job, report: &Report, limits: &Limits, now: Millis, dice: u6
             if used >= retries_max(job, limits).min(backoff::TRIES_MAX) {
                 fail(job, Reason::MaxRetriesExceeded, words, now)?
             } else {
-                let not_before = now + backoff::delay_ms(used - 1, dice);
+                let not_before = now + backoff::delay_ms(used - 1, random);
                 return step(job, Event::Retry, waiting(now, not_before), now, words.clone());
             }
         }

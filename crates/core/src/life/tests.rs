@@ -14,13 +14,13 @@ const LIMITS: Limits = Limits {
     workers_lost_max: 3,
 };
 
-fn verdict(decision: Decision) -> Judgement {
+fn verdict(decision: Decision) -> RecordedVerdict {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
-    Judgement { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
+    RecordedVerdict { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
 }
 
-fn to(worker: &str) -> Placement {
-    Placement { worker: (worker != "-").then(|| WorkerId::known(worker)), pool: None }
+fn to(worker: &str) -> Destination {
+    Destination { worker: (worker != "-").then(|| WorkerId::known(worker)), pool: None }
 }
 
 fn report(worker: &str, attempt: Option<u64>, status: Status) -> Report {
@@ -89,7 +89,7 @@ fn policy_decides_where_a_new_job_goes() {
     ] {
         let job = judge(&new, verdict(decision), NOW).unwrap();
         assert_eq!(job.state(), state);
-        assert_eq!(job.judgements.len(), 1, "every verdict is kept");
+        assert_eq!(job.verdicts.len(), 1, "every verdict is kept");
         assert_eq!(job.dead_letter().is_some(), decision == Decision::Deny);
     }
 }
@@ -132,8 +132,8 @@ fn only_a_worker_that_was_given_the_job_may_end_it() {
         finish(&scheduled(), &report("w", None, Status::Succeeded), &LIMITS, NOW, 0).is_err(),
         "it was never given out"
     );
-    let crowd = running("-");
-    assert!(finish(&crowd, &report("anyone", None, Status::Succeeded), &LIMITS, NOW, 0).is_ok());
+    let group = running("-");
+    assert!(finish(&group, &report("anyone", None, Status::Succeeded), &LIMITS, NOW, 0).is_ok());
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
         job = unjudged(&job, "it hangs", now, 0).unwrap();
         let Phase::Pending { judge_at, unanswered } = job.phase else { panic!("{:?}", job.phase) };
         assert_eq!((judge_at.since(now), unanswered as usize), (delay_ms, tries + 1));
-        assert!(job.judgements.is_empty());
+        assert!(job.verdicts.is_empty());
         now = judge_at;
     }
     assert_eq!(job.marks.iter().filter(|mark| mark.event == Event::Unjudged).count(), 1);
@@ -343,10 +343,10 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
 }
 
 fn bounded(budgets: crate::policy::Budgets) -> Job {
-    let mut judgement = verdict(Decision::AllowWithConstraints);
+    let mut last_verdict = verdict(Decision::AllowWithConstraints);
     let constraints = crate::policy::Constraints { budgets, ..Default::default() };
-    judgement.verdict.constraints = Some(Box::new(constraints));
-    let job = judge(&submit(Request::plain("j", "job.echo"), NOW), judgement, NOW).unwrap();
+    last_verdict.verdict.constraints = Some(Box::new(constraints));
+    let job = judge(&submit(Request::plain("j", "job.echo"), NOW), last_verdict, NOW).unwrap();
     start(&assign(&job, &to("w"), NOW).unwrap(), 1, None, NOW).unwrap()
 }
 

@@ -15,7 +15,7 @@ pub const FINDINGS_MAX: usize = 32;
 
 /// What is known of a content without reading it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sheet {
+pub struct OutputMetadata {
     pub len: u64,
     /// The worker reported an error with it.
     pub has_error: bool,
@@ -110,7 +110,7 @@ impl<D: Copy> ContentRule<D> {
     }
 
     /// Whether it fits as far as can be told without reading.
-    pub fn fits(&self, job: &Request, sheet: Sheet) -> bool {
+    pub fn fits(&self, job: &Request, sheet: OutputMetadata) -> bool {
         let lacks = |list: &[String], value: &str| !list.is_empty() && !list.iter().any(|item| item == value);
         let content_type = job.labels.get("content_type").map_or("", String::as_str);
         !(lacks(&self.tenants, job.tenant.as_str())

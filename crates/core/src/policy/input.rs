@@ -1,6 +1,6 @@
-//! Looking at what a job is to work on. It can only make a judgement stricter.
+//! Looking at what a job is to work on. It can only make a verdict stricter.
 
-use super::content::{ContentRule, Sheet, Sureness};
+use super::content::{ContentRule, OutputMetadata, Sureness};
 use super::document::{self, FailMode, InputPolicy, RequireHuman};
 use super::{BadPolicy, Decision};
 use crate::request::Request;
@@ -42,7 +42,7 @@ impl Input {
 
     /// Whether a rule might be about this job.
     pub fn reads(&self, request: &Request) -> bool {
-        let sheet = Sheet { len: u64::MAX, has_error: false };
+        let sheet = OutputMetadata { len: u64::MAX, has_error: false };
         self.rules.iter().any(|rule| rule.fits(request, sheet))
     }
 
@@ -53,7 +53,7 @@ impl Input {
             Contents::Part(part, len) => (part, len),
             Contents::Missing => return self.look_in_vain(request),
         };
-        let sheet = Sheet { len, has_error: false };
+        let sheet = OutputMetadata { len, has_error: false };
         let part = &input[..input.len().min(self.len_max)];
         for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
             let is_cut = rule.reads() && (part.len() as u64) < len && self.fail_mode == FailMode::Closed;
@@ -74,7 +74,7 @@ impl Input {
 
     /// An input that cannot be read may be anything: the first rule that might be about it decides.
     fn look_in_vain(&self, request: &Request) -> Option<Stop> {
-        let sheet = Sheet { len: u64::MAX, has_error: false };
+        let sheet = OutputMetadata { len: u64::MAX, has_error: false };
         let rule = self.rules.iter().find(|rule| rule.fits(request, sheet))?;
         let reason = format!("rule {} wants to look at its input, which is not to be had", rule.id);
         let stop = Stop { decision: rule.decision, rule_id: rule.id.clone(), reason };
@@ -100,7 +100,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// It can only make a judgement stricter.
+    /// It can only make a verdict stricter.
     pub(super) fn stops(&self, so_far: Decision) -> bool {
         so_far.lets_run() || self.decision == Decision::Deny
     }

@@ -2,7 +2,7 @@
 //! content.
 
 use super::BadPolicy;
-use super::content::{ContentRule, Match, Sheet};
+use super::content::{ContentRule, Match, OutputMetadata};
 use super::document::{self, FailMode, OutputPolicy};
 use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::request::Request;
@@ -49,7 +49,7 @@ impl Output {
     }
 
     /// What can be said without reading: nothing if the content has to be looked at first.
-    pub fn check_sheet(&self, request: &Request, sheet: Sheet) -> Option<OutputVerdict> {
+    pub fn check_metadata(&self, request: &Request, sheet: OutputMetadata) -> Option<OutputVerdict> {
         match self.rules.iter().find(|rule| rule.fits(request, sheet)) {
             None => Some(self.allowed(Stage::Sync)),
             Some(rule) if rule.reads() => None,
@@ -61,7 +61,7 @@ impl Output {
     pub fn check_content(
         &self,
         request: &Request,
-        sheet: Sheet,
+        sheet: OutputMetadata,
         content: &[u8],
         fail_mode: FailMode,
     ) -> Outcome {

@@ -50,7 +50,7 @@ struct Asks {
     mcp: Option<mcp::Filter>,
 }
 
-/// The circumstances of one judgement.
+/// The circumstances of one verdict.
 pub struct Case<'a> {
     pub request: &'a Request,
     pub stop: Option<&'a Stop>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The rungs in the order in which they are announced; none is left out on the way up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum DelegationStatus {
     Pending,
     Dispatched,
     Received,
@@ -18,7 +18,7 @@ pub enum Rung {
     Failed,
 }
 
-impl Rung {
+impl DelegationStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -75,7 +75,7 @@ pub struct Delegation {
     pub target: WorkspaceId,
     /// What was asked for, shortened.
     pub summary: String,
-    pub status: Rung,
+    pub status: DelegationStatus,
     #[serde(default)]
     pub error: Option<String>,
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Delegation {
 
 #[cfg(test)]
 mod tests {
-    use super::Rung::{Completed, Dispatched, Failed, InProgress, Pending, Received};
+    use super::DelegationStatus::{Completed, Dispatched, Failed, InProgress, Pending, Received};
 
     #[test]
     fn no_rung_is_left_out_on_the_way_up() {

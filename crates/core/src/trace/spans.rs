@@ -70,7 +70,7 @@ pub fn spans(job: &Job, trace: &JobTrace) -> Vec<SpanRecord> {
     let Some(ended) = job.marks.iter().position(|mark| mark.state.is_terminal()) else { return Vec::new() };
     let teller = Teller { job, trace, state: trace.job().state };
     let mut told = vec![teller.whole(job.marks[ended].at)];
-    told.extend(teller.judgements());
+    told.extend(teller.verdicts());
     told.extend(teller.stays(&job.marks[..=ended]));
     told.extend(teller.output(job.marks[ended].at));
     told
@@ -147,10 +147,10 @@ impl Teller<'_> {
         }
     }
 
-    /// A judgement takes less time than a mark can tell.
-    fn judgements(&self) -> impl Iterator<Item = SpanRecord> {
-        self.job.judgements.iter().enumerate().map(|(number, judgement)| {
-            let (at, verdict) = (judgement.checked_at, &judgement.verdict);
+    /// A verdict takes less time than a mark can tell.
+    fn verdicts(&self) -> impl Iterator<Item = SpanRecord> {
+        self.job.verdicts.iter().enumerate().map(|(number, last_verdict)| {
+            let (at, verdict) = (last_verdict.checked_at, &last_verdict.verdict);
             SpanRecord {
                 attributes: vec![
                     ("reveille.policy.decision", text(verdict.decision.as_str())),

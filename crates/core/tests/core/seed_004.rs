@@ -11,24 +11,24 @@ mod section_7;
 
 use reveille_core::id::WorkerId;
 use reveille_core::job::Job;
-use reveille_core::life::{self, Made, Placement, Report, Status};
-use reveille_core::policy::{Decision, Judgement, Policy, Verdict};
+use reveille_core::life::{self, Destination, Made, Report, Status};
+use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 
 const NOW: Millis = Millis(1_000_000);
 
-fn judgement(decision: Decision) -> Judgement {
+fn last_verdict(decision: Decision) -> RecordedVerdict {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
-    Judgement { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
+    RecordedVerdict { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
 }
 
 fn judged(decision: Decision) -> Job {
-    life::judge(&life::submit(Request::plain("j", "job.echo"), NOW), judgement(decision), NOW).unwrap()
+    life::judge(&life::submit(Request::plain("j", "job.echo"), NOW), last_verdict(decision), NOW).unwrap()
 }
 
 fn dispatched() -> Job {
-    let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+    let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
     life::assign(&judged(Decision::Allow), &to, NOW).unwrap()
 }
 

@@ -4,13 +4,13 @@ use super::{DelegateError, PREVIEW_LEN_MAX, shortened};
 use crate::Engine;
 use crate::letters::Begun;
 use bytes::Bytes;
+use reveille_a2a::message::{self, Answer};
+use reveille_a2a::{A2aError, A2aRequest, Reply};
 use reveille_core::fleet::Who;
 use reveille_core::id::{WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::life::{self, Made, Report, Status};
-use reveille_core::presence::delegation::{Delegation, Rung};
-use reveille_courier::a2a::{self, Answer};
-use reveille_courier::{CourierError, Letter, Reply};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_store::{BlobKey, PutMode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,9 +44,9 @@ impl Engine {
         };
         let context = self.trace_of(&job.request).attempt(number);
         let trace = context.headers().into_iter().map(|(name, value)| (name.into(), value));
-        let letter = Letter {
+        let letter = A2aRequest {
             url,
-            body: a2a::request(job.id().as_str(), &task),
+            body: message::request(job.id().as_str(), &task),
             headers: [("x-workspace-id".into(), hop.from.to_string())].into_iter().chain(trace).collect(),
             patience: PATIENCE,
         };
@@ -56,7 +56,7 @@ impl Engine {
         });
         let outcome = tokio::select! {
             outcome = self.courier.post(letter, received) => outcome,
-            () = under_way.recalled() => Err(CourierError::Broken("the workspace started anew".to_owned())),
+            () = under_way.recalled() => Err(A2aError::Broken("the workspace started anew".to_owned())),
         };
         // What follows may give the job out again, and that letter must find the way free.
         drop(under_way);
@@ -68,9 +68,9 @@ impl Engine {
         job: Arc<Job>,
         number: u32,
         from: &WorkspaceId,
-        outcome: Result<Reply, CourierError>,
+        outcome: Result<Reply, A2aError>,
     ) {
-        if matches!(outcome, Err(CourierError::Unreachable(_))) {
+        if matches!(outcome, Err(A2aError::Unreachable(_))) {
             return self.not_reached(&job, number, from).await;
         }
         // The job may have been given to the same workspace once more while it had the letter.
@@ -79,7 +79,7 @@ impl Engine {
             _ => job,
         };
         match outcome {
-            Ok(reply) => match a2a::answer(reply.status, &reply.body) {
+            Ok(reply) => match message::answer(reply.status, &reply.body) {
                 Answer::Said(text) => self.said(&job, &text).await,
                 // It tells us when it is done.
                 Answer::Queued => {}
@@ -88,7 +88,7 @@ impl Engine {
                     self.answered(&job, status, &words, String::new()).await;
                 }
             },
-            Err(error @ (CourierError::Broken(_) | CourierError::TimedOut)) => {
+            Err(error @ (A2aError::Broken(_) | A2aError::TimedOut)) => {
                 self.answered(&job, Status::Retryable, &error.to_string(), String::new()).await;
             }
             Err(error) => self.answered(&job, Status::Fatal, &error.to_string(), String::new()).await,
@@ -97,7 +97,7 @@ impl Engine {
 
     /// The workspace is back: what it should have had is brought again.
     pub(crate) async fn deliver_again(self, workspace: WorkspaceId) {
-        let held = self.floor().held_by(Who::Workspace(workspace.as_str()));
+        let held = self.placement().held_by(Who::Workspace(workspace.as_str()));
         for id in held {
             if let Ok(Some(job)) = self.store.job(&id).await
                 && matches!(job.phase, Phase::Dispatched(_))
@@ -113,7 +113,7 @@ impl Engine {
             let _turn = self.turn(job.id()).await;
             let now = self.store.job(job.id()).await.ok().flatten();
             if let Some(now) = now.filter(|now| now.state() == State::Dispatched) {
-                self.climb(&now, Rung::Received).await;
+                self.climb(&now, DelegationStatus::Received).await;
             }
         }
         let started = self.drive_on(job.id(), |job, now| life::start(job, number, None, now)).await;
@@ -123,15 +123,15 @@ impl Engine {
     }
 
     async fn not_reached(&self, job: &Job, number: u32, workspace: &WorkspaceId) {
-        self.floor().deaf(Who::Workspace(workspace.as_str()));
+        self.placement().unreachable(Who::Workspace(workspace.as_str()));
         // It had the letter before our restart, and cannot be asked about it now.
         if matches!(self.store.job(job.id()).await, Ok(Some(now)) if now.state() == State::Running) {
             return self
                 .answered(job, Status::Retryable, "the workspace was not reached", String::new())
                 .await;
         }
-        let dice = self.dice.roll();
-        let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, dice)).await;
+        let random = self.rng.next_u64();
+        let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, random)).await;
         if let Err(error) = back {
             tracing::debug!(job = %job.id(), %error, "not taken back");
         }
@@ -210,7 +210,7 @@ impl Engine {
         let blob = loop {
             match self.store.blob(&self.context_of(job.id())).await {
                 Ok(blob) => break blob?,
-                Err(error) if !error.may_pass() => return None,
+                Err(error) if !error.is_transient() => return None,
                 Err(error) => {
                     self.trouble.store.tell(self.now(), "the store failed; trying again", job.id(), &error);
                 }

@@ -6,7 +6,7 @@ use crate::Engine;
 use crate::scribe::Note;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::workspace::Workspace;
 use reveille_roster::{Change, RosterError};
 use rustc_hash::FxHashMap;
@@ -39,7 +39,12 @@ impl Ladder {
     }
 
     /// Moves a job's row to a rung; says what is to be told on the way.
-    fn step(&self, job: &Job, to: Rung, preview: Option<String>) -> Option<(Delegation, Vec<Rung>)> {
+    fn step(
+        &self,
+        job: &Job,
+        to: DelegationStatus,
+        preview: Option<String>,
+    ) -> Option<(Delegation, Vec<DelegationStatus>)> {
         let mut rows = self.lock();
         let row = rows.get_mut(job.id())?;
         let path = row.status.path(to);
@@ -57,10 +62,10 @@ impl Ladder {
 }
 
 /// The row as it is once a rung was told.
-pub(super) fn move_to(row: &mut Delegation, job: &Job, to: Rung, preview: Option<String>) {
+pub(super) fn move_to(row: &mut Delegation, job: &Job, to: DelegationStatus, preview: Option<String>) {
     row.status = to;
     row.updated_at = job.updated_at;
-    if let Some(ending) = job.ending().filter(|_| to == Rung::Failed) {
+    if let Some(ending) = job.ending().filter(|_| to == DelegationStatus::Failed) {
         row.error = Some(ending_words(ending));
     }
     row.response_preview = preview.or_else(|| row.response_preview.take());
@@ -78,14 +83,14 @@ impl Engine {
             return;
         }
         if self.is_one_of_many() {
-            return self.tell_together_later(job, Rung::of(job));
+            return self.tell_together_later(job, DelegationStatus::of(job));
         }
         let has_ended = job.state().is_terminal();
         // A live job without a row is new, or a crash came before its row was written.
         if !self.ladder.has(job.id()) && (!has_ended || job.revision <= 1) {
             self.open_ladder(job).await;
         }
-        self.climb(job, Rung::of(job)).await;
+        self.climb(job, DelegationStatus::of(job)).await;
     }
 
     pub(super) async fn open_ladder(&self, job: &Job) {
@@ -106,17 +111,17 @@ impl Engine {
             let sent = self.structure_event(&source, "DELEGATION_SENT", Some(row.target.clone()), payload);
             note.changes.push(sent.0);
             note.told.push(sent.1);
-            self.tell_rung(&mut note, &source, row, Rung::Pending);
+            self.tell_rung(&mut note, &source, row, DelegationStatus::Pending);
         }
         note
     }
 
     /// A delegation has got to a rung: told, in order, once it is kept. Called with the job's turn held.
-    pub(crate) async fn climb(&self, job: &Job, to: Rung) {
+    pub(crate) async fn climb(&self, job: &Job, to: DelegationStatus) {
         if self.is_one_of_many() {
             return self.tell_together_later(job, to);
         }
-        let preview = if to == Rung::Completed { self.answer_preview(job).await } else { None };
+        let preview = if to == DelegationStatus::Completed { self.answer_preview(job).await } else { None };
         let Some((row, path)) = self.ladder.step(job, to, preview) else { return };
         let note = self.rungs_note(row, &path);
         self.jot_down(note).await;
@@ -127,17 +132,21 @@ impl Engine {
         let Some(row) = self.ladder.take(id) else { return };
         let error = Some("its job is no longer stored".to_owned());
         let lost = Delegation { error, updated_at: self.now(), ..row };
-        let note = self.rungs_note(lost, &[Rung::Failed]);
+        let note = self.rungs_note(lost, &[DelegationStatus::Failed]);
         self.jot_down(note).await;
     }
 
     /// Keeps a row and tells of the rungs; returns when it is durable.
-    pub(crate) async fn keep_rungs(&self, row: Delegation, path: &[Rung]) -> Result<(), RosterError> {
+    pub(crate) async fn keep_rungs(
+        &self,
+        row: Delegation,
+        path: &[DelegationStatus],
+    ) -> Result<(), RosterError> {
         let note = self.rungs_note(row, path);
         self.write_down(note).await
     }
 
-    pub(super) fn rungs_note(&self, mut row: Delegation, path: &[Rung]) -> Note {
+    pub(super) fn rungs_note(&self, mut row: Delegation, path: &[DelegationStatus]) -> Note {
         let mut note = Note::default();
         row.status = path.last().copied().unwrap_or(row.status);
         if let Some(source) = self.workspaces.find(&row.source) {
@@ -149,7 +158,7 @@ impl Engine {
         note
     }
 
-    fn tell_rung(&self, note: &mut Note, source: &Workspace, row: &Delegation, rung: Rung) {
+    fn tell_rung(&self, note: &mut Note, source: &Workspace, row: &Delegation, rung: DelegationStatus) {
         let (id, target) = (&row.id, &row.target);
         let mut tell = |name: &'static str, payload: serde_json::Value| {
             let (change, told) = self.structure_event(source, name, Some(target.clone()), payload);
@@ -159,19 +168,22 @@ impl Engine {
         let status = json!({ "delegation_id": id, "target_id": target, "status": rung.as_str() });
         tell("DELEGATION_STATUS", status);
         match rung {
-            Rung::Completed => {
+            DelegationStatus::Completed => {
                 let preview: String =
                     row.response_preview.as_deref().unwrap_or_default().chars().take(200).collect();
                 let payload =
                     json!({ "delegation_id": id, "target_id": target, "response_preview": preview });
                 tell("DELEGATION_COMPLETE", payload);
             }
-            Rung::Failed => {
+            DelegationStatus::Failed => {
                 let error = row.error.as_deref().unwrap_or("failed");
                 let payload = json!({ "delegation_id": id, "target_id": target, "error": error });
                 tell("DELEGATION_FAILED", payload);
             }
-            Rung::Pending | Rung::Dispatched | Rung::Received | Rung::InProgress => {}
+            DelegationStatus::Pending
+            | DelegationStatus::Dispatched
+            | DelegationStatus::Received
+            | DelegationStatus::InProgress => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::Engine;
 use crate::scribe::Note;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_roster::{Change, RosterError};
 use reveille_store::Lock;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PAGE: usize = 500;
 
 impl Engine {
     /// Nobody waits for it: a roster that is away holds up no job.
-    pub(super) fn tell_together_later(&self, job: &Job, to: Rung) {
+    pub(super) fn tell_together_later(&self, job: &Job, to: DelegationStatus) {
         let (engine, job) = (self.clone(), job.clone());
         self.spawn(async move {
             while let Err(error) = engine.tell_together(&job, to).await {
@@ -34,14 +34,14 @@ impl Engine {
         });
     }
 
-    pub(super) async fn tell_together(&self, job: &Job, to: Rung) -> Result<(), RosterError> {
+    pub(super) async fn tell_together(&self, job: &Job, to: DelegationStatus) -> Result<(), RosterError> {
         let lock = self.lock_delegation(job.id()).await?;
         let told = self.tell_from_row(job, to).await;
         self.let_go(Some(lock)).await;
         told
     }
 
-    async fn tell_from_row(&self, job: &Job, to: Rung) -> Result<(), RosterError> {
+    async fn tell_from_row(&self, job: &Job, to: DelegationStatus) -> Result<(), RosterError> {
         let (mut row, mut note) = match self.roster.delegation(job.id()).await? {
             Some(row) if row.status.is_last() => return Ok(()),
             Some(row) => (row, Note::default()),
@@ -58,7 +58,8 @@ impl Engine {
         if path.is_empty() {
             note.changes.push(Change::Delegation(row));
         } else {
-            let preview = if to == Rung::Completed { self.answer_preview(job).await } else { None };
+            let preview =
+                if to == DelegationStatus::Completed { self.answer_preview(job).await } else { None };
             move_to(&mut row, job, to, preview);
             let rungs = self.rungs_note(row, &path);
             note.changes.extend(rungs.changes);
@@ -71,8 +72,8 @@ impl Engine {
     pub(crate) async fn tell_what_was_left_untold(&self) {
         for row in self.open_rows().await.into_iter().filter(|row| row.is_job) {
             match self.store.job(&row.id).await {
-                Ok(Some(job)) if !row.status.path(Rung::of(&job)).is_empty() => {
-                    self.tell_together_later(&job, Rung::of(&job));
+                Ok(Some(job)) if !row.status.path(DelegationStatus::of(&job)).is_empty() => {
+                    self.tell_together_later(&job, DelegationStatus::of(&job));
                 }
                 Ok(None) => self.lose_together(&row.id).await,
                 Ok(Some(_)) => {}
@@ -91,7 +92,7 @@ impl Engine {
         {
             let error = Some("its job is no longer stored".to_owned());
             let lost = Delegation { error, updated_at: self.now(), ..row };
-            if let Err(error) = self.keep_rungs(lost, &[Rung::Failed]).await {
+            if let Err(error) = self.keep_rungs(lost, &[DelegationStatus::Failed]).await {
                 tracing::warn!(job = %id, %error, "a lost delegation is told at the next look");
             }
         }

@@ -127,7 +127,7 @@ impl Engine {
         let refused = match self.drive_stack(job, &Event::Record(undo.clone())).await {
             Ok(()) | Err(RunError::Refused(Refusal::Stale)) => return Ok(()),
             Err(RunError::Refused(Refusal::Failed)) => return self.undo_one(job, &undo).await,
-            Err(RunError::Store(error)) if error.may_pass() => return Err(error),
+            Err(RunError::Store(error)) if error.is_transient() => return Err(error),
             Err(refused) => refused,
         };
         tracing::warn!(job = %job.id(), %refused, "what undoes a job cannot be kept");
@@ -146,7 +146,7 @@ impl Engine {
         loop {
             match self.drive_stack(job, &event).await {
                 Err(RunError::Refused(Refusal::TooEarly)) => tokio::time::sleep(MADE_PAUSE).await,
-                Err(RunError::Store(error)) if error.may_pass() => return Err(error),
+                Err(RunError::Store(error)) if error.is_transient() => return Err(error),
                 Err(RunError::Store(error)) => {
                     tracing::error!(job = %job.id(), %error, "a saga cannot be undone");
                     return Ok(());

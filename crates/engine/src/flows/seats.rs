@@ -107,7 +107,7 @@ impl Seat {
     /// there was no doubt before.
     pub fn failed(&mut self, error: &StoreError) -> bool {
         self.loaded = None;
-        error.may_pass() && !std::mem::replace(&mut self.is_unsure, true)
+        error.is_transient() && !std::mem::replace(&mut self.is_unsure, true)
     }
 }
 

@@ -94,7 +94,7 @@ impl Engine {
                     tracing::debug!(run = %of.run, step = %of.node, reason = %verdict.reason, "throttled");
                 }
                 Err(SubmitError::Draining) => return,
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     self.trouble.store.tell(self.now(), "a step's job is not taken in yet", &of.run, &error);
                 }
                 Err(error) => return self.step_failed(&of.run, &of.node, of.attempt, error.to_string()),
@@ -173,7 +173,7 @@ impl Engine {
                 Ok(Some(node)) => return node.attempt == of.attempt && !node.state.is_settled(),
                 Ok(None) => return false,
                 // Nobody else looks at this until the next start: a job that no run wants would stay.
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     self.trouble.store.tell(self.now(), "a step could not be read", &of.run, &error);
                 }
                 Err(_) => return true,

@@ -5,8 +5,8 @@ use crate::Engine;
 use reveille_core::flow::{Flow, Head, Origin, Run, start};
 use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
 use reveille_core::request::Actor;
-use reveille_flows::{RunCommit, RunStep};
 use reveille_store::StoreError;
+use reveille_store::workflows::{RunCommit, RunStep};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Engine {
         is_counted: bool,
     ) -> Result<Started, StartRunError> {
         let engine = self.clone();
-        self.in_full(async move {
+        self.run_detached(async move {
             let id = run.head.id.clone();
             let slot = engine.runs.slot(&id);
             let mut seat = slot.lock().await;
@@ -131,7 +131,7 @@ impl Engine {
                     Ok(Started::New(begun))
                 }
                 Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
-                Ok(RunCommit::NoRoom) => Err(StartRunError::TooMany(max)),
+                Ok(RunCommit::QuotaExceeded) => Err(StartRunError::TooMany(max)),
                 Ok(RunCommit::Conflict) => {
                     Err(StoreError::Unavailable("the workflow was changed just now".to_owned()).into())
                 }

@@ -3,8 +3,8 @@
 use crate::Engine;
 use reveille_core::flow::{Document, Flow, Head, Origin, Problem};
 use reveille_core::id::{TenantId, WorkflowId};
-use reveille_flows::Saved;
 use reveille_store::StoreError;
+use reveille_store::workflows::Saved;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

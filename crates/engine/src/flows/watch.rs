@@ -7,8 +7,8 @@ use crate::drive::STORE_PAUSE;
 use reveille_core::flow::{Event, Run};
 use reveille_core::id::RunId;
 use reveille_core::time::Millis;
-use reveille_flows::RunQuery;
 use reveille_store::StoreError;
+use reveille_store::workflows::RunQuery;
 use std::time::Duration;
 
 /// Runs read at once.
@@ -128,7 +128,7 @@ impl Engine {
             }
             let is_live = match self.hold(&mut seat, &id).await {
                 Ok(loaded) => loaded.run.is_live(),
-                Err(RunError::Store(error)) if error.may_pass() => {
+                Err(RunError::Store(error)) if error.is_transient() => {
                     let words = "nobody knows whether a change of a run counted";
                     self.trouble.store.tell(self.now(), words, &id, &error);
                     drop(seat);
@@ -151,7 +151,7 @@ impl Engine {
         loop {
             match self.try_pick_up(id).await {
                 Ok(()) => return,
-                Err(error) if !error.may_pass() => {
+                Err(error) if !error.is_transient() => {
                     return tracing::error!(run = %id, %error, "a run cannot be read and is left alone");
                 }
                 Err(error) => {

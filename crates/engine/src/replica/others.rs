@@ -6,7 +6,7 @@ use crate::Engine;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
-use reveille_store::{BEAT_MS, JobQuery, Room, StoreError};
+use reveille_store::{BEAT_MS, JobQuery, Quota, StoreError};
 
 impl Engine {
     /// Whether a server that is here looks after the job.
@@ -38,10 +38,10 @@ impl Engine {
         let now = self.now();
         let Some(attempt) = job.attempt() else {
             self.timers.clear(job.id());
-            return self.floor().leave(job.id());
+            return self.placement().leave(job.id());
         };
         let tenant = &job.request.tenant;
-        self.floor().seat_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
+        self.placement().reserve_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
         self.timers.watch(job.id(), tenant, job.state(), job.revision, now + LOOK_AGAIN_LATER_MS);
     }
 
@@ -86,12 +86,13 @@ impl Engine {
     }
 
     /// What a step that gives this job to a worker needs there to be room for.
-    pub(crate) fn room_for_placed(&self, job: &Job) -> Room {
-        let Some(attempt) = job.attempt().filter(|_| self.is_one_of_many()) else { return Room::default() };
+    pub(crate) fn room_for_placed(&self, job: &Job) -> Quota {
+        let Some(attempt) = job.attempt().filter(|_| self.is_one_of_many()) else { return Quota::default() };
         let (rules, request) = (self.rules(), &job.request);
-        let worker_max = attempt.worker.as_ref().and_then(|worker| self.floor().jobs_max_at(request, worker));
+        let worker_max =
+            attempt.worker.as_ref().and_then(|worker| self.placement().jobs_max_at(request, worker));
         let limit = rules.policy.tenant_jobs_max(&request.tenant);
-        Room {
+        Quota {
             worker_max,
             tenant_max: limit.into_iter().chain(job.jobs_max()).min(),
             topic_max: rules.routing.topic_max(&request.topic),

@@ -3,9 +3,9 @@
 use super::WorkspaceError;
 use crate::Engine;
 use crate::chorus::Sight;
-use reveille_core::fleet::{Ear, Who};
-use reveille_core::floor::Pulsed;
+use reveille_core::fleet::{BeatSource, Who};
 use reveille_core::id::WorkspaceId;
+use reveille_core::placement::Pulsed;
 use reveille_core::presence::About;
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus, transition};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Engine {
     async fn follow_pulse(&self, id: &WorkspaceId, pulse: Pulse) -> Result<(), WorkspaceError> {
         let Some(known) = self.workspaces.find(id).filter(|known| !known.is_removed()) else {
             // It was retired while it beat, and does not come back by that.
-            let gone = self.floor().forget(Who::Workspace(id.as_str()));
+            let gone = self.placement().forget(Who::Workspace(id.as_str()));
             if let Some(gone) = gone {
                 self.member_is_gone(gone);
             }
@@ -55,7 +55,7 @@ impl Engine {
             return Ok(());
         }
         let (engine, id) = (self.clone(), id.clone());
-        self.in_full(async move { engine.move_status(&id, &pulse).await }).await
+        self.run_detached(async move { engine.move_status(&id, &pulse).await }).await
     }
 
     /// Another status, if the beat still says so once it is this workspace's turn.
@@ -124,8 +124,8 @@ impl Engine {
 
     /// The latest beat, and whether it was too long ago.
     fn heard_pulse(&self, id: &WorkspaceId) -> Option<(Pulse, bool)> {
-        let floor = self.floor();
-        let worker = floor.fleet().lookup(Who::Workspace(id.as_str()))?;
+        let placement = self.placement();
+        let worker = placement.fleet().lookup(Who::Workspace(id.as_str()))?;
         match &worker.about {
             About::Workspace(pulse) => Some(((**pulse).clone(), worker.offline)),
             _ => None,
@@ -147,11 +147,18 @@ impl Engine {
         let task = json!({ "current_task": pulse.current_task, "active_tasks": pulse.active_tasks });
         let current_task = pulse.current_task.clone();
         let (pulsed, matches) = {
-            let mut floor = self.floor();
-            let ear = if sight == Sight::Second { Ear::Anothers } else { Ear::Ours };
-            let pulsed =
-                floor.pulse(&workspace.id, &workspace.tenant, Some(pulse), workspace.at_once(), ear, now);
-            (pulsed, floor.matches(now))
+            let mut placement = self.placement();
+            let source =
+                if sight == Sight::Second { BeatSource::AnotherServer } else { BeatSource::ThisServer };
+            let pulsed = placement.pulse(
+                &workspace.id,
+                &workspace.tenant,
+                Some(pulse),
+                workspace.at_once(),
+                source,
+                now,
+            );
+            (pulsed, placement.matches(now))
         };
         self.assign_all(matches);
         let Some(pulsed) = pulsed else {

@@ -26,7 +26,7 @@ impl Engine {
     pub async fn update_card(&self, id: &WorkspaceId, agent_card: Value) -> Result<(), WorkspaceError> {
         check_card(&agent_card)?;
         let (engine, id) = (self.clone(), id.clone());
-        self.in_full(async move {
+        self.run_detached(async move {
             let _turn = engine.workspaces.turn(&id).await;
             let known = engine.workspaces.find(&id).ok_or(WorkspaceError::NotFound)?;
             if known.is_removed() {
@@ -47,7 +47,7 @@ impl Engine {
         patch: Patch,
     ) -> Result<(), WorkspaceError> {
         let (engine, tenant, id) = (self.clone(), tenant.clone(), id.clone());
-        self.in_full(async move {
+        self.run_detached(async move {
             let _structure = engine.workspaces.structure.lock().await;
             let _turn = engine.workspaces.turn(&id).await;
             let known = engine.living(&tenant, &id)?;

@@ -51,7 +51,7 @@ impl Engine {
         id: &WorkspaceId,
     ) -> Result<String, WorkspaceError> {
         let (engine, tenant, id) = (self.clone(), tenant.clone(), id.clone());
-        self.in_full(async move {
+        self.run_detached(async move {
             let _turn = engine.workspaces.turn(&id).await;
             let known = engine.living(&tenant, &id)?;
             let token = engine.new_token();
@@ -67,7 +67,7 @@ impl Engine {
     pub(super) fn new_token(&self) -> String {
         let mut bytes = Vec::with_capacity(32);
         for _ in 0..4 {
-            bytes.extend_from_slice(&self.dice.roll().to_be_bytes());
+            bytes.extend_from_slice(&self.rng.next_u64().to_be_bytes());
         }
         keys::base64url(&bytes)
     }

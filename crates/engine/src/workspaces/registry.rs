@@ -58,7 +58,7 @@ impl Engine {
             self.check_url(url).await?;
         }
         let (engine, tenant) = (self.clone(), tenant.clone());
-        self.in_full(async move { engine.set_up(tenant, new).await }).await
+        self.run_detached(async move { engine.set_up(tenant, new).await }).await
     }
 
     async fn set_up(&self, tenant: TenantId, new: NewWorkspace) -> Result<Arc<Workspace>, WorkspaceError> {
@@ -102,7 +102,7 @@ impl Engine {
         self.check_url(&registration.url).await?;
         check_card(&registration.agent_card)?;
         let (engine, tenant, token) = (self.clone(), tenant.cloned(), token.map(str::to_owned));
-        self.in_full(async move { engine.take_in_workspace(tenant, token, registration).await }).await
+        self.run_detached(async move { engine.take_in_workspace(tenant, token, registration).await }).await
     }
 
     async fn take_in_workspace(

@@ -71,7 +71,7 @@ impl Engine {
         forwarded_to: Option<WorkspaceId>,
     ) -> Result<Removed, WorkspaceError> {
         let (engine, tenant, id) = (self.clone(), tenant.clone(), id.clone());
-        self.in_full(async move { engine.retire_family(&tenant, &id, forwarded_to).await }).await
+        self.run_detached(async move { engine.retire_family(&tenant, &id, forwarded_to).await }).await
     }
 
     async fn retire_family(
@@ -100,7 +100,7 @@ impl Engine {
     /// Retired workspaces only: nothing is left to say where it went.
     pub async fn purge_workspace(&self, tenant: &TenantId, id: &WorkspaceId) -> Result<(), WorkspaceError> {
         let (engine, tenant, id) = (self.clone(), tenant.clone(), id.clone());
-        self.in_full(async move {
+        self.run_detached(async move {
             let _structure = engine.workspaces.structure.lock().await;
             let _turn = engine.workspaces.turn(&id).await;
             let known = engine.workspace(&tenant, &id).ok_or(WorkspaceError::NotFound)?;
@@ -159,7 +159,7 @@ impl Engine {
             ..(*known).clone()
         };
         self.keep_workspace(retired, Some(("WORKSPACE_REMOVED", payload))).await?;
-        let gone = self.floor().forget(Who::Workspace(id.as_str()));
+        let gone = self.placement().forget(Who::Workspace(id.as_str()));
         if let Some(gone) = gone {
             self.member_is_gone(gone);
         }

@@ -2,9 +2,9 @@
 
 use crate::Engine;
 use crate::events::What;
+use reveille_a2a::{A2aError, A2aRequest, Reply, message};
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::workspace::Workspace;
-use reveille_courier::{CourierError, Letter, Reply, a2a};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ impl Engine {
         workspace: &Workspace,
         from: Option<&WorkspaceId>,
         body: &[u8],
-    ) -> Result<Reply, CourierError> {
+    ) -> Result<Reply, A2aError> {
         let url = workspace.url.clone();
-        let url = url.ok_or_else(|| CourierError::Unreachable("the workspace has no address".to_owned()))?;
-        let body = a2a::wrap(body, || self.new_uuid()).map_err(CourierError::Refused)?;
+        let url = url.ok_or_else(|| A2aError::Unreachable("the workspace has no address".to_owned()))?;
+        let body = message::wrap(body, || self.new_uuid()).map_err(A2aError::Refused)?;
         let headers = from.map(|id| ("x-workspace-id".into(), id.to_string())).into_iter().collect();
-        self.courier.post(Letter { url, body, headers, patience: A2A_PATIENCE }, Box::new(|| {})).await
+        self.courier.post(A2aRequest { url, body, headers, patience: A2A_PATIENCE }, Box::new(|| {})).await
     }
 
     /// A message from a workspace to whoever watches.

@@ -1,6 +1,6 @@
 //! Packets that can never be dealt with are kept before the bus is told to forget them.
 
-use crate::safety_net::{Shared, pass};
+use crate::reconcile::{Shared, pass};
 use bytes::Bytes;
 use reveille_bus::{
     Ack, Bus, BusError, Delivery, Heard, Listener, LocalBus, Message, MessageKey, Subscription, Word,

@@ -6,6 +6,7 @@ mod rollbacks;
 mod unwanted;
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::approval::Answer;
 use reveille_core::fleet::{Beat, Load};
@@ -14,12 +15,11 @@ use reveille_core::id::{JobId, RunId, StepId, TenantId, Topic, WorkerId, Workflo
 use reveille_core::job::State;
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
-    Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededDice, Settings, StartRunError, Started,
+    Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededRng, Settings, StartRunError, Started,
 };
-use reveille_flows::{Flows, MemoryFlows};
 use reveille_roster::MemoryRoster;
+use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};
 use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode, Store};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
@@ -51,7 +51,7 @@ type Work = Arc<dyn Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync>;
 
 pub struct World {
     pub store: MemoryStore,
-    pub flows: MemoryFlows,
+    pub flows: MemoryWorkflows,
     pub clock: Arc<WorldClock>,
     work: Work,
     /// Every job that a worker was given: topic and input.
@@ -66,7 +66,7 @@ impl World {
         let now = clock.clone();
         Self {
             store: MemoryStore::new(Arc::new(move || now.now())),
-            flows: MemoryFlows::default(),
+            flows: MemoryWorkflows::default(),
             clock,
             work: Arc::new(work),
             done: Arc::default(),
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// The same, with something between the server and what it keeps.
-    pub async fn start_on(&self, store: Arc<dyn Store>, flows: Arc<dyn Flows>) -> Engine {
+    pub async fn start_on(&self, store: Arc<dyn Store>, flows: Arc<dyn WorkflowStore>) -> Engine {
         self.start_as(|parts| Parts { store, flows, ..parts }).await
     }
 
@@ -95,11 +95,11 @@ impl World {
             roster: Arc::new(MemoryRoster::new()),
             flows: Arc::new(self.flows.clone()),
             bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
-            dice: Arc::new(SeededDice::new(7)),
+            rng: Arc::new(SeededRng::new(7)),
             rules: Rules::default(),
             settings: Settings::default(),
         };

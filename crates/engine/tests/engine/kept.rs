@@ -1,14 +1,14 @@
 //! What a bus that keeps packets is told of each of them, and when.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{
     Ack, Bus, BusError, Delivery, Heard, Listener, LocalBus, Message, MessageKey, Subscription, Word,
 };
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, SystemClock};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, SystemClock};
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use reveille_traces::{Counts, Traces};
@@ -67,7 +67,7 @@ struct LongStory;
 
 #[async_trait::async_trait]
 impl Traces for LongStory {
-    fn tell(&self, _job: &Arc<Job>) {}
+    fn export(&self, _job: &Arc<Job>) {}
 
     fn counts(&self) -> Counts {
         Counts::default()
@@ -93,13 +93,13 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(keeping),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(LongStory),
             clock,
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules::default(),
             settings,
         })

@@ -2,6 +2,7 @@
 //! than it must.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::LocalBus;
 use reveille_core::approval::Answer;
 use reveille_core::job::{Job, State};
@@ -9,12 +10,11 @@ use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{Decision, Document, FailMode, Policy, Verdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
-    Circuit, Clock, DriveError, Engine, OutputSettings, Parts, Rules, SeededDice, Settings, Submission,
+    Circuit, Clock, DriveError, Engine, OutputSettings, Parts, Rules, SeededRng, Settings, Submission,
     Submitted, Submitter,
 };
-use reveille_kernel::{Kernel, Look, Looked, NoAnswer, Purpose};
+use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, MemoryStore, PutMode};
 use reveille_traces::Nowhere;
@@ -95,7 +95,7 @@ impl Kernel for Moody {
         })
     }
 
-    async fn look(&self, result: Looked<'_>) -> Result<Look, NoAnswer> {
+    async fn scan_output(&self, result: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         *self.looked.lock().unwrap() += 1;
         let decision = match self.answer().await? {
             Decision::Deny => OutputDecision::Quarantine,
@@ -110,7 +110,7 @@ impl Kernel for Moody {
             snapshot: "moody:1".to_owned(),
             findings: Vec::new(),
         };
-        Ok(Look { verdict, redacted_ptr: Some(format!("redis://res:{}:redacted:1", result.id)) })
+        Ok(OutputScan { verdict, redacted_ptr: Some(format!("redis://res:{}:redacted:1", result.id)) })
     }
 }
 
@@ -143,13 +143,13 @@ impl World {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: Some(kernel.clone()),
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules { policy, ..Rules::default() },
             settings,
         })
@@ -180,7 +180,7 @@ async fn job(engine: &Engine, job: &Job) -> Arc<Job> {
 }
 
 fn rules_of(job: &Job) -> Vec<&str> {
-    job.judgements.iter().map(|judgement| judgement.verdict.rule_id.as_str()).collect()
+    job.verdicts.iter().map(|last_verdict| last_verdict.verdict.rule_id.as_str()).collect()
 }
 
 /// Seed 004, section 6: 2 s, three failures, 30 s, at most three probes, two answers.
@@ -205,7 +205,7 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
     let words = "safety kernel circuit open. Tried once; the circuit is open";
     assert!(explained.words.contains(words), "{}", explained.words);
     for job in &jobs {
-        assert_eq!((job.state(), job.judgements.len()), (State::Pending, 0), "{}", job.id());
+        assert_eq!((job.state(), job.verdicts.len()), (State::Pending, 0), "{}", job.id());
     }
 
     // Each job asks again after 5 s, 10 s, 20 s; the circuit lets nothing through for 30 s.
@@ -252,7 +252,7 @@ async fn fail_open_allows_and_says_so() {
     let engine = world.start(&kernel, settings).await;
     let job = submit(&engine, "j").await;
     assert_eq!((job.state(), rules_of(&job)), (State::Scheduled, vec!["fail-open"]));
-    let verdict = &job.judgement().unwrap().verdict;
+    let verdict = &job.last_verdict().unwrap().verdict;
     assert!(verdict.reason.contains("input policy fail-open: safety kernel unreachable"), "{verdict:?}");
     let page = engine.metrics_page();
     assert!(page.contains("cordum_scheduler_input_fail_open_total{topic=\"job.echo\"} 1"), "{page}");

@@ -3,6 +3,7 @@
 mod watched;
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, Delivery, LocalBus, Message};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
@@ -11,9 +12,8 @@ use reveille_core::policy::{Document, Policy};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
-    Clock, Engine, LimitSettings, Parts, Rules, SeededDice, Settings, Submission, SubmitError, Submitted,
+    Clock, Engine, LimitSettings, Parts, Rules, SeededRng, Settings, Submission, SubmitError, Submitted,
     Submitter, SystemClock,
 };
 use reveille_roster::MemoryRoster;
@@ -53,13 +53,13 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.0.clone()),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: Arc::new(SystemClock::start()),
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules,
             settings,
         })
@@ -301,7 +301,7 @@ async fn a_job_that_waits_for_its_topic_or_its_tenant_says_so() {
     let mut rules = three_for_acme();
     let pools = json!({ "topics": { "job.echo": { "pools": "p", "max_concurrent_jobs": 4 } } });
     rules.routing =
-        Arc::new(reveille_core::place::routing::Routing::Mapped(serde_json::from_value(pools).unwrap()));
+        Arc::new(reveille_core::placement::routing::Routing::Mapped(serde_json::from_value(pools).unwrap()));
     let disk = Disk::new();
     let mut life = disk.start(rules, Settings::default(), 100).await;
     let load = Load { max_parallel_jobs: 100, ..Load::default() };

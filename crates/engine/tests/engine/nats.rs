@@ -3,15 +3,15 @@
 use async_nats::{Client, Subscriber, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{NatsBus, NatsOptions};
 use reveille_core::id::JobId;
 use reveille_core::job::State;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, SystemClock};
-use reveille_rig::Nats;
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, SystemClock};
 use reveille_roster::MemoryRoster;
 use reveille_store::{MemoryStore, Store};
+use reveille_test_servers::Nats;
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{ComponentRole, Handshake, Heartbeat, JobRequest, JobResult, JobStatus};
@@ -37,13 +37,13 @@ async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engin
     let parts = Parts {
         store: store.clone(),
         roster: Arc::new(MemoryRoster::new()),
-        flows: Arc::new(reveille_flows::MemoryFlows::default()),
+        flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
         bus: Arc::new(NatsBus::open(options).await.unwrap()),
-        courier: Arc::new(HttpCourier::new(AddressRules::default())),
+        courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
         kernel: None,
         traces: Arc::new(Nowhere),
         clock: Arc::new(SystemClock::start()),
-        dice: Arc::new(SeededDice::new(1)),
+        rng: Arc::new(SeededRng::new(1)),
         rules: Rules::default(),
         settings,
     };

@@ -1,16 +1,14 @@
 //! Packets that should not be: each is answered with what is wrong, and changes nothing.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus, Message, Origin, Sender};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, KeyId, TenantId, Topic, WorkerId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{
-    Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitter, SystemClock,
-};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitter, SystemClock};
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use reveille_traces::Nowhere;
@@ -34,13 +32,13 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock,
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules::default(),
             settings: Settings::default(),
         })

@@ -1,11 +1,11 @@
 //! What belongs to no job is in the audit trail too, whenever the process died.
 
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::LocalBus;
 use reveille_core::audit::EventType;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
+use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings};
 use reveille_roster::{Change, KeyRecord, MemoryRoster, Roster, Scope};
 use reveille_store::{AuditOrder, AuditQuery, MemoryStore, Trail};
 use reveille_traces::Nowhere;
@@ -38,13 +38,13 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: Arc::new(Still),
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules::default(),
             settings: Settings::default(),
         })

@@ -7,6 +7,7 @@ mod runs;
 mod watching;
 
 use bytes::Bytes;
+use reveille_a2a::{A2aClient, A2aError, A2aRequest, Received, Reply};
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::audit::EventType;
 use reveille_core::fleet::{Beat, Load};
@@ -14,17 +15,16 @@ use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::{Document, Policy};
 use reveille_core::presence::agent::AgentBeat;
-use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::delegation::DelegationStatus;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{Courier, CourierError, Letter, Received, Reply};
 use reveille_engine::{
-    Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededDice, Settings,
+    Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededRng, Settings,
     Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
 };
-use reveille_flows::{Flows, MemoryFlows};
 use reveille_roster::MemoryRoster;
+use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};
 use reveille_store::{AuditQuery, BlobKey, Blobs, JobQuery, MemoryStore, Store, Trail};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
@@ -53,12 +53,12 @@ impl Clock for WorldClock {
 struct Slow;
 
 #[async_trait::async_trait]
-impl Courier for Slow {
-    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+impl A2aClient for Slow {
+    async fn check(&self, _url: &str) -> Result<(), A2aError> {
         Ok(())
     }
 
-    async fn post(&self, _letter: Letter, received: Received) -> Result<Reply, CourierError> {
+    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<Reply, A2aError> {
         received();
         Ok(Reply { status: 202, body: Bytes::from_static(br#"{"queued":true}"#), retry_after: None })
     }
@@ -71,7 +71,7 @@ struct World {
     clock: Arc<WorldClock>,
     policy: Policy,
     roster: MemoryRoster,
-    flows: MemoryFlows,
+    flows: MemoryWorkflows,
 }
 
 impl World {
@@ -85,7 +85,7 @@ impl World {
             clock,
             policy: Policy::builtin(),
             roster: MemoryRoster::new(),
-            flows: MemoryFlows::default(),
+            flows: MemoryWorkflows::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl World {
         self.server_with(name, Arc::new(bus), Arc::new(self.flows.clone())).await
     }
 
-    async fn server_with(&self, name: &str, bus: Arc<dyn Bus>, flows: Arc<dyn Flows>) -> Engine {
+    async fn server_with(&self, name: &str, bus: Arc<dyn Bus>, flows: Arc<dyn WorkflowStore>) -> Engine {
         Engine::start(Parts {
             store: Arc::new(self.store.as_replica(name)),
             roster: Arc::new(self.roster.clone()),
@@ -107,7 +107,7 @@ impl World {
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
-            dice: Arc::new(SeededDice::new(name.len() as u64)),
+            rng: Arc::new(SeededRng::new(name.len() as u64)),
             rules: Rules { policy: self.policy.clone(), ..Rules::default() },
             settings: Settings { replica: name.to_owned(), ..Settings::default() },
         })

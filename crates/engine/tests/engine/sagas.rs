@@ -13,7 +13,7 @@ use reveille_core::job::{DeadLetter, Job, State};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, Submission, Submitter, rollback_id, rollback_of};
-use reveille_flows::{Flows, RunQuery, RunStep};
+use reveille_store::workflows::{RunQuery, RunStep, WorkflowStore};
 use reveille_store::{DeadLetterQuery, JobQuery, Store};
 use reveille_wire::cap::{self, JobStatus};
 use reveille_wire::convert::{Introduction, kept_compensation};
@@ -129,7 +129,7 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
         ("true", "trip")
     );
     assert!(request.idempotency_key.as_ref().is_some_and(|key| key.starts_with("saga:") && key.len() == 37));
-    assert!(!last.judgements.is_empty(), "a compensation is judged as every job is");
+    assert!(!last.verdicts.is_empty(), "a compensation is judged as every job is");
 
     let stack = stack_of(&engine, "default", "trip").await;
     assert_eq!((stack.head.state, stack.head.error.as_str()), (RunState::Failed, "job c: it broke"));

@@ -1,6 +1,7 @@
 //! A job's trace: taken from whoever asks, given to whoever works, told once when it is over.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus, Message, Origin, Sender, Subscription};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
@@ -9,9 +10,8 @@ use reveille_core::policy::Policy;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_core::trace::{JobTrace, Ratio, TraceContext, spans};
-use reveille_courier::{AddressRules, HttpCourier};
 use reveille_engine::{
-    Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter, SystemClock,
+    Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitted, Submitter, SystemClock,
 };
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
@@ -34,7 +34,7 @@ struct Told(Arc<Mutex<Vec<Arc<Job>>>>);
 
 #[async_trait::async_trait]
 impl Traces for Told {
-    fn tell(&self, job: &Arc<Job>) {
+    fn export(&self, job: &Arc<Job>) {
         self.0.lock().unwrap().push(job.clone());
     }
 
@@ -60,13 +60,13 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(told.clone()),
             clock,
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules { policy: Policy::builtin(), ..Rules::default() },
             settings,
         })

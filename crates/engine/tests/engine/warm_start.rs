@@ -1,15 +1,15 @@
 //! Warm start: who is known right after a restart, and what happens when the snapshot cannot be used.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::fleet::{Beat, Load, Who};
 use reveille_core::id::{PoolId, TenantId, WorkerId};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_core::presence::agent::{AgentBeat, AgentStatus};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitted, Submitter};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
 use reveille_traces::Nowhere;
@@ -46,13 +46,13 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpCourier::new(AddressRules::default())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules { routing, ..Rules::default() },
             settings: Settings::default(),
         })

@@ -8,8 +8,8 @@ mod wire;
 use super::*;
 use crate::suite::{self, NOW, agent, delegation, key, workspace};
 use reveille_core::id::KeyId;
-use reveille_core::presence::delegation::Rung;
-use reveille_rig::Postgres;
+use reveille_core::presence::delegation::DelegationStatus;
+use reveille_test_servers::Postgres;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::slice;
@@ -72,7 +72,7 @@ async fn a_newer_roster_is_refused_left_alone_and_holds_up_nobody() {
     for _ in 0..2 {
         let error = PostgresRoster::open(&PostgresOptions::new(&url)).await.err().unwrap();
         assert_eq!(error, RosterError::Newer { found: 2, known: 1 });
-        assert!(!error.may_pass());
+        assert!(!error.is_transient());
     }
     // While versions are mixed, whoever runs goes on.
     running.write(vec![Change::Presence(agent("newer", "a", NOW))]).await.unwrap();
@@ -99,7 +99,7 @@ async fn one_row_that_cannot_be_read_hides_no_other_and_shortens_no_page() {
     let url = server.database();
     let roster = open(&url).await;
     let rows = ["a", "b", "c", "d"].map(|id| agent("unreadable", id, NOW));
-    let given = delegation(&workspace("unreadable", "a"), "1", Rung::Pending, NOW);
+    let given = delegation(&workspace("unreadable", "a"), "1", DelegationStatus::Pending, NOW);
     let events = ["1", "2", "3"].map(|id| suite::event(&workspace("unreadable", "a"), id, NOW));
     let mut changes = vec![Change::Delegation(given.clone()), Change::Key(key("unreadable", 1))];
     changes.push(Change::Key(key("unreadable", 2)));
@@ -138,7 +138,7 @@ async fn what_was_answered_survives_kill_9_and_the_roster_goes_on_without_being_
                 let number = *count.borrow();
                 match roster.write(vec![Change::Presence(row(number))]).await {
                     Ok(()) => count.send_modify(|count| *count += 1),
-                    Err(error) => assert!(error.may_pass(), "{error}"),
+                    Err(error) => assert!(error.is_transient(), "{error}"),
                 }
             }
         }
@@ -212,7 +212,12 @@ async fn replicas_that_write_the_same_rows_do_not_stand_in_each_others_way() {
                     let id = KeyId::known(format!("crowd-{}", n % 20));
                     changes.push(Change::KeyUsed { id, at });
                     let from = workspace("crowd", "a");
-                    changes.push(Change::Delegation(delegation(&from, &n.to_string(), Rung::Pending, at)));
+                    changes.push(Change::Delegation(delegation(
+                        &from,
+                        &n.to_string(),
+                        DelegationStatus::Pending,
+                        at,
+                    )));
                 }
                 roster.write(changes).await.unwrap();
                 roster.prune(NOW, NOW, 10).await.unwrap();

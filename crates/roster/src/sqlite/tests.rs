@@ -5,7 +5,7 @@ use crate::suite::{self, NOW, agent, delegation, event, key, pulse, workspace};
 use crate::{Scope, sqlite::schema};
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::presence::Drained;
-use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::delegation::DelegationStatus;
 use reveille_store::SqliteStore;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ async fn a_reopened_file_has_everything_it_had() {
     let workspace = workspace("reopen", "a");
     let what = Drained::Worker(WorkerId::known("w"));
     let drain = Drain { what, since: NOW, until: NOW + 1, by: "operator".to_owned() };
-    let given = delegation(&workspace, "1", Rung::Pending, NOW);
+    let given = delegation(&workspace, "1", DelegationStatus::Pending, NOW);
     let rows = [agent("reopen", "a", NOW), pulse(&workspace, NOW)];
     let mut changes = vec![
         Change::Key(key("reopen", 1)),
@@ -90,7 +90,7 @@ async fn a_newer_roster_is_refused_and_says_so() {
     let error = SqliteRoster::open(place.store().file()).await.err().unwrap();
     assert_eq!(error, RosterError::Newer { found: 2, known: schema::VERSION });
     assert!(error.to_string().contains("newer version"), "{error}");
-    assert!(!error.may_pass());
+    assert!(!error.is_transient());
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn one_row_that_cannot_be_read_hides_no_other_and_shortens_no_page() {
     let roster = place.open().await;
     let rows = ["a", "b", "c", "d"].map(|id| agent("unreadable", id, NOW));
     roster.write(rows.clone().map(Change::Presence).to_vec()).await.unwrap();
-    let given = delegation(&workspace("unreadable", "a"), "1", Rung::Pending, NOW);
+    let given = delegation(&workspace("unreadable", "a"), "1", DelegationStatus::Pending, NOW);
     roster.write(vec![Change::Delegation(given.clone())]).await.unwrap();
     drop(roster);
     tamper(

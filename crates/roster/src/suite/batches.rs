@@ -4,7 +4,7 @@ use super::presence::rows_of;
 use super::{NOW, agent, delegation, event, key, pulse, workspace};
 use crate::{Change, EventQuery, KeyRecord, Roster, RosterError, Tenant};
 use reveille_core::id::{KeyId, TenantId};
-use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::delegation::DelegationStatus;
 use std::slice;
 
 pub async fn run(roster: &dyn Roster) {
@@ -34,7 +34,7 @@ pub async fn a_batch_with_a_change_that_is_refused_leaves_nothing(roster: &dyn R
     roster.write(vec![Change::Key(taken.clone())]).await.unwrap();
 
     let workspace = workspace("suite-whole", "a");
-    let given = delegation(&workspace, "1", Rung::Pending, NOW);
+    let given = delegation(&workspace, "1", DelegationStatus::Pending, NOW);
     let rival = KeyRecord { id: KeyId::known("suite-whole-rival"), ..taken.clone() };
     let others = || {
         vec![
@@ -51,7 +51,7 @@ pub async fn a_batch_with_a_change_that_is_refused_leaves_nothing(roster: &dyn R
         batch.insert(place, Change::Key(rival.clone()));
         let refusal = roster.write(batch).await.unwrap_err();
         assert!(matches!(refusal, RosterError::Refused(_)), "{refusal}");
-        assert!(!refusal.may_pass());
+        assert!(!refusal.is_transient());
 
         assert_eq!(rows_of(roster, "suite-whole").await, []);
         let query = EventQuery { tenant: workspace.tenant.clone(), workspace: None, limit: 10 };

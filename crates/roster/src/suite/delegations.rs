@@ -3,7 +3,7 @@
 use super::{NOW, delegation, workspace, write};
 use crate::{Change, Roster};
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 
 pub async fn run(roster: &dyn Roster) {
     a_delegation_is_found_by_id_as_it_was_last_written(roster).await;
@@ -14,9 +14,9 @@ pub async fn run(roster: &dyn Roster) {
 
 pub async fn a_delegation_is_found_by_id_as_it_was_last_written(roster: &dyn Roster) {
     let source = workspace("suite-delegation", "a");
-    let first = delegation(&source, "1", Rung::Pending, NOW);
+    let first = delegation(&source, "1", DelegationStatus::Pending, NOW);
     let last = Delegation {
-        status: Rung::Failed,
+        status: DelegationStatus::Failed,
         error: Some("it broke".to_owned()),
         response_preview: Some("…".to_owned()),
         updated_at: NOW + 5,
@@ -31,18 +31,18 @@ pub async fn a_delegation_is_found_by_id_as_it_was_last_written(roster: &dyn Ros
 
 pub async fn what_a_workspace_gave_comes_newest_first(roster: &dyn Roster) {
     let (source, other) = (workspace("suite-given", "a"), workspace("suite-given", "b"));
-    let given = |name, at| delegation(&source, name, Rung::Completed, at);
+    let given = |name, at| delegation(&source, name, DelegationStatus::Completed, at);
     let all = [given("a", NOW + 2), given("z", NOW + 1), given("y", NOW + 1), given("b", NOW)];
     for index in [2, 0, 3, 1, 0] {
         write(roster, Change::Delegation(all[index].clone())).await;
     }
-    write(roster, Change::Delegation(delegation(&other, "a", Rung::Pending, NOW))).await;
+    write(roster, Change::Delegation(delegation(&other, "a", DelegationStatus::Pending, NOW))).await;
     assert_eq!(roster.delegations_of(&source.id, 10).await.unwrap(), all);
     assert_eq!(roster.delegations_of(&source.id, 3).await.unwrap(), all[..3]);
 }
 
 pub async fn open_delegations_are_jobs_that_have_not_ended(roster: &dyn Roster) {
-    use Rung::{Completed, Dispatched, Failed, InProgress, Pending, Received};
+    use DelegationStatus::{Completed, Dispatched, Failed, InProgress, Pending, Received};
     let source = workspace("suite-open", "a");
     let mut open = Vec::new();
     for (number, status) in [Pending, Dispatched, Received, InProgress, Completed, Failed].iter().enumerate()
@@ -64,8 +64,12 @@ pub async fn open_delegations_are_jobs_that_have_not_ended(roster: &dyn Roster) 
 }
 
 pub async fn an_id_belongs_to_the_tenant_that_had_it_first(roster: &dyn Roster) {
-    let mine = delegation(&workspace("suite-held", "a"), "1", Rung::Pending, NOW);
-    let theirs = Delegation { tenant: TenantId::known("suite-thief"), status: Rung::Failed, ..mine.clone() };
+    let mine = delegation(&workspace("suite-held", "a"), "1", DelegationStatus::Pending, NOW);
+    let theirs = Delegation {
+        tenant: TenantId::known("suite-thief"),
+        status: DelegationStatus::Failed,
+        ..mine.clone()
+    };
     roster.write(vec![Change::Delegation(mine.clone()), Change::Delegation(theirs)]).await.unwrap();
     assert_eq!(roster.delegation(&mine.id).await.unwrap(), Some(mine));
 }

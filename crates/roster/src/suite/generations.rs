@@ -3,7 +3,7 @@
 use super::{NOW, agent, delegation, event, key, workspace};
 use crate::{Change, Generations, KeyRecord, Roster, Tenant};
 use reveille_core::id::{KeyId, TenantId, WorkerId};
-use reveille_core::presence::delegation::Rung;
+use reveille_core::presence::delegation::DelegationStatus;
 use reveille_core::presence::{Drain, Drained};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub async fn a_generation_grows_with_what_it_is_named_after(roster: &dyn Roster)
     let what = || Drained::Worker(WorkerId::known("suite-generation"));
     let drain = Drain { what: what(), since: NOW, until: NOW, by: String::new() };
     let tenant = Tenant { id: TenantId::known("suite-generation-2"), created_at: NOW };
-    let given = delegation(&workspace, "1", Rung::Failed, NOW);
+    let given = delegation(&workspace, "1", DelegationStatus::Failed, NOW);
     let changes = [
         (Change::Key(key.clone()), [true, false, false]),
         (Change::RevokeKey { id: id(), at: NOW, by: String::new() }, [true, false, false]),

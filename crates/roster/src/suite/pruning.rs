@@ -3,7 +3,7 @@
 use super::presence::rows_of;
 use super::{NOW, agent, delegation, event, pulse, workspace};
 use crate::{Change, EventQuery, PresenceKey, PresenceRow, Roster};
-use reveille_core::presence::delegation::{Delegation, Rung};
+use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
 
@@ -50,12 +50,12 @@ pub async fn old_events_and_delegations_go_unless_they_are_open(roster: &dyn Ros
     let workspace = workspace("suite-old", "a");
     let events: Vec<_> = (0..4).map(|n| event(&workspace, &n.to_string(), NOW + n)).collect();
     let given = |name, status, at| delegation(&workspace, name, status, NOW + at);
-    let open = given("open", Rung::InProgress, 0);
-    let ended = given("ended", Rung::Completed, 0);
-    let failed = given("failed", Rung::Failed, 1);
-    let told = Delegation { is_job: false, ..given("told", Rung::Dispatched, 2) };
+    let open = given("open", DelegationStatus::InProgress, 0);
+    let ended = given("ended", DelegationStatus::Completed, 0);
+    let failed = given("failed", DelegationStatus::Failed, 1);
+    let told = Delegation { is_job: false, ..given("told", DelegationStatus::Dispatched, 2) };
     // Given long ago, ended just now.
-    let recent = Delegation { updated_at: NOW + 3, ..given("recent", Rung::Completed, 0) };
+    let recent = Delegation { updated_at: NOW + 3, ..given("recent", DelegationStatus::Completed, 0) };
     let mut changes: Vec<_> = events.iter().cloned().map(Change::Event).collect();
     changes.extend([&open, &ended, &failed, &told, &recent].map(|given| Change::Delegation(given.clone())));
     roster.write(changes).await.unwrap();

@@ -1,7 +1,7 @@
 //! What replicas that share a store in memory know of one another, and of what is at workers.
 
-use crate::replica::{BEAT_TTL_MS, NEWS_KEPT_MAX, NEWS_LEN_MAX};
-use crate::{Full, News, Receipt, Roll, Step};
+use crate::replica::{BEAT_TTL_MS, EVENT_LOG_KEPT_MAX, EVENT_LOG_LEN_MAX};
+use crate::{EventPage, Full, Members, Receipt, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::Job;
@@ -31,28 +31,29 @@ pub(super) struct Sharing {
 impl Sharing {
     /// Where there is no room for the step, if there is none.
     pub fn lacks(&self, before: Option<&Job>, step: &Step) -> Option<Full> {
-        let (room, job) = (&step.terms.room, &step.job);
+        let (quota, job) = (&step.preconditions.quota, &step.job);
         let request = &job.request;
         let is_full = |max: Option<u32>, has: Option<&u32>| {
             max.is_some_and(|max| has.copied().unwrap_or_default() >= max)
         };
         let queued = self.queued.get(&request.tenant).copied().unwrap_or_default();
-        if before.is_none() && !job.state().is_terminal() && room.queue_max.is_some_and(|max| queued >= max) {
+        if before.is_none() && !job.state().is_terminal() && quota.queue_max.is_some_and(|max| queued >= max)
+        {
             return Some(Full::Queue);
         }
         let worker = worker_of(job);
         if worker != before.and_then(worker_of)
-            && is_full(room.worker_max, worker.and_then(|worker| self.at_worker.get(worker)))
+            && is_full(quota.worker_max, worker.and_then(|worker| self.at_worker.get(worker)))
         {
             return worker.map(|_| Full::Worker);
         }
         if job.attempt().is_none() || before.is_some_and(|before| before.attempt().is_some()) {
             return None;
         }
-        if is_full(room.tenant_max, self.of_tenant.get(&request.tenant)) {
+        if is_full(quota.tenant_max, self.of_tenant.get(&request.tenant)) {
             return Some(Full::Tenant);
         }
-        is_full(room.topic_max, self.of_topic.get(&request.topic)).then_some(Full::Topic)
+        is_full(quota.topic_max, self.of_topic.get(&request.topic)).then_some(Full::Topic)
     }
 
     pub fn count(&mut self, before: Option<&Job>, after: &Job, owner: &str) {
@@ -84,11 +85,11 @@ impl Sharing {
         }
     }
 
-    pub fn beat(&mut self, me: &str, now: Millis) -> Roll {
+    pub fn beat(&mut self, me: &str, now: Millis) -> Members {
         let last = self.beats.insert(me.to_owned(), now);
         let (here, silent): (Vec<_>, Vec<_>) = self.beats.iter().partition(|(_, last)| is_here(**last, now));
         let names = |them: Vec<(&String, &Millis)>| them.into_iter().map(|(name, _)| name.clone()).collect();
-        Roll {
+        Members {
             was_here: last.is_some_and(|last| is_here(last, now)),
             silent: names(silent),
             here: names(here),
@@ -98,7 +99,7 @@ impl Sharing {
     pub fn tell(&mut self, news: Bytes, now: Millis) {
         let after_last = self.news.last_key_value().map_or(0, |(last, _)| last + 1);
         self.news.insert(after_last.max(now.0.unsigned_abs() * 1000), news);
-        if self.news.len() > NEWS_KEPT_MAX {
+        if self.news.len() > EVENT_LOG_KEPT_MAX {
             self.news.pop_first();
         }
         self.something_told.notify_waiters();
@@ -112,10 +113,10 @@ impl Sharing {
         }
     }
 
-    pub fn news(&self, after: u64) -> News {
+    pub fn news(&self, after: u64) -> EventPage {
         let kept = self.news.first_key_value().zip(self.news.last_key_value());
-        let items = self.news.range(after + 1..).take(NEWS_LEN_MAX);
-        News {
+        let items = self.news.range(after + 1..).take(EVENT_LOG_LEN_MAX);
+        EventPage {
             items: items.map(|(place, item)| (*place, item.clone())).collect(),
             kept: kept.map(|((first, _), (last, _))| (*first, *last)),
         }

@@ -5,7 +5,7 @@ use super::packets::Buried;
 use super::sharing::Sharing;
 use super::trail::Entries;
 use crate::breaker::InProcess;
-use crate::{BlobKey, Commit, Step, Terms};
+use crate::{BlobKey, Commit, Preconditions, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{self, DeadLetter, Job};
@@ -50,7 +50,8 @@ impl State {
     pub fn commit(&mut self, step: Step, replica: &str, now: Millis) -> Commit {
         let job = step.job_to_write();
         let before = self.job(job.id()).cloned();
-        let was_answered = step.terms.answers.as_ref().is_some_and(|m| self.sharing.processed.contains(m));
+        let was_answered =
+            step.preconditions.answers.as_ref().is_some_and(|m| self.sharing.processed.contains(m));
         match (step.expects(), &before) {
             (None, Some(_)) => return Commit::Duplicate(job.id().clone()),
             _ if was_answered => return Commit::Seen,
@@ -66,12 +67,12 @@ impl State {
                 }
             }
         }
-        let Terms { under, answers, .. } = &step.terms;
+        let Preconditions { under, answers, .. } = &step.preconditions;
         if under.as_ref().is_some_and(|lock| !self.locks.is_held(lock, now)) {
             return Commit::Fenced;
         }
         if let Some(full) = self.sharing.lacks(before.as_deref(), &step) {
-            return Commit::NoRoom(full);
+            return Commit::QuotaExceeded(full);
         }
         if let Some(lock) = under {
             self.locks.give_back(lock, now);

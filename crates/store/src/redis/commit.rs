@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use super::keys::part;
-use crate::{BlobKey, Commit, Full, NEWS_KEPT_MAX, Step, StoreError};
+use crate::{BlobKey, Commit, EVENT_LOG_KEPT_MAX, Full, Step, StoreError};
 use redis::{Cmd, ToRedisArgs};
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 /// How much longer Redis itself keeps a blob than we do.
 pub(super) const BLOB_GRACE_MS: i64 = 60_000;
-/// Room for the call of an ordinary step: arguments, and their bytes.
+/// Quota for the call of an ordinary step: arguments, and their bytes.
 const CALL_LEN: usize = 96;
 const CALL_BYTES: usize = 4_096;
 
@@ -33,17 +33,17 @@ impl RedisStore {
             ["duplicate", id] => JobId::parse(id)
                 .map(Commit::Duplicate)
                 .map_err(|error| StoreError::Corrupt(format!("an idempotency key names {id:?}: {error}"))),
-            ["no room", "worker"] => Ok(Commit::NoRoom(Full::Worker)),
-            ["no room", "tenant"] => Ok(Commit::NoRoom(Full::Tenant)),
-            ["no room", "topic"] => Ok(Commit::NoRoom(Full::Topic)),
-            ["no room", "queue"] => Ok(Commit::NoRoom(Full::Queue)),
+            ["no room", "worker"] => Ok(Commit::QuotaExceeded(Full::Worker)),
+            ["no room", "tenant"] => Ok(Commit::QuotaExceeded(Full::Tenant)),
+            ["no room", "topic"] => Ok(Commit::QuotaExceeded(Full::Topic)),
+            ["no room", "queue"] => Ok(Commit::QuotaExceeded(Full::Queue)),
             _ => Err(StoreError::Corrupt(format!("Redis answered a commit with {reply:?}"))),
         }
     }
 
     /// The arguments in the order in which the script names them, written out once: every step passes through here.
     pub(super) fn commit_call(&self, step: &Step, job: &Job) -> Result<Cmd, StoreError> {
-        let (id, request, terms) = (job.id(), &job.request, &step.terms);
+        let (id, request, preconditions) = (job.id(), &job.request, &step.preconditions);
         let was = step.before.as_deref();
         let mut call = Cmd::with_capacity(CALL_LEN, CALL_BYTES);
         call.arg("EVALSHA").arg(self.scripts.commit.get_hash()).arg(4 + step.blobs.len());
@@ -73,22 +73,22 @@ impl RedisStore {
         let letter = job.dead_letter();
         optional(&mut call, letter.as_ref().map(json).transpose()?);
         call.arg(letter.and_then(|letter| letter.reason_code).map_or("", |reason| reason.code()));
-        let room = &terms.room;
-        for limit in [room.worker_max, room.tenant_max, room.topic_max] {
+        let quota = &preconditions.quota;
+        for limit in [quota.worker_max, quota.tenant_max, quota.topic_max] {
             optional(&mut call, limit);
         }
-        optional(&mut call, room.queue_max);
-        call.arg(terms.under.as_ref().map_or("", |lock| lock.name.as_str()));
-        optional(&mut call, terms.under.as_ref().map(|lock| lock.fence));
-        let message = terms.answers.as_ref();
+        optional(&mut call, quota.queue_max);
+        call.arg(preconditions.under.as_ref().map_or("", |lock| lock.name.as_str()));
+        optional(&mut call, preconditions.under.as_ref().map(|lock| lock.fence));
+        let message = preconditions.answers.as_ref();
         optional(&mut call, message.map(|message| self.keys.processed(message)));
         // What was decided without opening the job has left no such mark.
-        let opened = message.filter(|_| was.is_none() || terms.under.is_some());
+        let opened = message.filter(|_| was.is_none() || preconditions.under.is_some());
         optional(&mut call, opened.map(|message| self.keys.in_flight(message)));
         let keeps = job.state().is_terminal() && !self.keys.is_on_a_cluster();
         optional(&mut call, keeps.then(|| BlobKey::result_of(id)).as_ref().map(BlobKey::as_str));
         call.arg(self.options.keep_results_ms);
-        call.arg(step.news.as_deref().unwrap_or_default()).arg(NEWS_KEPT_MAX);
+        call.arg(step.news.as_deref().unwrap_or_default()).arg(EVENT_LOG_KEPT_MAX);
 
         call.arg(step.audit().len());
         for draft in step.audit() {
@@ -157,7 +157,7 @@ const ASKED: [Field; 6] = [
 ];
 
 fn verdict(job: &Job) -> Option<&Verdict> {
-    job.judgement().map(|judgement| &judgement.verdict)
+    job.last_verdict().map(|last_verdict| &last_verdict.verdict)
 }
 
 /// The fields that are others than they were. One that has nothing to say yet is not there.

@@ -4,7 +4,7 @@
 use super::RedisStore;
 use super::errors::unreadable;
 use super::link::WAITS_MAX;
-use crate::{NEWS_BYTES_MAX, NEWS_KEPT_MAX, NEWS_LEN_MAX, News, StoreError};
+use crate::{EVENT_LOG_BYTES_MAX, EVENT_LOG_KEPT_MAX, EVENT_LOG_LEN_MAX, EventPage, StoreError};
 use bytes::Bytes;
 use redis::Pipeline;
 use std::time::Duration;
@@ -15,10 +15,10 @@ type Entry = (String, Vec<(String, Bytes)>);
 type Read = Option<Vec<(String, Vec<Entry>)>>;
 
 impl RedisStore {
-    pub(super) async fn read_news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+    pub(super) async fn read_news(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
         let events = self.keys.of("reveille:events");
         let mut pipeline = Pipeline::new();
-        pipeline.cmd("XREAD").arg("COUNT").arg(NEWS_LEN_MAX);
+        pipeline.cmd("XREAD").arg("COUNT").arg(EVENT_LOG_LEN_MAX);
         // To wait for no time at all is to wait for ever.
         pipeline.arg("BLOCK").arg(wait.min(WAITS_MAX).as_millis().max(1) as u64);
         pipeline.arg("STREAMS").arg(&events).arg(format!("{after}-0"));
@@ -35,14 +35,14 @@ impl RedisStore {
             let item = entry.1.into_iter().find(|(name, _)| name == "e").map(|(_, item)| item);
             Ok((place, item.unwrap_or_default()))
         });
-        Ok(News { items: items.collect::<Result<_, StoreError>>()?, kept })
+        Ok(EventPage { items: items.collect::<Result<_, StoreError>>()?, kept })
     }
 
     pub(super) async fn announce_news(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
         let mut script = self.scripts.announce.prepare_invoke();
         script.key(self.keys.of("reveille:events"));
         script.key(self.keys.of(&format!("reveille:told:{}", self.options.replica)));
-        script.arg(self.script_now()).arg(batch).arg(NEWS_KEPT_MAX).arg(NEWS_BYTES_MAX);
+        script.arg(self.script_now()).arg(batch).arg(EVENT_LOG_KEPT_MAX).arg(EVENT_LOG_BYTES_MAX);
         for item in items {
             script.arg(&item[..]);
         }

@@ -3,7 +3,7 @@
 use super::RedisStore;
 use super::listing::read_job;
 use crate::replica::{BEAT_TTL_MS, HINT_TTL_MS};
-use crate::{News, Page, Replicas, Roll, StoreError};
+use crate::{EventPage, Members, Page, Replicas, StoreError};
 use bytes::Bytes;
 use redis::Pipeline;
 use reveille_core::id::{JobId, WorkspaceId};
@@ -17,12 +17,12 @@ impl Replicas for RedisStore {
         &self.options.replica
     }
 
-    async fn beat(&self, about: &str) -> Result<Roll, StoreError> {
+    async fn beat(&self, about: &str) -> Result<Members, StoreError> {
         let mut script = self.scripts.beat.key(self.keys.of("cordum:replicas"));
         script.arg(&self.keys.prefix).arg(&self.options.replica).arg(about).arg(BEAT_TTL_MS);
         script.arg(self.script_now()).arg(self.grace_ms());
         let (was_here, silent, here): (bool, Vec<String>, Vec<String>) = self.link.run(&script).await?;
-        Ok(Roll { was_here, silent, here })
+        Ok(Members { was_here, silent, here })
     }
 
     async fn adopt(&self, silent: &str, limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
@@ -59,11 +59,11 @@ impl Replicas for RedisStore {
         Ok(self.link.pipeline(&pipeline).await?)
     }
 
-    async fn news(&self, after: u64, wait: Duration) -> Result<News, StoreError> {
+    async fn read_events(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
         self.read_news(after, wait).await
     }
 
-    async fn announce(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
         self.announce_news(batch, items).await
     }
 

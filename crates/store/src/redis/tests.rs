@@ -5,14 +5,14 @@ mod cluster;
 use super::*;
 use crate::BlobKey;
 use crate::MemoryLedger;
+use crate::Preconditions;
 use crate::Replicas;
-use crate::Terms;
 use crate::Trail;
 use crate::suite::{self, ManualClock};
 use reveille_core::id::{WorkerId, WorkspaceId};
 use reveille_core::job::{Attempt, Phase, State};
 use reveille_core::policy::Decision;
-use reveille_rig::{Fsync, Redis};
+use reveille_test_servers::{Fsync, Redis};
 use std::collections::BTreeMap;
 
 const NOW: Millis = Millis(1_800_000_000_000);
@@ -61,7 +61,7 @@ async fn it_outlives_its_redis() {
     let changed = loop {
         match store.commit(Step::change(&job, suite::running(&job, NOW))).await {
             Ok(commit) => break commit,
-            Err(error) => assert!(error.may_pass(), "{error}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };
     assert_eq!(changed, Commit::Done);
@@ -103,8 +103,8 @@ async fn a_message_is_in_flight_until_it_is_answered() {
     assert_eq!(keys().await, ["cordum:bus:inflight:CORDUM_SYS:durable:7:0"]);
     let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(&keys().await[0])).await.unwrap();
     assert!((1..=120_000).contains(&ttl), "{ttl}");
-    let terms = Terms { answers: Some(message), ..Terms::default() };
-    assert_eq!(store.commit(Step::insert(job).on(terms)).await.unwrap(), Commit::Done);
+    let preconditions = Preconditions { answers: Some(message), ..Preconditions::default() };
+    assert_eq!(store.commit(Step::insert(job).on(preconditions)).await.unwrap(), Commit::Done);
     assert_eq!(keys().await, ["cordum:bus:processed:CORDUM_SYS:durable:7:0"]);
     let ttl: i64 = store.link.command(redis::cmd("PTTL").arg(&keys().await[0])).await.unwrap();
     assert!((120_001..=600_000).contains(&ttl), "{ttl}");

@@ -16,10 +16,10 @@ use rusqlite::{Connection, params_from_iter};
 pub(super) fn list(connection: &Connection, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
     let len = page_len(query.limit);
     let mut values = vec![before(query.cursor), Value::from(len as i64 + 1)];
-    let mut terms = vec!["seq < ?1".to_owned()];
+    let mut preconditions = vec!["seq < ?1".to_owned()];
     let mut filter = |comparison: &str, value: Value| {
         values.push(value);
-        terms.push(format!("{comparison} ?{}", values.len()));
+        preconditions.push(format!("{comparison} ?{}", values.len()));
     };
     if let Some(tenant) = &query.tenant {
         filter("tenant =", tenant.as_str().to_owned().into());
@@ -40,9 +40,10 @@ pub(super) fn list(connection: &Connection, query: &DeadLetterQuery) -> Result<P
         (None, Some(_)) => "INDEXED BY dead_letters_of_tenant",
         _ => "",
     };
-    let terms = terms.join(" AND ");
-    let sql =
-        format!("SELECT seq, record FROM dead_letters {source} WHERE {terms} ORDER BY seq DESC LIMIT ?2");
+    let preconditions = preconditions.join(" AND ");
+    let sql = format!(
+        "SELECT seq, record FROM dead_letters {source} WHERE {preconditions} ORDER BY seq DESC LIMIT ?2"
+    );
     page(connection, &sql, values, len, |record| from_text(record, "a dead letter"))
 }
 

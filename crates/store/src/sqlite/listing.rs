@@ -18,7 +18,7 @@ pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     let mut listing = Listing::default();
     listing.filter("seq <", before(query.cursor));
     let source = listing.narrow(query);
-    let walked = std::mem::take(&mut listing.terms).join(" AND ");
+    let walked = std::mem::take(&mut listing.preconditions).join(" AND ");
     if let Some(tenant) = &query.tenant {
         listing.filter("tenant =", tenant.as_str().to_owned());
     }
@@ -38,12 +38,12 @@ pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
         listing.filter("state =", state.as_str().to_owned());
     }
     if query.asked && source != ASKED {
-        listing.terms.push("asked = 1".to_owned());
+        listing.preconditions.push("asked = 1".to_owned());
     }
-    if listing.terms.is_empty() {
-        listing.terms.push("1".to_owned());
+    if listing.preconditions.is_empty() {
+        listing.preconditions.push("1".to_owned());
     }
-    let fits = listing.terms.join(" AND ");
+    let fits = listing.preconditions.join(" AND ");
     let sql = format!(
         "SELECT seq, CASE WHEN {fits} THEN record END FROM jobs {source} WHERE {walked} ORDER BY seq DESC"
     );
@@ -58,14 +58,14 @@ pub(super) fn before(cursor: Option<u64>) -> Value {
 /// A condition that grows.
 #[derive(Default)]
 pub(super) struct Listing {
-    pub terms: Vec<String>,
+    pub preconditions: Vec<String>,
     pub values: Vec<Value>,
 }
 
 impl Listing {
     pub fn filter(&mut self, comparison: &str, value: impl Into<Value>) {
         self.values.push(value.into());
-        self.terms.push(format!("{comparison} ?{}", self.values.len()));
+        self.preconditions.push(format!("{comparison} ?{}", self.values.len()));
     }
 
     /// Picks the index that leaves the fewest rows, and says what it goes by. A partial index can only be
@@ -74,7 +74,7 @@ impl Listing {
         if let Some(trace_id) = &query.trace_id {
             self.filter("trace_id =", trace_id.clone());
             let number = self.values.len();
-            self.terms.push(format!(
+            self.preconditions.push(format!(
                 "seq IN (SELECT seq FROM jobs INDEXED BY jobs_of_trace
                              WHERE trace_id = ?{number} AND trace_id <> id
                          UNION ALL SELECT seq FROM jobs WHERE id = ?{number})"
@@ -85,14 +85,14 @@ impl Listing {
             return "INDEXED BY jobs_waiting";
         }
         if query.asked {
-            self.terms.push("asked = 1".to_owned());
+            self.preconditions.push("asked = 1".to_owned());
             return ASKED;
         }
         if self.has_state(query, RARE_STATES) {
             return "INDEXED BY jobs_ended_badly";
         }
         if query.state.is_some_and(|state| !state.is_terminal()) {
-            self.terms.push("live = 1".to_owned());
+            self.preconditions.push("live = 1".to_owned());
             return "INDEXED BY jobs_live";
         }
         let Some(tenant) = &query.tenant else { return "NOT INDEXED" };
@@ -104,7 +104,7 @@ impl Listing {
     fn has_state(&mut self, query: &JobQuery, states: &str) -> bool {
         let is_among = |state: &State| states.contains(&format!("'{state}'"));
         let Some(state) = query.state.filter(is_among) else { return false };
-        self.terms.push(format!("state IN {states}"));
+        self.preconditions.push(format!("state IN {states}"));
         self.filter("state =", state.as_str().to_owned());
         true
     }

@@ -10,7 +10,7 @@ pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 /// Counts changes of the tables below.
 pub(super) const VERSION: u32 = 6;
 
-/// Where a job waits: for judgement, for a person, for a worker. Few are here for long, and people ask for them most.
+/// Where a job waits: for verdict, for a person, for a worker. Few are here for long, and people ask for them most.
 pub(super) const WAITING_STATES: &str = "('PENDING', 'APPROVAL_REQUIRED', 'SCHEDULED')";
 
 /// Endings that are rare enough to have an index of their own.

@@ -64,7 +64,7 @@ async fn one_record_that_cannot_be_read_hides_no_other() {
     let names: Vec<&str> = live.items.iter().map(|job| job.id().as_str()).collect();
     assert_eq!(names, ["unreadable-first", "unreadable-last"]);
     let spoilt = store.job(&JobId::known("unreadable-spoilt")).await;
-    assert!(spoilt.is_err_and(|error| !error.may_pass()), "and it is not worth trying again");
+    assert!(spoilt.is_err_and(|error| !error.is_transient()), "and it is not worth trying again");
 }
 
 #[tokio::test]

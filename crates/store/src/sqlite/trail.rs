@@ -97,7 +97,7 @@ fn listing(query: &AuditQuery) -> (String, Vec<Value>) {
         ("INDEXED BY audit_of_job", "id")
     } else if query.event_type.is_some_and(|event_type| event_type != EventType::Decision) {
         // A partial index can only be used by a statement that repeats its condition word for word.
-        listing.terms.push(RARE_EVENTS.to_owned());
+        listing.preconditions.push(RARE_EVENTS.to_owned());
         ("INDEXED BY audit_rare", "id")
     } else if query.tenant.is_some() {
         ("INDEXED BY audit_of_tenant", "seq")
@@ -105,9 +105,9 @@ fn listing(query: &AuditQuery) -> (String, Vec<Value>) {
         ("NOT INDEXED", "id")
     };
     listing.values.push(Value::from(page_len(query.limit) as i64 + 1));
-    let (terms, limit) = (listing.terms.join(" AND "), listing.values.len());
+    let (preconditions, limit) = (listing.preconditions.join(" AND "), listing.values.len());
     let sql = format!(
-        "SELECT {COLUMNS}, id FROM audit {source} WHERE {terms} ORDER BY {order} {direction} LIMIT ?{limit}"
+        "SELECT {COLUMNS}, id FROM audit {source} WHERE {preconditions} ORDER BY {order} {direction} LIMIT ?{limit}"
     );
     (sql, listing.values)
 }

@@ -7,7 +7,7 @@ use reveille_core::audit::{Draft, Entry, EventType, Severity, Status, Verificati
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{Job, State};
 use reveille_core::life;
-use reveille_core::policy::{Decision, Judgement, Policy, Verdict};
+use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
 use reveille_core::time::Millis;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ pub async fn of_any_trail(trail: &dyn Trail, clock: &ManualClock) {
 /// The same job with policy's word on it.
 pub fn judged(job: &Job, decision: Decision, now: Millis) -> Job {
     let verdict = Verdict { decision, ..Policy::builtin().evaluate(&job.request) };
-    life::judge(job, Judgement { verdict, checked_at: now }, now).unwrap()
+    life::judge(job, RecordedVerdict { verdict, checked_at: now }, now).unwrap()
 }
 
 /// The same job, approved by ann and then allowed.
 fn approved(job: &Job, now: Millis) -> Job {
     let verdict = Verdict { decision: Decision::Allow, ..Policy::builtin().evaluate(&job.request) };
-    life::approve(job, &Answer::by("ann"), Judgement { verdict, checked_at: now }, now).unwrap()
+    life::approve(job, &Answer::by("ann"), RecordedVerdict { verdict, checked_at: now }, now).unwrap()
 }
 
 pub async fn what_a_commit_decides_is_recorded_with_it(store: &dyn Store, clock: &ManualClock) {

@@ -1,7 +1,7 @@
 //! Inserting, comparing and swapping, and what a refused step leaves behind: nothing.
 
 use super::{ManualClock, change, ended, insert, letters_of, load, new_job, running};
-use crate::{BlobKey, Commit, Step, Store, Terms};
+use crate::{BlobKey, Commit, Preconditions, Step, Store};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{Job, State};
@@ -133,7 +133,7 @@ pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Sto
         job: Arc::clone(&job),
         before,
         blobs: Vec::new(),
-        terms: Terms::default(),
+        preconditions: Preconditions::default(),
         news: None,
         audit: Vec::new(),
     };

@@ -4,8 +4,8 @@
 
 use crate::{
     AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, HeldLock, JobQuery, Lock, News, Opened, Page, PutMode, Receipt, Replicas, Roll, Step, Store,
-    StoreError, Trail,
+    DeadPackets, EventPage, HeldLock, JobQuery, Lock, Members, Opened, Page, PutMode, Receipt, Replicas,
+    Step, Store, StoreError, Trail,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -142,7 +142,7 @@ impl<H: Hook> Replicas for Hooked<H> {
         self.inner.is_shared()
     }
 
-    async fn beat(&self, about: &str) -> Answer<Roll> {
+    async fn beat(&self, about: &str) -> Answer<Members> {
         self.inner.beat(about).await
     }
 
@@ -158,12 +158,12 @@ impl<H: Hook> Replicas for Hooked<H> {
         self.inner.owner(job).await
     }
 
-    async fn news(&self, after: u64, wait: Duration) -> Answer<News> {
-        self.inner.news(after, wait).await
+    async fn read_events(&self, after: u64, wait: Duration) -> Answer<EventPage> {
+        self.inner.read_events(after, wait).await
     }
 
-    async fn announce(&self, batch: u64, items: &[Bytes]) -> Answer<()> {
-        self.inner.announce(batch, items).await
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Answer<()> {
+        self.inner.append_events(batch, items).await
     }
 
     async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Answer<()> {

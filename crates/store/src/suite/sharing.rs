@@ -5,7 +5,7 @@
 
 use super::listing::live_of;
 use super::{ManualClock, change, ended, insert, load, new_job, running};
-use crate::{BEAT_TTL_MS, Commit, Full, HeldLock, Lock, Opened, Receipt, Room, Step, Store, Terms};
+use crate::{BEAT_TTL_MS, Commit, Full, HeldLock, Lock, Opened, Preconditions, Quota, Receipt, Step, Store};
 use bytes::Bytes;
 use reveille_core::job::{Job, State};
 use std::sync::Arc;
@@ -41,8 +41,8 @@ pub async fn a_worker_never_has_more_than_fit(
     second: &Arc<dyn Store>,
     clock: &ManualClock,
 ) {
-    let room = Room { worker_max: Some(PLACES), ..Room::default() };
-    assert_eq!(placed_at_once(first, second, "room-worker", room, clock).await, (PLACES, Full::Worker));
+    let quota = Quota { worker_max: Some(PLACES), ..Quota::default() };
+    assert_eq!(placed_at_once(first, second, "room-worker", quota, clock).await, (PLACES, Full::Worker));
 }
 
 pub async fn a_tenant_and_a_topic_never_have_more_than_they_may(
@@ -50,10 +50,10 @@ pub async fn a_tenant_and_a_topic_never_have_more_than_they_may(
     second: &Arc<dyn Store>,
     clock: &ManualClock,
 ) {
-    let room = Room { tenant_max: Some(PLACES), ..Room::default() };
-    assert_eq!(placed_at_once(first, second, "room-tenant", room, clock).await, (PLACES, Full::Tenant));
-    let room = Room { topic_max: Some(PLACES), ..Room::default() };
-    assert_eq!(placed_at_once(first, second, "room-topic", room, clock).await, (PLACES, Full::Topic));
+    let quota = Quota { tenant_max: Some(PLACES), ..Quota::default() };
+    assert_eq!(placed_at_once(first, second, "room-tenant", quota, clock).await, (PLACES, Full::Tenant));
+    let quota = Quota { topic_max: Some(PLACES), ..Quota::default() };
+    assert_eq!(placed_at_once(first, second, "room-topic", quota, clock).await, (PLACES, Full::Topic));
 }
 
 pub async fn a_queue_never_grows_past_its_end(
@@ -61,30 +61,32 @@ pub async fn a_queue_never_grows_past_its_end(
     second: &Arc<dyn Store>,
     clock: &ManualClock,
 ) {
-    let terms =
-        Terms { room: Room { queue_max: Some(PLACES.into()), ..Room::default() }, ..Terms::default() };
+    let preconditions = Preconditions {
+        quota: Quota { queue_max: Some(PLACES.into()), ..Quota::default() },
+        ..Preconditions::default()
+    };
     let steps = (0..RIVALS).map(|number| {
-        Step::insert(new_job("room-queue", &number.to_string(), clock.now())).on(terms.clone())
+        Step::insert(new_job("room-queue", &number.to_string(), clock.now())).on(preconditions.clone())
     });
     assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, Full::Queue));
 }
 
 pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualClock) {
-    let room = Room { worker_max: Some(1), tenant_max: Some(1), topic_max: Some(1), queue_max: Some(2) };
-    let terms = || Terms { room, ..Terms::default() };
-    let place = |job: &Arc<Job>| Step::change(job, at(job, "room-back", clock)).on(terms());
+    let quota = Quota { worker_max: Some(1), tenant_max: Some(1), topic_max: Some(1), queue_max: Some(2) };
+    let preconditions = || Preconditions { quota, ..Preconditions::default() };
+    let place = |job: &Arc<Job>| Step::change(job, at(job, "room-back", clock)).on(preconditions());
     let mut jobs = Vec::new();
     for name in ["a", "b"] {
-        let step = Step::insert(of_topic("room-back", name, clock)).on(terms());
+        let step = Step::insert(of_topic("room-back", name, clock)).on(preconditions());
         jobs.push(step.job.clone());
         assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
     }
-    let third = || Step::insert(of_topic("room-back", "c", clock)).on(terms());
-    assert_eq!(store.commit(third()).await.unwrap(), Commit::NoRoom(Full::Queue));
+    let third = || Step::insert(of_topic("room-back", "c", clock)).on(preconditions());
+    assert_eq!(store.commit(third()).await.unwrap(), Commit::QuotaExceeded(Full::Queue));
     let first = place(&jobs[0]);
     let placed = first.job.clone();
     assert_eq!(store.commit(first).await.unwrap(), Commit::Done);
-    assert!(matches!(store.commit(place(&jobs[1])).await.unwrap(), Commit::NoRoom(_)));
+    assert!(matches!(store.commit(place(&jobs[1])).await.unwrap(), Commit::QuotaExceeded(_)));
     let over = Step::change(&placed, ended(&placed, State::Succeeded, clock.now()));
     assert_eq!(store.commit(over).await.unwrap(), Commit::Done);
     assert_eq!(store.commit(place(&jobs[1])).await.unwrap(), Commit::Done);
@@ -115,8 +117,8 @@ pub async fn a_step_under_a_lapsed_lock_does_not_count(
     // It could not commit, and tries again.
     let old = open(first, &job, 1).await;
     let step = |lock: &Lock| {
-        let terms = Terms { under: Some(lock.clone()), ..Terms::default() };
-        Step::change(&job, running(&job, clock.now())).on(terms)
+        let preconditions = Preconditions { under: Some(lock.clone()), ..Preconditions::default() };
+        Step::change(&job, running(&job, clock.now())).on(preconditions)
     };
     let late = step(&old);
     let receipt = Receipt::new("S", "fence", 2, 0);
@@ -139,24 +141,25 @@ pub async fn a_message_is_acted_on_once(first: &dyn Store, second: &dyn Store, c
         panic!("it is there, and free");
     };
     assert_eq!(opened, job);
-    let terms = Terms { under: lock, answers: Some(receipt.clone()), ..Terms::default() };
-    let step = Step::change(&job, running(&job, clock.now())).on(terms);
+    let preconditions =
+        Preconditions { under: lock, answers: Some(receipt.clone()), ..Preconditions::default() };
+    let step = Step::change(&job, running(&job, clock.now())).on(preconditions);
     assert_eq!(first.commit(step).await.unwrap(), Commit::Done);
     for store in [first, second] {
         assert_eq!(store.open(job.id(), &receipt).await.unwrap(), Opened::Seen);
     }
     open(second, &job, 2).await;
     // One that had the message already, and was stopped between its decision and its commit.
-    let terms = Terms { answers: Some(receipt), ..Terms::default() };
-    let late = Step::change(&job, running(&job, clock.now())).on(terms);
+    let preconditions = Preconditions { answers: Some(receipt), ..Preconditions::default() };
+    let late = Step::change(&job, running(&job, clock.now())).on(preconditions);
     assert_eq!(second.commit(late).await.unwrap(), Commit::Seen);
 }
 
 pub async fn a_message_makes_one_job(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
     let receipt = Receipt::new("S", "new", 1, 0);
     let step = || {
-        let terms = Terms { answers: Some(receipt.clone()), ..Terms::default() };
-        Step::insert(new_job("message-new", "a", clock.now())).on(terms)
+        let preconditions = Preconditions { answers: Some(receipt.clone()), ..Preconditions::default() };
+        Step::insert(new_job("message-new", "a", clock.now())).on(preconditions)
     };
     let id = step().job.id().clone();
     assert_eq!(first.open_new(&id, &receipt).await.unwrap(), Opened::Job { job: None, lock: None });
@@ -258,14 +261,14 @@ async fn placed_at_once(
     first: &Arc<dyn Store>,
     second: &Arc<dyn Store>,
     check: &str,
-    room: Room,
+    quota: Quota,
     clock: &ManualClock,
 ) -> (u32, Full) {
     let mut steps = Vec::new();
     for number in 0..RIVALS {
         let job = insert(&**first, of_topic(check, &number.to_string(), clock)).await;
-        let terms = Terms { room, ..Terms::default() };
-        steps.push(Step::change(&job, at(&job, check, clock)).on(terms));
+        let preconditions = Preconditions { quota, ..Preconditions::default() };
+        steps.push(Step::change(&job, at(&job, check, clock)).on(preconditions));
     }
     commit_at_once(first, second, steps).await
 }
@@ -281,7 +284,7 @@ async fn commit_at_once(first: &Arc<dyn Store>, second: &Arc<dyn Store>, steps: 
     for commit in rivals.join_all().await {
         match commit {
             Commit::Done => done += 1,
-            Commit::NoRoom(full) => assert_eq!(*lacked.get_or_insert(full), full),
+            Commit::QuotaExceeded(full) => assert_eq!(*lacked.get_or_insert(full), full),
             other => panic!("{other:?}"),
         }
     }
@@ -321,28 +324,28 @@ pub async fn what_is_told_has_one_order_for_all(first: &dyn Store, second: &dyn 
     let again = Step::insert(new_job("news", "a", clock.now())).telling(told("the job again"));
     assert!(matches!(second.commit(again).await.unwrap(), Commit::Duplicate(_)));
     for batch in [1, 1, 2] {
-        second.announce(batch, &[told("a worker"), told("another")]).await.unwrap();
+        second.append_events(batch, &[told("a worker"), told("another")]).await.unwrap();
     }
-    first.announce(1, &[told("a workspace")]).await.unwrap();
+    first.append_events(1, &[told("a workspace")]).await.unwrap();
     let step = Step::change(&job, running(&job, clock.now())).telling(told("the job runs"));
     assert_eq!(second.commit(step).await.unwrap(), Commit::Done);
 
     let wait = Duration::from_millis(1);
-    let news = first.news(0, wait).await.unwrap();
-    assert_eq!(news, second.news(0, wait).await.unwrap());
+    let news = first.read_events(0, wait).await.unwrap();
+    assert_eq!(news, second.read_events(0, wait).await.unwrap());
     let places: Vec<u64> = news.items.iter().map(|(place, _)| *place).collect();
     assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
     let words: Vec<&[u8]> = news.items.iter().map(|(_, item)| &item[..]).collect();
     let expected = ["a job", "a worker", "another", "a worker", "another", "a workspace", "the job runs"];
     assert_eq!(words, expected.map(str::as_bytes));
     assert_eq!(news.kept, Some((places[0], places[6])));
-    let rest = first.news(places[4], wait).await.unwrap();
+    let rest = first.read_events(places[4], wait).await.unwrap();
     assert_eq!(rest.items, news.items[5..]);
-    assert_eq!(first.news(places[6], wait).await.unwrap().items, []);
+    assert_eq!(first.read_events(places[6], wait).await.unwrap().items, []);
 
     // Whoever waits is woken.
-    let (waited, ()) = tokio::join!(first.news(places[6], Duration::from_secs(5)), async {
-        second.announce(3, &[told("at last")]).await.unwrap();
+    let (waited, ()) = tokio::join!(first.read_events(places[6], Duration::from_secs(5)), async {
+        second.append_events(3, &[told("at last")]).await.unwrap();
     });
     assert_eq!(waited.unwrap().items[0].1, told("at last"));
 }

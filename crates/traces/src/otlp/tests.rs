@@ -1,11 +1,11 @@
 use super::*;
+use reveille_a2a::Received;
 use reveille_core::id::WorkerId;
-use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
-use reveille_core::policy::{Judgement, Policy};
+use reveille_core::life::{self, Destination, Limits, Made, Report, Status};
+use reveille_core::policy::{Policy, RecordedVerdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_core::trace::{TraceContext, TraceParent};
-use reveille_courier::Received;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use tokio::time::sleep;
@@ -17,8 +17,9 @@ fn ended(id: &str) -> Arc<Job> {
     request.follow(TraceContext::read([CALLER], [&b"a=1"[..]]));
     let verdict = Policy::builtin().evaluate(&request);
     let job = life::submit(request, Millis(1_000));
-    let job = life::judge(&job, Judgement { verdict, checked_at: Millis(1_000) }, Millis(1_000)).unwrap();
-    let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+    let job =
+        life::judge(&job, RecordedVerdict { verdict, checked_at: Millis(1_000) }, Millis(1_000)).unwrap();
+    let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
     let job = life::assign(&job, &to, Millis(1_500)).unwrap();
     let report = Report {
         worker: WorkerId::known("w"),
@@ -37,23 +38,23 @@ fn ended(id: &str) -> Arc<Job> {
 /// Answers what it was told to, and then always well. Nobody waits for it: time is paused.
 #[derive(Default)]
 struct Scripted {
-    script: Mutex<VecDeque<Result<Reply, CourierError>>>,
-    posted: Mutex<Vec<(Instant, Letter)>>,
+    script: Mutex<VecDeque<Result<Reply, A2aError>>>,
+    posted: Mutex<Vec<(Instant, A2aRequest)>>,
 }
 
 #[async_trait::async_trait]
-impl Courier for Scripted {
-    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+impl A2aClient for Scripted {
+    async fn check(&self, _url: &str) -> Result<(), A2aError> {
         Ok(())
     }
 
-    async fn post(&self, letter: Letter, _received: Received) -> Result<Reply, CourierError> {
+    async fn post(&self, letter: A2aRequest, _received: Received) -> Result<Reply, A2aError> {
         self.posted.lock().unwrap().push((Instant::now(), letter));
         self.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(Reply::new(200, "{}")))
     }
 }
 
-fn start(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Otlp, Arc<Scripted>) {
+fn start(script: impl IntoIterator<Item = Result<Reply, A2aError>>) -> (Otlp, Arc<Scripted>) {
     let courier =
         Arc::new(Scripted { script: Mutex::new(script.into_iter().collect()), ..Scripted::default() });
     let collector = Collector {
@@ -69,10 +70,10 @@ fn unwell(status: u16, retry_after: Option<u64>) -> Reply {
 }
 
 /// When each request was made, in whole seconds.
-async fn run(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (Vec<u64>, Counts) {
+async fn run(script: impl IntoIterator<Item = Result<Reply, A2aError>>) -> (Vec<u64>, Counts) {
     let began = Instant::now();
     let (otlp, courier) = start(script);
-    otlp.tell(&ended("j"));
+    otlp.export(&ended("j"));
     sleep(Duration::from_mins(10)).await;
     otlp.finish(Duration::from_secs(1)).await;
     let posted = courier.posted.lock().unwrap();
@@ -82,8 +83,8 @@ async fn run(script: impl IntoIterator<Item = Result<Reply, CourierError>>) -> (
 #[tokio::test(start_paused = true)]
 async fn a_request_is_what_collectors_read() {
     let (otlp, courier) = start([]);
-    otlp.tell(&ended("j"));
-    otlp.tell(&ended("k"));
+    otlp.export(&ended("j"));
+    otlp.export(&ended("k"));
     otlp.finish(Duration::from_secs(5)).await;
     assert_eq!(otlp.counts(), Counts { exported: 2, dropped: 0, failures: 0 });
     let posted = courier.posted.lock().unwrap();
@@ -118,7 +119,7 @@ async fn a_request_is_what_collectors_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_more() {
-    let down = || Err(CourierError::Unreachable("refused".to_owned()));
+    let down = || Err(A2aError::Unreachable("refused".to_owned()));
     let good = Counts { exported: 1, ..Counts::default() };
     assert_eq!(run([]).await, (vec![1], good));
     assert_eq!(run([down(), Ok(unwell(503, None))]).await, (vec![1, 2, 4], Counts { failures: 2, ..good }));
@@ -133,11 +134,11 @@ async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_mo
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
-    let (otlp, _courier) = start((0..TRIES_MAX).map(|_| Err(CourierError::TimedOut)));
+    let (otlp, _courier) = start((0..TRIES_MAX).map(|_| Err(A2aError::TimedOut)));
     let job = ended("j");
     // Nothing runs between these: the task has not even begun.
     for _ in 0..QUEUE_MAX + 100 {
-        otlp.tell(&job);
+        otlp.export(&job);
     }
     assert_eq!(otlp.counts().dropped, 100);
     sleep(Duration::from_mins(10)).await;
@@ -149,13 +150,13 @@ async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_no_pause_and_takes_nothing_more() {
     let (otlp, courier) = start([Ok(unwell(503, Some(50)))]);
-    otlp.tell(&ended("j"));
+    otlp.export(&ended("j"));
     sleep(Duration::from_secs(2)).await;
     let began = Instant::now();
     otlp.finish(Duration::from_secs(10)).await;
     assert!(began.elapsed() < Duration::from_secs(1));
     assert_eq!(courier.posted.lock().unwrap().len(), 2, "the last try");
-    otlp.tell(&ended("k"));
+    otlp.export(&ended("k"));
     assert_eq!(otlp.counts(), Counts { exported: 1, dropped: 1, failures: 1 });
 }
 

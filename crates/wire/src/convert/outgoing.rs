@@ -15,7 +15,7 @@ use reveille_core::time::Millis;
 pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
     let attempt = job.attempt()?;
     let request = &*job.request;
-    let constraints = job.judgement().and_then(|judgement| judgement.verdict.constraints.as_deref());
+    let constraints = job.last_verdict().and_then(|last_verdict| last_verdict.verdict.constraints.as_deref());
     let mut env = request.env.clone();
     let mut deadline_ms = request.budget.deadline_ms;
     if let Some(constraints) = constraints {
@@ -178,8 +178,8 @@ mod tests {
     use super::*;
     use crate::packet::decode;
     use reveille_core::id::WorkerId;
-    use reveille_core::life::{self, Placement};
-    use reveille_core::policy::{Judgement, Policy};
+    use reveille_core::life::{self, Destination};
+    use reveille_core::policy::{Policy, RecordedVerdict};
     use reveille_core::request::Request;
 
     fn dispatched() -> Job {
@@ -190,9 +190,9 @@ mod tests {
         constraints.budgets.max_runtime_ms = 500;
         constraints.budgets.max_retries = 2;
         verdict.constraints = Some(Box::new(constraints));
-        let job =
-            life::judge(&life::submit(request, now), Judgement { verdict, checked_at: now }, now).unwrap();
-        life::assign(&job, &Placement { worker: Some(WorkerId::known("w")), pool: None }, now).unwrap()
+        let job = life::judge(&life::submit(request, now), RecordedVerdict { verdict, checked_at: now }, now)
+            .unwrap();
+        life::assign(&job, &Destination { worker: Some(WorkerId::known("w")), pool: None }, now).unwrap()
     }
 
     #[test]

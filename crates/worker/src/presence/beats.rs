@@ -54,15 +54,15 @@ impl Beats {
             match self.push(active_sessions, &mut cpu).await {
                 Ok(answer) if answer.is_success() => {
                     told = Status::of(active_sessions);
-                    rhythm.landed(began, answer.next_beat().unwrap_or(rhythm.every()), clock::dice());
+                    rhythm.landed(began, answer.next_beat().unwrap_or(rhythm.every()), clock::random());
                 }
                 Ok(answer) => {
                     tracing::debug!(agent_id = self.profile.agent_id, status = answer.status, "beat refused");
-                    rhythm.failed(Instant::now(), answer.retry_after, clock::dice());
+                    rhythm.failed(Instant::now(), answer.retry_after, clock::random());
                 }
                 Err(error) => {
                     tracing::debug!(agent_id = self.profile.agent_id, %error, "beat not delivered");
-                    rhythm.failed(Instant::now(), None, clock::dice());
+                    rhythm.failed(Instant::now(), None, clock::random());
                 }
             }
         }

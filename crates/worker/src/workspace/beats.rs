@@ -72,7 +72,7 @@ impl Beats {
         if let Some(taken) = answer.as_ref().ok().filter(|answer| answer.is_success()) {
             self.told = work;
             let every = taken.next_beat().unwrap_or(self.rhythm.every());
-            self.rhythm.landed(began, every, clock::dice());
+            self.rhythm.landed(began, every, clock::random());
             self.beaten.notify_one();
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Beats {
                 None
             }
         };
-        self.rhythm.failed(Instant::now(), retry_after, clock::dice());
+        self.rhythm.failed(Instant::now(), retry_after, clock::random());
         Ok(())
     }
 }

@@ -83,7 +83,7 @@ impl Platform {
         let (path, token) = (self.path("a2a"), self.token().clone());
         let request = self.http.request(Method::POST, &path, token.as_ref());
         let request = request.header("x-workspace-id", &self.enrolment.id);
-        let message_id = format!("{:016x}{:016x}", clock::dice(), clock::dice());
+        let message_id = format!("{:016x}{:016x}", clock::random(), clock::random());
         self.http.send(request, json(&payload::wake(&message_id))?, self.settings.wake_wait_max).await
     }
 

@@ -2,13 +2,13 @@
 //! the last.
 
 use super::{STEP, UNDO};
-use crate::dice::Dice;
 use crate::flows::script::{fails_first, gives, told};
 use crate::plan::DENIED;
+use crate::rng::SimRng;
 use serde_json::{Map, Value as Json, json};
 
 pub struct Sketch<'a> {
-    dice: &'a Dice,
+    rng: &'a SimRng,
     gates: bool,
     steps: Map<String, Json>,
     /// The step that the next piece comes after.
@@ -16,8 +16,8 @@ pub struct Sketch<'a> {
 }
 
 impl<'a> Sketch<'a> {
-    pub fn new(dice: &'a Dice, gates: bool) -> Self {
-        Self { dice, gates, steps: Map::new(), last: None }
+    pub fn new(rng: &'a SimRng, gates: bool) -> Self {
+        Self { rng, gates, steps: Map::new(), last: None }
     }
 
     pub fn steps(self) -> Json {
@@ -26,7 +26,7 @@ impl<'a> Sketch<'a> {
 
     /// Any piece that succeeds.
     pub fn piece(&mut self) {
-        match self.dice.below(if self.gates { 17 } else { 16 }) {
+        match self.rng.below(if self.gates { 17 } else { 16 }) {
             0..=2 => self.work(),
             3 | 4 => self.list(),
             5 => self.choice(),
@@ -46,7 +46,7 @@ impl<'a> Sketch<'a> {
 
     /// The last piece of a run that does not end well.
     pub fn fails(&mut self) {
-        match self.dice.below(if self.gates { 8 } else { 7 }) {
+        match self.rng.below(if self.gates { 8 } else { 7 }) {
             0 | 1 => self.fatal(),
             2 => self.denied(),
             3 => self.list_fails(),
@@ -60,13 +60,13 @@ impl<'a> Sketch<'a> {
     /// A step that succeeds, sometimes not at once.
     pub fn work(&mut self) {
         let what = json!({"n": "${input.n}", "with": "${ctx.limit}"});
-        let times = if self.dice.percent(30) { self.dice.between(1, 2) as u32 } else { 0 };
+        let times = if self.rng.percent(30) { self.rng.between(1, 2) as u32 } else { 0 };
         let mut step = json!({"topic": STEP, "input": fails_first(times, &what)});
         if times > 0 {
-            step["retry"] = json!({"max_retries": 2, "initial_backoff_sec": self.dice.between(1, 9)});
+            step["retry"] = json!({"max_retries": 2, "initial_backoff_sec": self.rng.between(1, 9)});
         }
-        if self.dice.percent(20) {
-            step["delay_sec"] = json!(self.dice.between(1, 40));
+        if self.rng.percent(20) {
+            step["delay_sec"] = json!(self.rng.between(1, 40));
         }
         self.may_be_undone(&mut step, "${input.n}");
         self.add_last("w", step);
@@ -78,7 +78,7 @@ impl<'a> Sketch<'a> {
 
     fn list(&mut self) {
         let mut step = json!({
-            "topic": STEP, "for_each": "${input.list}", "max_parallel": self.dice.between(1, 3),
+            "topic": STEP, "for_each": "${input.list}", "max_parallel": self.rng.between(1, 3),
             "input": gives(&json!({"item": "${item}", "index": "${index}"})),
         });
         self.may_be_undone(&mut step, "${item}");
@@ -87,7 +87,7 @@ impl<'a> Sketch<'a> {
 
     /// One after the other, and one of them fails.
     fn list_fails(&mut self) {
-        let failing = self.dice.below(3);
+        let failing = self.rng.below(3);
         let item = |number: u64| if number == failing { told("fatal") } else { gives(&json!(number)) };
         let mut step = json!({
             "topic": STEP, "for_each": [item(0), item(1), item(2)], "max_parallel": 1, "input": "${item}",
@@ -98,7 +98,7 @@ impl<'a> Sketch<'a> {
 
     fn choice(&mut self) {
         let (one, other) = (self.worker("c"), self.worker("c"));
-        let cases = json!([{"when": self.dice.between(0, 9), "next": one}]);
+        let cases = json!([{"when": self.rng.between(0, 9), "next": one}]);
         let input = json!({"cases": cases, "default": other});
         self.add_last("s", json!({"type": "switch", "condition": "input.n", "input": input}));
         self.after_all(&[&one, &other]);
@@ -112,7 +112,7 @@ impl<'a> Sketch<'a> {
     /// One succeeds, and the other, which would take for ever, is called back.
     fn first(&mut self) {
         let quick = self.worker("a");
-        let slow = match self.dice.below(if self.gates { 3 } else { 2 }) {
+        let slow = match self.rng.below(if self.gates { 3 } else { 2 }) {
             0 => self.add("h", json!({"topic": STEP, "input": told("hang")})),
             1 => self.add("h", json!({"type": "delay", "delay_sec": 360_000})),
             _ => self.add("h", json!({"type": "approval", "input": {"decide": "never"}})),
@@ -137,17 +137,17 @@ impl<'a> Sketch<'a> {
 
     fn rounds(&mut self) {
         let mut body = json!({"topic": STEP, "input": gives(&json!({"round": "${index}"}))});
-        if self.dice.percent(30) {
-            body["delay_sec"] = json!(self.dice.between(1, 10));
+        if self.rng.percent(30) {
+            body["delay_sec"] = json!(self.rng.between(1, 10));
         }
         self.may_be_undone(&mut body, "${index}");
         let body = self.add("b", body);
-        let until = format!("steps.{body}.output.round >= {}", self.dice.between(0, 2));
+        let until = format!("steps.{body}.output.round >= {}", self.rng.between(0, 2));
         self.add_last("r", json!({"type": "loop", "input": {"body_step": body, "until": until}}));
     }
 
     fn delay(&mut self) {
-        self.add_last("d", json!({"type": "delay", "delay_sec": self.dice.between(1, 90)}));
+        self.add_last("d", json!({"type": "delay", "delay_sec": self.rng.between(1, 90)}));
     }
 
     fn transform(&mut self) {
@@ -198,7 +198,7 @@ impl<'a> Sketch<'a> {
     }
 
     fn too_late(&mut self) {
-        let seconds = self.dice.between(5, 60);
+        let seconds = self.rng.between(5, 60);
         self.add_last("f", json!({"topic": STEP, "input": told("late"), "timeout_sec": seconds}));
     }
 
@@ -216,9 +216,9 @@ impl<'a> Sketch<'a> {
     }
 
     fn may_be_undone(&self, step: &mut Json, what: &str) {
-        if self.dice.percent(60) {
-            let times = if self.dice.percent(20) { self.dice.between(1, 2) as u32 } else { 0 };
-            let input = if self.dice.percent(10) { told("fatal") } else { fails_first(times, &json!(what)) };
+        if self.rng.percent(60) {
+            let times = if self.rng.percent(20) { self.rng.between(1, 2) as u32 } else { 0 };
+            let input = if self.rng.percent(10) { told("fatal") } else { fails_first(times, &json!(what)) };
             step["compensation"] = json!({"topic": UNDO, "input": input});
         }
     }

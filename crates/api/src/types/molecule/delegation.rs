@@ -1,7 +1,7 @@
 //! Delegations as workspaces give, list and end them.
 
 use crate::molecule::refused::Refused;
-use reveille_core::presence::delegation::{self, Rung};
+use reveille_core::presence::delegation::{self, DelegationStatus};
 use reveille_engine::Taken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -57,7 +57,7 @@ impl Delegated {
         let refused = taken.job.ending().map(|ending| ending.words.clone());
         Self {
             delegation_id: taken.job.id().to_string(),
-            status: if taken.is_repeat { Rung::of(&taken.job).as_str() } else { "delegated" },
+            status: if taken.is_repeat { DelegationStatus::of(&taken.job).as_str() } else { "delegated" },
             target_id: taken.target.to_string(),
             idempotent_hit: taken.is_repeat.then_some(true),
             warning: refused.filter(|_| !taken.is_repeat),
@@ -102,7 +102,8 @@ impl Delegation {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct DelegationStatus {
+#[schema(as = DelegationStatus)]
+pub struct RecordedDelegation {
     pub delegation_id: String,
     pub status: &'static str,
 }

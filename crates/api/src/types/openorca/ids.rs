@@ -9,8 +9,8 @@
 //! An agent whose id begins with one of the prefixes is called `agent:…`; a `/` in a tenant's name is
 //! written `%2F`.
 
-use reveille_core::floor::Member;
 use reveille_core::id::TenantId;
+use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
 use reveille_engine::Audience;
 

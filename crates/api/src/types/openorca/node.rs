@@ -2,7 +2,7 @@
 
 use super::NodeIds;
 use reveille_core::fleet::Worker;
-use reveille_core::floor::Member;
+use reveille_core::placement::Member;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{About, Contract, Ttls};
 use reveille_core::time::Millis;

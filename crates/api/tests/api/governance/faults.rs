@@ -6,8 +6,8 @@ use bytes::Bytes;
 use reveille_bus::Bus;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
-use reveille_core::policy::{Judgement, Policy};
+use reveille_core::life::{self, Destination, Limits, Made, Report, Status};
+use reveille_core::policy::{Policy, RecordedVerdict};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -29,9 +29,9 @@ async fn open() -> World {
 /// A job that was given to the first worker.
 fn given(id: &str, now: Millis) -> Job {
     let request = Request::plain(id, "job.a");
-    let judgement = Judgement { verdict: Policy::builtin().evaluate(&request), checked_at: now };
-    let judged = life::judge(&life::submit(request, now), judgement, now).unwrap();
-    let to = Placement { worker: Some(WorkerId::known("w1")), pool: None };
+    let last_verdict = RecordedVerdict { verdict: Policy::builtin().evaluate(&request), checked_at: now };
+    let judged = life::judge(&life::submit(request, now), last_verdict, now).unwrap();
+    let to = Destination { worker: Some(WorkerId::known("w1")), pool: None };
     life::assign(&judged, &to, now).unwrap()
 }
 

@@ -1,5 +1,5 @@
 //! Nothing runs unjudged: whatever the policy says and however jobs come in, are tried again, lose their
-//! worker or outlive the server, no job is at a worker without a judgement that lets it be there.
+//! worker or outlive the server, no job is at a worker without a verdict that lets it be there.
 //!
 //! Policies, jobs and everything that people, workers and operators do are drawn at random. The rule is
 //! checked on every commit and on every packet that a worker gets (`ledger.rs`), never only at the end. The

@@ -3,7 +3,7 @@
 use reveille_core::approval::Choice;
 use reveille_core::id::JobId;
 use reveille_core::job::{Event, Job, State};
-use reveille_core::policy::{Counting, Decision, Judgement, Policy, Question, Windows};
+use reveille_core::policy::{Counting, Decision, Policy, Question, RecordedVerdict, Windows};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,26 +94,27 @@ impl Ledger {
     /// Whether the job may be at a worker.
     pub fn check(&self, job: &Job, now: Millis) -> Result<(), String> {
         let id = job.id();
-        let judgement = job.judgement().ok_or_else(|| format!("{id} is at a worker and was never judged"))?;
+        let last_verdict =
+            job.last_verdict().ok_or_else(|| format!("{id} is at a worker and was never judged"))?;
         let is_approved = job.decided.as_ref().is_some_and(|decided| decided.choice == Choice::Approve);
-        match judgement.verdict.decision {
+        match last_verdict.verdict.decision {
             Decision::Allow | Decision::AllowWithConstraints => {}
             Decision::RequireApproval if is_approved => {}
             decision => return Err(format!("{id} is at a worker and policy said {}", decision.as_str())),
         }
-        let policy = self.policy_of(judgement, now).ok_or_else(|| {
-            let snapshot = &judgement.verdict.snapshot;
-            format!("{id} was judged by {snapshot}, which was not in force at {}", judgement.checked_at.0)
+        let policy = self.policy_of(last_verdict, now).ok_or_else(|| {
+            let snapshot = &last_verdict.verdict.snapshot;
+            format!("{id} was judged by {snapshot}, which was not in force at {}", last_verdict.checked_at.0)
         })?;
-        is_about(judgement, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
+        is_about(last_verdict, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
     }
 
-    /// The policy that spoke, if it was in force at some moment between the judgement and now.
-    fn policy_of(&self, judgement: &Judgement, now: Millis) -> Option<&Policy> {
+    /// The policy that spoke, if it was in force at some moment between the verdict and now.
+    fn policy_of(&self, last_verdict: &RecordedVerdict, now: Millis) -> Option<&Policy> {
         self.in_force.iter().enumerate().find_map(|(number, (since, policy))| {
             let until = self.in_force.get(number + 1).map_or(now, |(next, _)| *next);
-            let held = *since <= now && until >= judgement.checked_at;
-            (held && policy.snapshot() == judgement.verdict.snapshot).then_some(policy)
+            let held = *since <= now && until >= last_verdict.checked_at;
+            (held && policy.snapshot() == last_verdict.verdict.snapshot).then_some(policy)
         })
     }
 
@@ -124,11 +125,11 @@ impl Ledger {
         let is_first = !id.contains("-retry-") && !id.contains("-remedy-") && !is_of_run;
         let is_grpc = job.request.needs.pack_id == GRPC_PACK;
         let has = |event| job.marks.iter().any(|mark| mark.event == event);
-        let judged_by = job.judgement().map(|judgement| judgement.verdict.snapshot.as_str());
+        let judged_by = job.last_verdict().map(|last_verdict| last_verdict.verdict.snapshot.as_str());
         let in_force = self.in_force.last().map(|(_, policy)| policy.snapshot());
         let is_constrained = job
-            .judgement()
-            .is_some_and(|judgement| judgement.verdict.decision == Decision::AllowWithConstraints);
+            .last_verdict()
+            .is_some_and(|last_verdict| last_verdict.verdict.decision == Decision::AllowWithConstraints);
         let ways = [
             ("bus", id.starts_with("bus-") && is_first),
             ("http", !id.starts_with("bus-") && !is_grpc && is_first),
@@ -154,8 +155,8 @@ impl Ledger {
 }
 
 /// Whether that policy says this of this request: the same rule, or one that asks how often.
-fn is_about(judgement: &Judgement, policy: &Policy, request: &Request) -> Result<(), String> {
-    let (said, would_say) = (&judgement.verdict, policy.evaluate(request));
+fn is_about(last_verdict: &RecordedVerdict, policy: &Policy, request: &Request) -> Result<(), String> {
+    let (said, would_say) = (&last_verdict.verdict, policy.evaluate(request));
     let (_, trace) = {
         let (counting, now) = (Counting::Looks, Millis(0));
         let question = Question { request, stop: None, counting, now };
@@ -183,7 +184,7 @@ fn is_about(judgement: &Judgement, policy: &Policy, request: &Request) -> Result
 mod tests {
     use super::*;
     use reveille_core::id::WorkerId;
-    use reveille_core::life::{self, Placement};
+    use reveille_core::life::{self, Destination};
     use reveille_core::policy::Document;
     use serde_json::json;
 
@@ -196,9 +197,9 @@ mod tests {
         Policy::new(document, source.as_bytes()).unwrap()
     }
 
-    fn at_worker(judgement: Judgement) -> Job {
-        let job = life::judge(&life::submit(Request::plain("j", "job.a"), NOW), judgement, NOW).unwrap();
-        let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+    fn at_worker(last_verdict: RecordedVerdict) -> Job {
+        let job = life::judge(&life::submit(Request::plain("j", "job.a"), NOW), last_verdict, NOW).unwrap();
+        let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
         life::assign(&job, &to, NOW).unwrap()
     }
 
@@ -208,7 +209,7 @@ mod tests {
         let (now_gone, allows) = (policy("0", "allow"), policy("1", "allow"));
         ledger.put_in_force(&now_gone, Millis(0));
         ledger.put_in_force(&allows, Millis(500));
-        let judged = |policy: &Policy| Judgement {
+        let judged = |policy: &Policy| RecordedVerdict {
             verdict: policy.evaluate(&Request::plain("j", "job.a")),
             checked_at: NOW,
         };
@@ -219,14 +220,14 @@ mod tests {
             change(&mut job);
             ledger.check(&job, NOW).unwrap_err()
         };
-        assert!(words(&|job| job.judgements.clear()).contains("never judged"));
-        let last = |job: &mut Job, decision| job.judgements[0].verdict.decision = decision;
+        assert!(words(&|job| job.verdicts.clear()).contains("never judged"));
+        let last = |job: &mut Job, decision| job.verdicts[0].verdict.decision = decision;
         for decision in [Decision::Deny, Decision::Throttle, Decision::RequireApproval] {
             assert!(words(&|job| last(job, decision)).contains(decision.as_str()));
         }
-        assert!(words(&|job| job.judgements[0] = judged(&now_gone)).contains("not in force"));
-        assert!(words(&|job| job.judgements[0] = judged(&policy("2", "allow"))).contains("not in force"));
-        assert!(words(&|job| job.judgements[0].verdict.rule_id = "other".to_owned()).contains("let go by"));
+        assert!(words(&|job| job.verdicts[0] = judged(&now_gone)).contains("not in force"));
+        assert!(words(&|job| job.verdicts[0] = judged(&policy("2", "allow"))).contains("not in force"));
+        assert!(words(&|job| job.verdicts[0].verdict.rule_id = "other".to_owned()).contains("let go by"));
         let other = Arc::new(Request::plain("j", "no-job-at-all"));
         assert!(words(&|job| job.request = other.clone()).contains("let go by"));
     }

@@ -6,19 +6,19 @@ use super::spy::Spy;
 use axum::body::Body;
 use axum::http::Request as HttpRequest;
 use http_body_util::BodyExt;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, Delivery, LocalBus, Message, Origin, Sender, Subscription};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_core::policy::{Document, Policy};
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings};
-use reveille_flows::MemoryFlows;
+use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings};
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::suite::hooked::Hooked;
+use reveille_store::workflows::MemoryWorkflows;
 use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
@@ -55,7 +55,7 @@ pub struct World {
     pub engine: Engine,
     settings: Settings,
     roster: MemoryRoster,
-    flows: MemoryFlows,
+    flows: MemoryWorkflows,
     clock: Arc<TokioClock>,
     policies: Vec<Policy>,
     workers: Vec<Arc<Worker>>,
@@ -93,7 +93,7 @@ impl World {
         let spy = Spy { ledger: Mutex::default(), clock: time.clone(), is_blind: AtomicBool::new(false) };
         let store = Hooked::new(MemoryStore::new(time), spy);
         let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
-        let (roster, flows, bus) = (MemoryRoster::default(), MemoryFlows::default(), LocalBus::default());
+        let (roster, flows, bus) = (MemoryRoster::default(), MemoryWorkflows::default(), LocalBus::default());
         let parts = (&store, &roster, &flows, &bus);
         let engine = start(parts, &clock, &policies[0], settings.clone()).await;
         let mut world = Self {
@@ -391,7 +391,7 @@ async fn work(worker: Arc<Worker>, mut packets: Subscription, store: Hooked<Spy>
 }
 
 async fn start(
-    (store, roster, flows, bus): (&Hooked<Spy>, &MemoryRoster, &MemoryFlows, &LocalBus),
+    (store, roster, flows, bus): (&Hooked<Spy>, &MemoryRoster, &MemoryWorkflows, &LocalBus),
     clock: &Arc<TokioClock>,
     policy: &Policy,
     settings: Settings,
@@ -402,11 +402,11 @@ async fn start(
         roster: Arc::new(roster.clone()),
         flows: Arc::new(flows.clone()),
         bus: Arc::new(bus.clone()),
-        courier: Arc::new(HttpCourier::new(AddressRules::default())),
+        courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
         kernel: None,
         traces: Arc::new(Nowhere),
         clock: clock.clone(),
-        dice: Arc::new(SeededDice::new(clock.now().0 as u64)),
+        rng: Arc::new(SeededRng::new(clock.now().0 as u64)),
         rules: rules(policy),
         settings,
     })

@@ -3,7 +3,7 @@
 use super::support::{Api, USER, eventually};
 use reveille_core::fleet::Beat;
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_engine::{Rules, Settings};
 use reveille_roster::Scope;
 use serde_json::{Value, json};
@@ -322,7 +322,7 @@ async fn what_policy_denies_by_now_cannot_be_approved() {
     eventually(async || api.state(&second).await == "DENIED").await;
     assert_eq!(api.state(&first).await, "DENIED");
     let job = api.engine.job(&JobId::known(first)).await.unwrap().unwrap();
-    assert_eq!((job.approved_by(), job.judgement().unwrap().verdict.decision.as_str()), (None, "DENY"));
+    assert_eq!((job.approved_by(), job.last_verdict().unwrap().verdict.decision.as_str()), (None, "DENY"));
 }
 
 /// In the reference an approve that met a busy lock answered 200 with a conflict in its body.

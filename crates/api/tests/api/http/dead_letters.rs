@@ -2,11 +2,11 @@
 
 use super::support::{Api, USER};
 use bytes::Bytes;
-use reveille_core::again;
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::life::{self, Limits, Made, Placement, Report, Status};
+use reveille_core::life::{self, Destination, Limits, Made, Report, Status};
 use reveille_core::request::{Budget, Hints, Needs, Place, Priority, Request};
+use reveille_core::retry;
 use reveille_engine::{Submission, Submitted, Submitter};
 use reveille_roster::Scope;
 use reveille_store::{AboutPacket, BlobKey, Commit, DeadPacket, JobQuery, Step};
@@ -166,7 +166,7 @@ async fn a_retry_after_a_crash_makes_no_second_job() {
     api.reload(says("allow")).await;
     // The new job is stored, and then the server dies before the entry is gone.
     let letter = api.engine.dead_letter(&JobId::known(old.as_str())).await.unwrap().unwrap();
-    let request = again::retry(&api.job(&old).await.request, &letter);
+    let request = retry::retry(&api.job(&old).await.request, &letter);
     let expected = request.id.to_string();
     let submission =
         Submission { request, context: Some(Bytes::from_static(b"{}")), submitter: Submitter::Listens };
@@ -246,7 +246,7 @@ async fn a_retry_without_its_input_is_gone() {
 async fn succeed(api: &Api, id: &JobId) {
     let job = api.engine.job(id).await.unwrap().unwrap();
     let (worker, now) = (WorkerId::known("w"), job.updated_at);
-    let given = life::assign(&job, &Placement { worker: Some(worker.clone()), pool: None }, now).unwrap();
+    let given = life::assign(&job, &Destination { worker: Some(worker.clone()), pool: None }, now).unwrap();
     let report = Report {
         worker,
         attempt: None,

@@ -5,7 +5,7 @@ use reveille_api::jobs::LOOK_THROUGH;
 use reveille_core::fleet::Beat;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::life;
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::Rules;

@@ -7,7 +7,7 @@ use super::watched::{NOON, Watched, payload};
 use reveille_bus::{Bus, Message};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, WorkerId};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_engine::Rules;
 use reveille_roster::Scope;
 use reveille_wire::cap::bus_packet::Payload;

@@ -6,7 +6,7 @@ use super::watched::{NOON, Watched};
 use reveille_bus::{Bus, Message};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{PoolId, TenantId, WorkerId};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::routing::Routing;
 use reveille_engine::rules::read_policy;
 use reveille_engine::{OutputSettings, Rules, Settings};
 use reveille_store::{BlobKey, DeadLetterQuery, PutMode};

@@ -5,11 +5,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::id::TenantId;
 use reveille_core::policy::{Document, Policy};
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededDice, Settings, SystemClock};
+use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings, SystemClock};
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::{MemoryStore, Store};
 use reveille_traces::Nowhere;
@@ -44,13 +44,13 @@ impl Api {
         let engine = Engine::start(Parts {
             store,
             roster: Arc::new(MemoryRoster::default()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
-            courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: Arc::new(SystemClock::start()),
-            dice: Arc::new(SeededDice::new(seed)),
+            rng: Arc::new(SeededRng::new(seed)),
             rules: Rules { policy: policy_of(policy), ..Rules::default() },
             settings,
         })

@@ -6,11 +6,11 @@ use super::support::Api;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::policy::{Document, Policy};
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings};
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
 use reveille_traces::Nowhere;
@@ -65,13 +65,13 @@ impl Watched {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(roster.clone()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()) as Arc<dyn Bus>,
-            courier: Arc::new(HttpCourier::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
+            courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock,
-            dice: Arc::new(SeededDice::new(1)),
+            rng: Arc::new(SeededRng::new(1)),
             rules: Rules { policy: Policy::new(document, b"test").unwrap(), ..Rules::default() },
             settings,
         })

@@ -5,8 +5,8 @@ use reveille_core::flow::{Change, Head, Run, RunState};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_engine::{LimitSettings, Settings};
-use reveille_flows::{RunCommit, RunStep};
 use reveille_roster::Scope;
+use reveille_store::workflows::{RunCommit, RunStep};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

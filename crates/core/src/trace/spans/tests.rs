@@ -2,9 +2,9 @@ use super::*;
 use crate::approval::Answer;
 use crate::id::WorkerId;
 use crate::job::{Job, MARKS_MAX};
-use crate::life::{self, Limits, Placement, Report, Status};
+use crate::life::{self, Destination, Limits, Report, Status};
 use crate::output::{OutputDecision, OutputVerdict, Stage};
-use crate::policy::{Decision, Judgement, Policy, Verdict};
+use crate::policy::{Decision, Policy, RecordedVerdict, Verdict};
 use crate::request::Request;
 use crate::trace::{Ratio, TraceContext};
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ fn limits() -> Limits {
     Limits::default()
 }
 
-fn judged(decision: Decision, at: i64) -> Judgement {
+fn judged(decision: Decision, at: i64) -> RecordedVerdict {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
-    Judgement { verdict: Verdict { decision, ..verdict }, checked_at: Millis(at) }
+    RecordedVerdict { verdict: Verdict { decision, ..verdict }, checked_at: Millis(at) }
 }
 
 fn new(at: i64) -> Job {
@@ -27,7 +27,7 @@ fn new(at: i64) -> Job {
 }
 
 fn assigned(job: &Job, worker: &str, at: i64) -> Job {
-    let to = Placement { worker: Some(WorkerId::known(worker)), pool: None };
+    let to = Destination { worker: Some(WorkerId::known(worker)), pool: None };
     life::assign(job, &to, Millis(at)).unwrap()
 }
 

@@ -1,11 +1,11 @@
 //! Section 1: the job state machine.
 
-use super::{NOW, assert_is_page, dispatched, judged, judgement, report, running};
+use super::{NOW, assert_is_page, dispatched, judged, last_verdict, report, running};
 use reveille_core::approval::{Answer, Conflict, job_hash};
 use reveille_core::backoff;
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Event, Job, Phase, Refusal, State, next};
-use reveille_core::life::{self, Due, Limits, Placement, Status};
+use reveille_core::life::{self, Destination, Due, Limits, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{Decision, Document, Policy};
 use reveille_core::reason::Reason;
@@ -168,7 +168,7 @@ fn duplicate_results_are_ignored() {
 /// Tries a job until it ends and says how many tries that took, with the delays in between.
 fn tried(spoil: impl Fn(&Job, u32, u64) -> Job) -> (Job, u32, Vec<i64>) {
     let (mut job, mut now, mut delays) = (judged(Decision::Allow), NOW, Vec::new());
-    let to = Placement { worker: Some(WorkerId::known("w")), pool: None };
+    let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
     for tries in 1..=1_000 {
         job = life::assign(&job, &to, now).unwrap();
         job = spoil(&job, tries, 0);
@@ -185,12 +185,12 @@ fn tried(spoil: impl Fn(&Job, u32, u64) -> Job) -> (Job, u32, Vec<i64>) {
 
 #[test]
 fn after_fifty_tries_with_backoff_from_1_s_to_30_s_it_fails_and_is_a_dead_letter() {
-    let retryable = |job: &Job, _: u32, dice| {
+    let retryable = |job: &Job, _: u32, random| {
         let at = job.attempt().unwrap().dispatched_at;
-        life::finish(job, &report(Status::Retryable), &Limits::default(), at, dice).unwrap()
+        life::finish(job, &report(Status::Retryable), &Limits::default(), at, random).unwrap()
     };
-    let unheard = |job: &Job, tries, dice| {
-        life::unheard(job, tries, job.attempt().unwrap().dispatched_at, dice).unwrap()
+    let unheard = |job: &Job, tries, random| {
+        life::unheard(job, tries, job.attempt().unwrap().dispatched_at, random).unwrap()
     };
     let doubling = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
     let (failed, tries, delays) = tried(retryable);
@@ -232,10 +232,10 @@ fn an_approval_is_a_person_and_a_hash_never_a_label() {
     let waits = judged(Decision::RequireApproval);
     assert_eq!(waits.state(), State::ApprovalRequired);
     let bound = |hash: String| Answer { job_hash: Some(hash), ..Answer::by("ann") };
-    let forged = life::approve(&waits, &bound("0".repeat(64)), judgement(Decision::Allow), NOW);
+    let forged = life::approve(&waits, &bound("0".repeat(64)), last_verdict(Decision::Allow), NOW);
     assert_eq!(forged, Err(Refusal::Approval(Conflict::StaleRequest)));
     let approved =
-        life::approve(&waits, &bound(job_hash(&waits.request)), judgement(Decision::RequireApproval), NOW)
+        life::approve(&waits, &bound(job_hash(&waits.request)), last_verdict(Decision::RequireApproval), NOW)
             .unwrap();
     let past: Vec<_> = approved.marks.iter().map(|mark| (mark.event, mark.state)).collect();
     assert_eq!(

@@ -1,14 +1,14 @@
 //! Section 5: advanced routing.
 
-use super::{NOW, dispatched, judged, judgement};
+use super::{NOW, dispatched, judged, last_verdict};
 use proptest::prelude::*;
 use reveille_core::backoff;
 use reveille_core::fleet::{Beat, Load};
-use reveille_core::floor::Floor;
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
 use reveille_core::life::{self, Due, Limits};
-use reveille_core::place::routing::Routing;
+use reveille_core::placement::Placement;
+use reveille_core::placement::routing::Routing;
 use reveille_core::policy::Decision;
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Two pools serve `job.echo`; only one of them has GPUs. A third serves something else.
-fn floor() -> Floor {
-    let mut floor = Floor::default();
+fn placement() -> Placement {
+    let mut placement = Placement::default();
     let topics = [("job.echo", vec!["plain", "gpu"]), ("job.other", vec!["other"])];
     let pools = [("plain", vec![]), ("gpu", vec!["cuda"]), ("other", vec![])];
-    floor.reroute(Arc::new(Routing::mapped(topics, pools)));
-    floor
+    placement.reroute(Arc::new(Routing::mapped(topics, pools)));
+    placement
 }
 
 /// A worker that says this of itself.
@@ -35,7 +35,7 @@ struct Tells {
 const IDLE: Load = Load { active_jobs: 0, max_parallel_jobs: 100, cpu: 0.0, gpu: 0.0, memory: 0.0 };
 const PLAIN: Tells = Tells { pool: "plain", load: IDLE, labels: &[], capabilities: &[] };
 
-fn beat(floor: &mut Floor, id: &str, told: &Tells) {
+fn beat(placement: &mut Placement, id: &str, told: &Tells) {
     let beat = Beat {
         pool: PoolId::parse(told.pool).ok(),
         load: told.load,
@@ -43,7 +43,7 @@ fn beat(floor: &mut Floor, id: &str, told: &Tells) {
         capabilities: told.capabilities.iter().map(|name| (*name).to_owned()).collect(),
         ..Beat::default()
     };
-    floor.beat(&WorkerId::known(id), &TenantId::known("t"), &beat, NOW).unwrap();
+    placement.beat(&WorkerId::known(id), &TenantId::known("t"), &beat, NOW).unwrap();
 }
 
 fn asks(labels: &[(&str, &str)], requires: &[&str]) -> Arc<Request> {
@@ -54,9 +54,9 @@ fn asks(labels: &[(&str, &str)], requires: &[&str]) -> Arc<Request> {
 }
 
 /// Where the job goes: a worker's name, or the code of the reason.
-fn goes(floor: &mut Floor, request: &Arc<Request>) -> String {
-    let placed = floor.offer(request, NOW);
-    floor.leave(&request.id);
+fn goes(placement: &mut Placement, request: &Arc<Request>) -> String {
+    let placed = placement.reserve(request, NOW);
+    placement.leave(&request.id);
     placed.map_or_else(|reason| reason.code().to_owned(), |place| place.worker.unwrap().to_string())
 }
 
@@ -152,11 +152,11 @@ fn a_subject_is_picked_step_by_step() {
         ),
     ];
     for (what, workers, request, expected) in rows {
-        let mut floor = floor();
+        let mut placement = placement();
         for (id, told) in &workers {
-            beat(&mut floor, id, told);
+            beat(&mut placement, id, told);
         }
-        assert_eq!(goes(&mut floor, &request), expected, "{what}");
+        assert_eq!(goes(&mut placement, &request), expected, "{what}");
     }
 }
 
@@ -180,11 +180,11 @@ fn label_hints_do_what_the_table_says() {
         (&[("colour", "red")], "far"),
     ];
     for (labels, expected) in rows {
-        let mut floor = floor();
-        beat(&mut floor, "near", &near);
-        beat(&mut floor, "far", &PLAIN);
-        beat(&mut floor, "g", &Tells { pool: "gpu", load: busy(60, 0.0, 0.0), ..PLAIN });
-        assert_eq!(goes(&mut floor, &asks(labels, &[])), expected, "{labels:?}");
+        let mut placement = placement();
+        beat(&mut placement, "near", &near);
+        beat(&mut placement, "far", &PLAIN);
+        beat(&mut placement, "g", &Tells { pool: "gpu", load: busy(60, 0.0, 0.0), ..PLAIN });
+        assert_eq!(goes(&mut placement, &asks(labels, &[])), expected, "{labels:?}");
     }
 }
 
@@ -205,20 +205,20 @@ fn a_worker_is_overloaded_at_ninety_per_cent_and_not_just_below() {
         (busy(89, 89.9, 89.9), false),
     ];
     for (load, is_overloaded) in rows {
-        let mut floor = floor();
-        beat(&mut floor, "w", &Tells { load, ..PLAIN });
+        let mut placement = placement();
+        beat(&mut placement, "w", &Tells { load, ..PLAIN });
         let expected = if is_overloaded { "pool_overloaded" } else { "w" };
-        assert_eq!(goes(&mut floor, &asks(&[], &[])), expected, "{load:?}");
+        assert_eq!(goes(&mut placement, &asks(&[], &[])), expected, "{load:?}");
     }
 }
 
-/// The dead letter of a job that waited in vain on this floor.
-fn given_up(floor: &mut Floor, request: Request) -> Job {
-    let judgement = judgement(Decision::Allow);
-    let job = life::judge(&life::submit(request, NOW), judgement, NOW).unwrap();
-    floor.settle(&job, NOW);
-    assert!(floor.matches(NOW).is_empty(), "it has found a worker");
-    let reason = floor.wait_of(job.id()).unwrap().reason;
+/// The dead letter of a job that waited in vain on this placement.
+fn given_up(placement: &mut Placement, request: Request) -> Job {
+    let last_verdict = last_verdict(Decision::Allow);
+    let job = life::judge(&life::submit(request, NOW), last_verdict, NOW).unwrap();
+    placement.settle(&job, NOW);
+    assert!(placement.matches(NOW).is_empty(), "it has found a worker");
+    let reason = placement.wait_of(job.id()).unwrap().reason;
     let end = backoff::exhausted_at(NOW);
     match life::pass_time(&job, &Limits::default(), Some(reason), end) {
         Ok(Due::Change(job)) => *job,
@@ -228,19 +228,19 @@ fn given_up(floor: &mut Floor, request: Request) -> Job {
 
 #[test]
 fn a_dead_letter_carries_its_reason_code() {
-    let mut empty = floor();
-    let mut loaded = floor();
+    let mut empty = placement();
+    let mut loaded = placement();
     beat(&mut loaded, "w", &Tells { load: busy(95, 0.0, 0.0), ..PLAIN });
-    let mut limited = floor();
+    let mut limited = placement();
     beat(&mut limited, "w", &PLAIN);
     limited.limit_tenants(BTreeMap::from([(TenantId::known("default"), 1)]));
     let first = Arc::new(Request { id: JobId::known("first"), ..Request::plain("j", "job.echo") });
-    limited.offer(&first, NOW).unwrap();
+    limited.reserve(&first, NOW).unwrap();
     let mut unheard = dispatched();
     for number in 1..=backoff::TRIES_MAX {
         unheard = life::unheard(&unheard, number, NOW, 0).unwrap();
         if let Some(not_before) = life::due(&unheard, &Limits::default(), NOW) {
-            let to = life::Placement { worker: Some(WorkerId::known("w")), pool: None };
+            let to = life::Destination { worker: Some(WorkerId::known("w")), pool: None };
             unheard = life::assign(&unheard, &to, not_before.max(NOW)).unwrap_or(unheard);
         }
     }
@@ -271,22 +271,22 @@ fn the_backoff_has_the_numbers_of_the_formula() {
 proptest! {
     /// delay = min(base × 2^attempt + jitter, max), jitter in [0, 500 ms).
     #[test]
-    fn every_delay_follows_the_formula(attempt in 0u32..200, dice: u64) {
-        let jitter = (dice % 500) as i64;
+    fn every_delay_follows_the_formula(attempt in 0u32..200, random: u64) {
+        let jitter = (random % 500) as i64;
         let doubled = 1_000i64.saturating_mul(1i64.checked_shl(attempt.min(40)).unwrap());
-        prop_assert_eq!(backoff::delay_ms(attempt, dice), doubled.saturating_add(jitter).min(30_000));
+        prop_assert_eq!(backoff::delay_ms(attempt, random), doubled.saturating_add(jitter).min(30_000));
     }
 
     /// Jitter never shortens a delay and never takes it past the cap; all of it is used.
     #[test]
-    fn jitter_stays_within_its_bounds(attempt in 0u32..200, dice: u64) {
-        let (least, delay) = (backoff::delay_ms(attempt, 0), backoff::delay_ms(attempt, dice));
+    fn jitter_stays_within_its_bounds(attempt in 0u32..200, random: u64) {
+        let (least, delay) = (backoff::delay_ms(attempt, 0), backoff::delay_ms(attempt, random));
         prop_assert!((least..least + 500).contains(&delay) && delay <= 30_000);
     }
 }
 
 #[test]
 fn jitter_reaches_both_of_its_ends() {
-    let delays: Vec<i64> = (0..1_000).map(|dice| backoff::delay_ms(0, dice)).collect();
+    let delays: Vec<i64> = (0..1_000).map(|random| backoff::delay_ms(0, random)).collect();
     assert_eq!((delays.iter().min(), delays.iter().max()), (Some(&1_000), Some(&1_499)));
 }

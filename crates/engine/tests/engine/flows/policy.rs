@@ -4,7 +4,7 @@ use super::*;
 use reveille_core::policy::{self, Decision, Policy, Verdict};
 use reveille_core::request::Request;
 use reveille_engine::rollback_id;
-use reveille_kernel::{Kernel, Look, Looked, NoAnswer, Purpose};
+use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
 
 fn rules(document: Value) -> Rules {
     let document: policy::Document = serde_json::from_value(document).unwrap();
@@ -73,7 +73,7 @@ impl Kernel for Away {
         })
     }
 
-    async fn look(&self, _: Looked<'_>) -> Result<Look, NoAnswer> {
+    async fn scan_output(&self, _: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         Err(NoAnswer::Down("it never looks".to_owned()))
     }
 }
@@ -88,11 +88,11 @@ async fn compensations_run_while_the_safety_kernel_is_away() {
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
     let undone = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback.head.id))).await.unwrap().unwrap();
-    assert!(undone.judgements[0].verdict.reason.contains("unreachable"), "{:?}", undone.judgements);
+    assert!(undone.verdicts[0].verdict.reason.contains("unreachable"), "{:?}", undone.verdicts);
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let job = engine.job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap();
-    assert_eq!((job.state(), job.judgements.len()), (State::Pending, 0), "a step waits for the kernel");
+    assert_eq!((job.state(), job.verdicts.len()), (State::Pending, 0), "a step waits for the kernel");
 }
 
 /// Whether its content has to be read for that or not.

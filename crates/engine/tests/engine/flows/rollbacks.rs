@@ -35,7 +35,7 @@ async fn what_was_done_is_undone_last_first_and_once() {
     );
     assert_eq!(request.env["saga_workflow_id"], "w");
     assert!(request.idempotency_key.as_ref().is_some_and(|key| key.starts_with("saga:") && key.len() == 37));
-    assert!(!job.judgements.is_empty(), "a compensation is judged as every job is");
+    assert!(!job.verdicts.is_empty(), "a compensation is judged as every job is");
     assert!(!engine.flows().run(&id).await.unwrap().unwrap().head.owes_rollback);
 }
 

@@ -5,8 +5,8 @@ use super::*;
 use reveille_core::flow::NodeKey;
 use reveille_core::request::{OfRun, Request, Role};
 use reveille_engine::{Submission, Submitter};
-use reveille_flows::suite::hooked as runs;
 use reveille_store::suite::hooked as jobs;
+use reveille_store::workflows::suite::hooked as runs;
 use reveille_store::{Commit, Step, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 

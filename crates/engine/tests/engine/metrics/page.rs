@@ -1,6 +1,7 @@
 //! The page of a real engine after a few jobs, and what it says.
 
 use bytes::Bytes;
+use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
@@ -8,8 +9,7 @@ use reveille_core::job::State;
 use reveille_core::policy::{Document, Policy};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, HttpCourier};
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededDice, Settings, Submission, Submitter};
+use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode};
 use reveille_traces::Nowhere;
@@ -78,13 +78,13 @@ pub async fn scraped() -> String {
     let engine = Engine::start(Parts {
         store: Arc::new(store.clone()),
         roster: Arc::new(MemoryRoster::new()),
-        flows: Arc::new(reveille_flows::MemoryFlows::default()),
+        flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
         bus: Arc::new(bus.clone()),
-        courier: Arc::new(HttpCourier::new(AddressRules::default())),
+        courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
         kernel: None,
         traces: Arc::new(Nowhere),
         clock: clock.clone(),
-        dice: Arc::new(SeededDice::new(1)),
+        rng: Arc::new(SeededRng::new(1)),
         rules: Rules { policy: policy(), ..Rules::default() },
         settings: Settings::default(),
     })

@@ -92,7 +92,7 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
         }
         watcher.read(&servers[0], "default").await;
         let rows = servers[0].delegations_of(&workspaces[0]).await.unwrap();
-        assert_eq!(rows.iter().find(|row| row.id == id).unwrap().status, Rung::Completed);
+        assert_eq!(rows.iter().find(|row| row.id == id).unwrap().status, DelegationStatus::Completed);
         let told: Vec<&str> = watcher.seen.iter().filter_map(|(_, what)| delegated(what, &id)).collect();
         let expected = [
             "DELEGATION_SENT",

@@ -7,7 +7,7 @@ use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_engine::Asked;
-use reveille_flows::RunQuery;
+use reveille_store::workflows::RunQuery;
 use serde_json::{Value, json};
 
 async fn save(server: &Engine, steps: Value) {

@@ -2,9 +2,9 @@
 //! in order.
 
 use super::*;
-use reveille_flows::suite::hooked;
-use reveille_flows::{MemoryFlows, RunCommit};
 use reveille_store::suite::hooked::{Hook, Hooked};
+use reveille_store::workflows::suite::hooked;
+use reveille_store::workflows::{MemoryWorkflows, RunCommit};
 use reveille_store::{Commit, Step, StoreError};
 use std::sync::Mutex;
 use tokio::sync::Notify;
@@ -65,13 +65,13 @@ impl Hook for FusedHook {
 }
 
 /// Runs whose commits count towards the fuse.
-pub fn fused(flows: MemoryFlows, fuse: Arc<Fuse>) -> impl Flows {
+pub fn fused(flows: MemoryWorkflows, fuse: Arc<Fuse>) -> impl WorkflowStore {
     hooked::Hooked::new(flows, FusedHook(fuse))
 }
 
 #[async_trait::async_trait]
 impl hooked::Hook for FusedHook {
-    async fn commit(&self, flows: &dyn Flows, step: RunStep) -> Result<RunCommit, StoreError> {
+    async fn commit(&self, flows: &dyn WorkflowStore, step: RunStep) -> Result<RunCommit, StoreError> {
         self.0.commit(flows.commit(step)).await
     }
 }

@@ -1,7 +1,7 @@
 //! A PostgreSQL that asks for TLS and a password.
 
 use super::*;
-use reveille_rig::Guard;
+use reveille_test_servers::Guard;
 use std::fs;
 
 #[tokio::test]

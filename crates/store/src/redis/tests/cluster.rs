@@ -4,7 +4,7 @@ use super::*;
 use crate::blob::SLOT_TAG;
 use crate::{Blobs, PutMode};
 use reveille_core::finding::Finding;
-use reveille_rig::RedisCluster;
+use reveille_test_servers::RedisCluster;
 use tokio::task::JoinSet;
 
 /// Nodes that share the slots.
@@ -183,7 +183,7 @@ async fn a_follower_takes_the_place_of_a_dead_node() {
     let changed = loop {
         match store.commit(step.clone()).await {
             Ok(commit) => break commit,
-            Err(error) => assert!(error.may_pass(), "{error}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };
     assert_eq!(changed, Commit::Done);
@@ -206,7 +206,7 @@ async fn whoever_looks_is_told_that_it_is_a_cluster() {
         match looked.map(|found| found.into_iter().find(Finding::is_bad)) {
             Ok(Some(bad)) => break bad,
             Ok(None) => {}
-            Err(error) => assert!(error.may_pass(), "{error}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };
     assert!(bad.words().contains("cluster_state:fail"), "{bad:?}");

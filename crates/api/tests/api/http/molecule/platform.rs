@@ -5,14 +5,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use reveille_a2a::{A2aClient, AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::id::TenantId;
 use reveille_core::policy::{Document, Policy};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
-use reveille_courier::{AddressRules, Courier, HttpCourier};
 use reveille_engine::{
-    Audience, Clock, Engine, NewKey, News, Parts, Reader, Rules, SeededDice, Settings, What,
+    Audience, Clock, Engine, NewKey, News, Parts, Reader, Rules, SeededRng, Settings, What,
 };
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::MemoryStore;
@@ -38,7 +38,7 @@ pub struct Setup {
     pub settings: Settings,
     pub networks: Vec<String>,
     /// Instead of real connections, where a test owns the time.
-    pub courier: Option<Arc<dyn Courier>>,
+    pub courier: Option<Arc<dyn A2aClient>>,
     clock: Arc<TestClock>,
     store: MemoryStore,
     roster: MemoryRoster,
@@ -73,13 +73,13 @@ impl Setup {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_flows::MemoryFlows::default()),
+            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
             kernel: None,
             traces: Arc::new(Nowhere),
             clock: self.clock.clone(),
-            dice: Arc::new(SeededDice::new(self.seed)),
+            rng: Arc::new(SeededRng::new(self.seed)),
             rules: Rules { policy, ..Rules::default() },
             settings: self.settings.clone(),
         })
@@ -88,8 +88,8 @@ impl Setup {
         Platform { router: reveille_api::router(engine.clone()), engine }
     }
 
-    fn http_courier(&self) -> Arc<dyn Courier> {
-        Arc::new(HttpCourier::new(AddressRules::parse(&self.networks).unwrap()))
+    fn http_courier(&self) -> Arc<dyn A2aClient> {
+        Arc::new(HttpA2aClient::new(AddressRules::parse(&self.networks).unwrap()))
     }
 
     pub fn roster(&self) -> &MemoryRoster {

@@ -2,7 +2,7 @@
 //! belongs to the test, and so do the letters.
 
 use super::platform::{NOWHERE, Platform, Setup, id};
-use reveille_courier::{Courier, CourierError, Letter, Received, Reply};
+use reveille_a2a::{A2aClient, A2aError, A2aRequest, Received, Reply};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ struct Agents {
 }
 
 #[async_trait::async_trait]
-impl Courier for Agents {
-    async fn check(&self, _url: &str) -> Result<(), CourierError> {
+impl A2aClient for Agents {
+    async fn check(&self, _url: &str) -> Result<(), A2aError> {
         Ok(())
     }
 
-    async fn post(&self, _letter: Letter, received: Received) -> Result<Reply, CourierError> {
+    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<Reply, A2aError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         received();
         tokio::time::sleep(self.takes).await;
