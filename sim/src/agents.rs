@@ -88,7 +88,7 @@ impl Agent {
             active_sessions,
             ..AgentBeat::default()
         };
-        match engine.agent_beat(tenant, &beat) {
+        match engine.fleet().agent_beat(tenant, &beat) {
             Ok(()) => {
                 world.trace.say(format_args!("{tenant}'s agent {id} beats"));
                 world.agents_watched.heard(&self.key, world.now());

@@ -88,8 +88,8 @@ async fn ask(world: Arc<World>, plan: DelegationPlan) {
 
 async fn is_taken(world: &Arc<World>, plan: &DelegationPlan) -> bool {
     let Some((engine, life)) = world.engine() else { return false };
-    let Some(source) = engine.workspace(&plan.tenant, &plan.source) else { return false };
-    let asked = engine.delegate(&source, &plan.target, &plan.task, Some(&plan.task), None);
+    let Some(source) = engine.workspaces().workspace(&plan.tenant, &plan.source) else { return false };
+    let asked = engine.delegations().delegate(&source, &plan.target, &plan.task, Some(&plan.task), None);
     match life.answer(asked).await {
         Some(Ok(taken)) => {
             let id = taken.job.id();

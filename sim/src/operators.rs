@@ -69,7 +69,7 @@ pub async fn drain_now_and_then(world: Arc<World>) {
 async fn drain(world: &World, what: &Drained) {
     let Some((engine, life)) = world.engine() else { return };
     let seconds = world.rng.between(1, 60) as u32;
-    let done = life.answer(engine.drain_workers(what.clone(), seconds, "op")).await;
+    let done = life.answer(engine.fleet().drain_workers(what.clone(), seconds, "op")).await;
     world.trace.say(format_args!("op drains {what:?} for {seconds} s: {}", matches!(done, Some(Ok(_)))));
     if let Some(Ok(drain)) = done {
         world.drains.held().insert(what.clone(), Held { since: world.now(), until: drain.until });
@@ -78,7 +78,7 @@ async fn drain(world: &World, what: &Drained) {
 
 async fn undrain(world: &World, what: &Drained) -> bool {
     let Some((engine, life)) = world.engine() else { return false };
-    let done = life.answer(engine.undrain_workers(what.clone(), "op")).await;
+    let done = life.answer(engine.fleet().undrain_workers(what.clone(), "op")).await;
     world.trace.say(format_args!("op puts {what:?} back: {}", matches!(done, Some(Ok(_)))));
     matches!(done, Some(Ok(_)))
 }

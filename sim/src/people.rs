@@ -49,10 +49,10 @@ async fn about_approval(world: &Arc<World>, id: &JobId) {
             ledger.approval_asked(id);
             Ok(())
         });
-        let done = patiently(world, life.answer(engine.approve(id, Answer::by("ann")))).await;
+        let done = patiently(world, life.answer(engine.jobs().approve(id, Answer::by("ann")))).await;
         world.trace.say(format_args!("ann approves {id}: {}", answered(done.as_ref())));
     } else {
-        let done = patiently(world, life.answer(engine.reject(id, Answer::by("bob")))).await;
+        let done = patiently(world, life.answer(engine.jobs().reject(id, Answer::by("bob")))).await;
         world.trace.say(format_args!("bob rejects {id}: {}", answered(done.as_ref())));
     }
 }
@@ -68,26 +68,26 @@ async fn at_a_gate(world: &Arc<World>, id: &JobId) {
         Ok(())
     });
     let done = if yes {
-        patiently(world, life.answer(engine.approve(id, Answer::by(script::APPROVER)))).await
+        patiently(world, life.answer(engine.jobs().approve(id, Answer::by(script::APPROVER)))).await
     } else {
-        patiently(world, life.answer(engine.reject(id, Answer::by(script::REJECTER)))).await
+        patiently(world, life.answer(engine.jobs().reject(id, Answer::by(script::REJECTER)))).await
     };
     world.trace.say(format_args!("the gate {id} is answered with {yes}: {}", answered(done.as_ref())));
 }
 
 async fn quarantine(world: &Arc<World>, id: &JobId) {
     let Some((engine, life)) = world.engine() else { return };
-    let done = patiently(world, life.answer(engine.quarantine(id, "it says too much"))).await;
+    let done = patiently(world, life.answer(engine.jobs().quarantine(id, "it says too much"))).await;
     world.trace.say(format_args!("eve quarantines {id}: {}", answered(done.as_ref())));
 }
 
 async fn about_output(world: &Arc<World>, id: &JobId) {
     let Some((engine, life)) = world.engine() else { return };
     if world.rng.percent(50) {
-        let done = patiently(world, life.answer(engine.release(id, "ann", ""))).await;
+        let done = patiently(world, life.answer(engine.jobs().release(id, "ann", ""))).await;
         world.trace.say(format_args!("ann releases {id}: {}", answered(done.as_ref())));
     } else {
-        let done = patiently(world, life.answer(engine.discard(id, "bob", ""))).await;
+        let done = patiently(world, life.answer(engine.jobs().discard(id, "bob", ""))).await;
         world.trace.say(format_args!("bob discards {id}: {}", answered(done.as_ref())));
     }
 }
@@ -102,7 +102,7 @@ async fn cancel(world: &Arc<World>, job: &Job) {
         return;
     }
     let Some((engine, life)) = world.engine() else { return };
-    let done = patiently(world, life.answer(engine.cancel(id, "dan", ""))).await;
+    let done = patiently(world, life.answer(engine.jobs().cancel(id, "dan", ""))).await;
     world.trace.say(format_args!("dan cancels {id}: {}", answered(done.as_ref())));
     if let Some(Ok(_)) = done {
         world.check(|ledger| ledger.cancel_acknowledged(id));

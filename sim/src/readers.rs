@@ -9,7 +9,7 @@ use crate::sights::Sight;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::Contract;
-use reveille_engine::{Audience, Engine, Event, EventId, News, What, WorkerChange};
+use reveille_engine::{Audience, Engine, Event, EventId, NextEvents, What, WorkerChange};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Reading {
         let mut is_first = after.is_some();
         loop {
             let mut news = Some(reader.next().await);
-            if std::mem::take(&mut is_first) && matches!(news, Some(News::Events(_))) {
+            if std::mem::take(&mut is_first) && matches!(news, Some(NextEvents::Events(_))) {
                 world.sights.saw(Sight::ReaderResumed);
             }
             while let Some(some) = news {
@@ -74,15 +74,15 @@ impl Reading {
         }
     }
 
-    fn take(&mut self, world: &World, engine: &Engine, news: News) -> Verdict {
+    fn take(&mut self, world: &World, engine: &Engine, news: NextEvents) -> Verdict {
         match news {
-            News::StartAfresh(id) => {
+            NextEvents::StartAfresh(id) => {
                 world.sights.saw(Sight::ReaderAfresh);
                 self.last = Some(id.to_string());
                 self.seq = 0;
                 self.offline = self.listed(engine);
             }
-            News::Events(events) => {
+            NextEvents::Events(events) => {
                 for (id, event) in events {
                     self.hear(world, &event)?;
                     self.last = Some(id.to_string());
@@ -121,7 +121,7 @@ impl Reading {
     }
 
     fn listed(&self, engine: &Engine) -> BTreeMap<WorkerId, bool> {
-        engine.agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
+        engine.fleet().agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
     }
 
     fn agrees(&self, engine: &Engine) -> Verdict {

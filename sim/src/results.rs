@@ -23,7 +23,8 @@ pub async fn put(world: &World, id: &str, text: String) -> bool {
         return false;
     };
     let until = world.server(life.server).clock.now() + KEEP_MS;
-    let put = life.answer(engine.readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await;
+    let put =
+        life.answer(engine.jobs().readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await;
     matches!(put, Some(Ok(true)))
 }
 
@@ -36,7 +37,7 @@ pub async fn write(world: &World, id: &str) {
     } else {
         let Some((engine, life)) = world.engine() else { return };
         let until = world.server(life.server).clock.now() + KEEP_MS;
-        life.answer(engine.readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await
+        life.answer(engine.jobs().readable_blobs().put_blob(key, text.into(), until, PutMode::Always)).await
     };
     if matches!(put, Some(Ok(true))) && says_too_much(id) && world.plan.looks_at_results() {
         world.check(|ledger| {

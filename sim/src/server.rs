@@ -270,8 +270,8 @@ async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engin
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
-        flows: Arc::new(SimFlows::new(world.clone(), life.clone())),
-        courier: Arc::new(SimCourier::new(world.clone(), life.clone())),
+        workflows: Arc::new(SimFlows::new(world.clone(), life.clone())),
+        a2a: Arc::new(SimCourier::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         traces: Arc::new(SimTraces(world.clone())),

@@ -68,7 +68,7 @@ async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
     let submitter = if world.rng.percent(50) { Submitter::IsGone } else { Submitter::Listens };
     let submission =
         Submission { request: job.request.clone(), context: Some(Bytes::from_static(b"{}")), submitter };
-    let call = life.answer(engine.submit(submission));
+    let call = life.answer(engine.jobs().submit(submission));
     let answer = if world.strikes(Fault::CallerLeft) {
         let patience = Duration::from_millis(world.rng.below(8));
         tokio::time::timeout(patience, call).await.unwrap_or_default()

@@ -91,7 +91,7 @@ impl Workspace {
                 active_tasks: self.state().letters.values().filter(|answer| answer.is_none()).count() as u32,
                 ..Pulse::default()
             };
-            let answer = life.answer(engine.workspace_beat(&self.id, pulse)).await;
+            let answer = life.answer(engine.workspaces().workspace_beat(&self.id, pulse)).await;
             if let Some(Err(WorkspaceError::NotFound)) = answer {
                 // Another server may not have heard of it yet; then it registers there.
                 if world.plan.is_shared() {
@@ -103,7 +103,8 @@ impl Workspace {
         }
         let agent_card = json!({ "name": self.id.as_str() });
         let registration = Registration { id: self.id.clone(), url: self.url(), agent_card };
-        let answer = life.answer(engine.register_workspace(Some(&self.tenant), None, registration)).await;
+        let answer =
+            life.answer(engine.workspaces().register_workspace(Some(&self.tenant), None, registration)).await;
         let Some(Ok(_)) = answer else { return };
         world.trace.say(format_args!("{} is registered at {}", self.id, self.url()));
         world.workspaces_watched.heard(&self.id, world.now());
@@ -178,10 +179,14 @@ async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
     loop {
         sleep_ms(world.rng.between(100, 20_000)).await;
         let Some((engine, life)) = world.engine() else { continue };
-        let Some(speaker) = world.workspace(&id).and_then(|own| engine.workspace(&own.tenant, &id)) else {
+        let Some(speaker) =
+            world.workspace(&id).and_then(|own| engine.workspaces().workspace(&own.tenant, &id))
+        else {
             continue;
         };
-        let told = life.answer(engine.report_delegation(&speaker, &job, Ok("done later".to_owned()))).await;
+        let told = life
+            .answer(engine.delegations().report_delegation(&speaker, &job, Ok("done later".to_owned())))
+            .await;
         match told {
             Some(Ok(())) => return world.sights.saw(crate::sights::Sight::AnsweredLater),
             Some(Err(reveille_engine::DelegateError::Refused(_))) => return,

@@ -38,7 +38,7 @@ pub async fn list(
         limit: query.limit()?,
         ..JobQuery::default()
     };
-    let page = engine.store().jobs(&query).await?;
+    let page = engine.jobs().list(&query).await?;
     Ok(Json(ApprovalPage {
         items: page.items.iter().filter_map(|job| shown(&engine, &auth, job)).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
@@ -47,7 +47,7 @@ pub async fn list(
 
 /// The approval of a job, as this caller may act on it; nothing if nobody was ever asked.
 fn shown(engine: &Engine, auth: &Auth, job: &Job) -> Option<Approval> {
-    let is_own = engine.is_from_submitter(&job.request, &answer(auth));
+    let is_own = engine.jobs().is_from_submitter(&job.request, &answer(auth));
     Approval::of(job, approval::status(job)?, is_own)
 }
 
@@ -68,11 +68,11 @@ pub async fn context(
     let approval = shown(&engine, &auth, &job).ok_or_else(|| ApiError::not_found("approval"))?;
     let in_force = engine.rules().policy.snapshot().to_owned();
     Ok(Json(ApprovalContext {
-        blast_radius: BlastRadius::of(&job.request, &engine.reach(&job.request)),
+        blast_radius: BlastRadius::of(&job.request, &engine.jobs().eligible_workers(&job.request)),
         prior_approvals: prior(&engine, &job).await?,
         rollback_hint: RollbackHint::of(&job.request),
         policy_snapshot_summary: SnapshotSummary::of(&approval, in_force),
-        time_remaining_ms: engine.time_to_decide(&job),
+        time_remaining_ms: engine.jobs().time_to_decide(&job),
         constraints: approval.constraints.clone(),
         input: input(&engine, &job).await?,
         approval,
@@ -88,7 +88,7 @@ async fn prior(engine: &Engine, job: &Job) -> Result<Vec<PriorApproval>, StoreEr
         limit: PRIOR_READ_MAX,
         ..JobQuery::default()
     };
-    let others = engine.store().jobs(&query).await?.items.into_iter().filter(|other| other.id() != job.id());
+    let others = engine.jobs().list(&query).await?.items.into_iter().filter(|other| other.id() != job.id());
     Ok(others.filter_map(|other| PriorApproval::of(&other)).take(PRIOR_MAX).collect())
 }
 
@@ -96,7 +96,7 @@ async fn prior(engine: &Engine, job: &Job) -> Result<Vec<PriorApproval>, StoreEr
 async fn input(engine: &Engine, job: &Job) -> Result<Input, StoreError> {
     let pointer = job.request.context_ptr.clone();
     let bytes = match BlobKey::from_pointer(&pointer) {
-        Ok(key) => engine.store().blob(&key).await?,
+        Ok(key) => engine.jobs().blob(&key).await?,
         Err(_) => None,
     };
     let short = bytes.as_ref().filter(|bytes| bytes.len() <= INLINE_LEN_MAX);
@@ -116,7 +116,7 @@ pub async fn approve(
 ) -> Result<Json<Approved>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(match engine.approve(job.id(), body.into_answer(answer(&auth))?).await? {
+    Ok(Json(match engine.jobs().approve(job.id(), body.into_answer(answer(&auth))?).await? {
         Answered::Now(job) => Approved::now(&job),
         Answered::Before(job) => Approved::before(&job),
     }))
@@ -134,7 +134,7 @@ pub async fn reject(
 ) -> Result<Json<Rejected>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(match engine.reject(job.id(), body.into_answer(answer(&auth))?).await? {
+    Ok(Json(match engine.jobs().reject(job.id(), body.into_answer(answer(&auth))?).await? {
         Answered::Now(job) => Rejected::now(&job),
         Answered::Before(job) => Rejected::before(&job),
     }))

@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use reveille_core::id::TenantId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
-use reveille_store::{AuditQuery, verify_chain};
+use reveille_store::AuditQuery;
 
 /// Entries that one check looks at: some seconds' work. A longer chain is `partial`.
 const VERIFY_MAX: u64 = 1_000_000;
@@ -34,7 +34,7 @@ pub async fn events(
         None => auth.list_of(),
     };
     let query = AuditQuery { tenant, ..query.understood(engine.now())? };
-    let page = engine.store().audit(&query).await?;
+    let page = engine.jobs().audit(&query).await?;
     let items: Vec<AuditEvent> = page.items.into_iter().map(AuditEvent::of).collect();
     Ok(Json(TrailPage { returned: items.len(), next_cursor: page.next.map(|next| next.to_string()), items }))
 }
@@ -58,7 +58,7 @@ pub async fn verify(
 ) -> Result<Json<Verified>, ApiError> {
     auth.needs(Scope::Read)?;
     let tenant = named(&auth, query.tenant.as_deref())?.unwrap_or_else(|| auth.tenant.clone());
-    let found = verify_chain(&**engine.store(), &tenant, VERIFY_MAX).await?;
+    let found = engine.jobs().verify_audit(&tenant, VERIFY_MAX).await?;
     Ok(Json(Verified::of(tenant.to_string(), &found, VERIFY_MAX)))
 }
 

@@ -32,9 +32,10 @@ impl Auth {
     pub fn of(headers: &HeaderMap, engine: &Engine) -> Result<Self, ApiError> {
         let caller = match secret(headers) {
             Some(secret) => engine
+                .access()
                 .authenticate(secret)
                 .ok_or_else(|| unauthorized("the key is wrong, expired or revoked"))?,
-            None => engine.anonymous().ok_or_else(|| {
+            None => engine.access().anonymous().ok_or_else(|| {
                 unauthorized("a key is needed: send it as X-API-Key or as Authorization: Bearer")
             })?,
         };

@@ -37,7 +37,7 @@ pub async fn page(
 ) -> Result<Json<DeadLetterPage>, ApiError> {
     auth.needs(Scope::Read)?;
     let query = DeadLetterQuery { tenant: auth.list_of(), ..query.understood()? };
-    let page = engine.store().dead_letters(&query).await?;
+    let page = engine.jobs().dead_letters(&query).await?;
     Ok(Json(DeadLetterPage {
         items: page.items.iter().map(DeadLetter::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
@@ -48,7 +48,7 @@ pub async fn page(
 #[utoipa::path(get, path = "/api/v1/dlq/stats", tag = "dead letters", responses((status = 200, body = DeadLetterStats)))]
 pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<DeadLetterStats>, ApiError> {
     auth.needs(Scope::Read)?;
-    let counts = engine.store().count_dead_letters(auth.list_of().as_ref()).await?;
+    let counts = engine.jobs().count_dead_letters(auth.list_of().as_ref()).await?;
     Ok(Json(DeadLetterStats::of(&counts)))
 }
 
@@ -72,7 +72,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let letter = visible(&engine, &auth, &id).await?;
-    let was_there = engine.store().remove_dead_letter(&letter.job_id).await?;
+    let was_there = engine.jobs().remove_dead_letter(&letter.job_id).await?;
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
@@ -88,7 +88,7 @@ pub async fn retry(
 ) -> Result<Json<RetriedJob>, ApiError> {
     auth.needs(Scope::Write)?;
     let letter = visible(&engine, &auth, &id).await?;
-    Ok(Json(RetriedJob::of(&*engine.retry(letter, auth.caller()).await?)))
+    Ok(Json(RetriedJob::of(&*engine.jobs().retry(letter, auth.caller()).await?)))
 }
 
 /// Submits the jobs of many dead letters again, as a filter says.
@@ -100,7 +100,7 @@ pub async fn retry_many(
 ) -> Result<Json<RetriedMany>, ApiError> {
     auth.needs(Scope::Write)?;
     let query = DeadLetterQuery { tenant: auth.list_of(), ..filter.understood()? };
-    Ok(Json(RetriedMany::of(&engine.retry_many(query, auth.caller()).await?)))
+    Ok(Json(RetriedMany::of(&engine.jobs().retry_many(query, auth.caller()).await?)))
 }
 
 /// Lists packets from the bus that nobody could read.
@@ -113,7 +113,7 @@ pub async fn packets(
 ) -> Result<Json<DeadPacketPage>, ApiError> {
     auth.needs(Scope::Admin)?;
     let (cursor, limit) = query.understood()?;
-    let page = engine.store().buried(cursor, limit).await?;
+    let page = engine.jobs().dead_packets(cursor, limit).await?;
     Ok(Json(DeadPacketPage {
         items: page.items.iter().map(DeadPacket::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
@@ -123,7 +123,7 @@ pub async fn packets(
 /// The entry, if there is one that this caller may see. Another tenant's does not exist for it.
 async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<job::DeadLetter, ApiError> {
     let found = match JobId::parse(id) {
-        Ok(id) => engine.dead_letter(&id).await?,
+        Ok(id) => engine.jobs().dead_letter(&id).await?,
         Err(_) => None,
     };
     found.filter(|letter| auth.sees(&letter.tenant)).ok_or_else(unknown)

@@ -34,7 +34,7 @@ pub async fn dry_run(
         started_by: Some(auth.caller().key.clone()),
         actor: Actor { principal_id: auth.name().to_owned(), ..Actor::default() },
     };
-    let mut reply = DryRunReply::of(engine.dry_run(&asked, body.workflow).await?);
+    let mut reply = DryRunReply::of(engine.workflows().dry_run(&asked, body.workflow).await?);
     if body.environment.is_some() {
         reply.warnings.push("environment: policy does not look at it".to_owned());
     }

@@ -32,7 +32,7 @@ pub async fn get(
     auth.needs(Scope::Read)?;
     let tenant = tenant(&auth, query.tenant.as_deref())?;
     let found = match WorkflowId::parse(&id) {
-        Ok(id) => engine.flow(&tenant, &id, query.version).await?,
+        Ok(id) => engine.workflows().flow(&tenant, &id, query.version).await?,
         Err(_) => None,
     };
     let flow = found.ok_or_else(|| ApiError::not_found("workflow"))?;

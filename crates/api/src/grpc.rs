@@ -41,7 +41,7 @@ async fn guard(
     next: Next,
 ) -> axum::response::Response {
     let counted = Auth::of(request.headers(), &engine).and_then(|auth| {
-        engine.count_call(&auth.caller().key).map_err(|RetryAfter(seconds)| {
+        engine.access().count_call(&auth.caller().key).map_err(|RetryAfter(seconds)| {
             let words = format!("this key calls too often; try again in {seconds} s");
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", words)
         })

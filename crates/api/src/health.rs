@@ -49,12 +49,12 @@ pub async fn health() -> Json<Alive> {
 pub async fn ready(State(engine): State<Engine>) -> impl IntoResponse {
     let (status, word) = if engine.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if engine.is_cut_off() {
+    } else if engine.cluster().is_cut_off() {
         (StatusCode::SERVICE_UNAVAILABLE, "cut_off")
     } else {
         (StatusCode::OK, "ready")
     };
-    let (recovered, replicas) = (engine.is_recovered(), engine.replicas());
+    let (recovered, replicas) = (engine.is_recovered(), engine.cluster().members());
     (status, Json(Ready { status: word, recovered, replicas }))
 }
 

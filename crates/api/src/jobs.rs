@@ -42,7 +42,7 @@ pub async fn submit(
 ) -> Result<Response, ApiError> {
     let job = submit_job(&engine, &auth, trace, body).await?;
     let answer = accepted(&job).map(|()| Json(SubmitReply::of(&job)));
-    Ok(with_trace(answer.into_response(), &engine.trace_of(&job.request)))
+    Ok(with_trace(answer.into_response(), &engine.jobs().trace_of(&job.request)))
 }
 
 /// Submits a job for a caller that listens.
@@ -53,11 +53,11 @@ pub async fn submit_job(
     body: SubmitRequest,
 ) -> Result<Arc<Job>, ApiError> {
     auth.needs(Scope::Write)?;
-    let (mut request, context) = body.into_request(engine.new_job_id(), &auth.tenant, auth.name())?;
+    let (mut request, context) = body.into_request(engine.jobs().new_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
     request.follow(trace);
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
-    match engine.submit(submission).await? {
+    match engine.jobs().submit(submission).await? {
         Submitted::New(job) | Submitted::Existing(job) => Ok(job),
         Submitted::Throttled(verdict) => {
             Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "throttled", verdict.reason)
@@ -84,7 +84,7 @@ pub async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<JobPage>, ApiError> {
     auth.needs(Scope::Read)?;
-    let page = engine.store().jobs(&understood(query, &auth)?).await?;
+    let page = engine.jobs().list(&understood(query, &auth)?).await?;
     Ok(Json(JobPage {
         items: page.items.iter().map(|job| JobRecord::of(job)).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
@@ -134,17 +134,21 @@ pub async fn get(
     if let Some(patience) = duration("wait", query.wait.as_deref())?
         && !job.state().is_terminal()
     {
-        job = engine.wait_for_end(job.id(), patience).await?.ok_or_else(|| ApiError::not_found("job"))?;
+        job = engine
+            .jobs()
+            .wait_for_end(job.id(), patience)
+            .await?
+            .ok_or_else(|| ApiError::not_found("job"))?;
     }
     let context = inline(&engine, &job, &job.request.context_ptr).await?;
-    let is_held = engine.holds_result(&job);
+    let is_held = engine.jobs().holds_result(&job);
     let result = match job.ending() {
         Some(ending) if ending.state == job::State::Succeeded && !is_held => {
             inline(&engine, &job, &ending.result_ptr).await?
         }
         _ => None,
     };
-    let trace = engine.trace_of(&job.request).job();
+    let trace = engine.jobs().trace_of(&job.request).job();
     Ok(Json(JobDetail::of(&job, &trace, context, result, is_held)))
 }
 
@@ -154,7 +158,7 @@ async fn inline(
     job: &Job,
     pointer: &str,
 ) -> Result<Option<Box<serde_json::value::RawValue>>, ApiError> {
-    let found = engine.readable(job, pointer).await?;
+    let found = engine.jobs().readable(job, pointer).await?;
     Ok(found.filter(|bytes| bytes.len() <= INLINE_LEN_MAX).and_then(|bytes| as_json(&bytes)))
 }
 
@@ -174,11 +178,11 @@ pub async fn cancel(
 ) -> Result<Json<Cancelled>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    match engine.cancel(job.id(), auth.name(), "").await {
+    match engine.jobs().cancel(job.id(), auth.name(), "").await {
         Ok(job) => {
             Ok(Json(Cancelled { id: job.id().to_string(), state: job.state().to_string(), reason: None }))
         }
-        Err(error) if Engine::has_ended(&error) => {
+        Err(error) if reveille_engine::Jobs::has_ended(&error) => {
             let job = visible(&engine, &auth, &id).await?;
             let reason = Some("the job has already ended".to_owned());
             Ok(Json(Cancelled { id: job.id().to_string(), state: job.state().to_string(), reason }))
@@ -199,7 +203,7 @@ pub async fn remediate(
 ) -> Result<Response, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    let job = engine.remediate(&job, &body.remediation_id, auth.caller()).await?;
+    let job = engine.jobs().remediate(&job, &body.remediation_id, auth.caller()).await?;
     accepted(&job)?;
     Ok(Json(SubmitReply::of(&job)).into_response())
 }
@@ -213,13 +217,13 @@ pub async fn explain(
 ) -> Result<Json<Explained>, ApiError> {
     auth.needs(Scope::Read)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(Explained::of(&job, engine.explain(&job))))
+    Ok(Json(Explained::of(&job, engine.jobs().explain(&job))))
 }
 
 /// The job, if there is one that this caller may see. Another tenant's job does not exist for it.
 pub async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<Arc<Job>, ApiError> {
     let found = match JobId::parse(id) {
-        Ok(id) => engine.job(&id).await?,
+        Ok(id) => engine.jobs().job(&id).await?,
         Err(_) => None,
     };
     found.filter(|job| auth.sees(&job.request.tenant)).ok_or_else(|| ApiError::not_found("job"))

@@ -19,7 +19,7 @@ pub async fn create(
     Body(body): Body<CreateKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
-    let (key, secret) = engine.create_key(body.understood(&auth.tenant, auth.name())?).await?;
+    let (key, secret) = engine.access().create_key(body.understood(&auth.tenant, auth.name())?).await?;
     Ok((StatusCode::CREATED, Json(CreatedKey { key: Key::of(&key), secret })))
 }
 
@@ -27,7 +27,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/v1/auth/keys", tag = "keys", responses((status = 200, body = KeyList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<KeyList>, ApiError> {
     auth.needs(Scope::Admin)?;
-    Ok(Json(KeyList { items: engine.list_keys().iter().map(Key::of).collect() }))
+    Ok(Json(KeyList { items: engine.access().list_keys().iter().map(Key::of).collect() }))
 }
 
 /// Revokes a key, at once.
@@ -39,7 +39,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.revoke_key(&id, auth.name()).await?,
+        Ok(id) => engine.access().revoke_key(&id, auth.name()).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("key")) }

@@ -24,9 +24,9 @@ const COUNTED_MAX: usize = 100;
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
     let waiting = waiting(&engine, &auth).await?;
     let mut waits: BTreeMap<&'static str, Wait> = BTreeMap::new();
-    let mut explainer = engine.explainer();
+    let mut explainer = engine.jobs().explainer();
     for state in [JobState::Pending, JobState::Scheduled] {
-        let page = engine.store().jobs(&newest(&auth, state, LOOKED_AT)).await?;
+        let page = engine.jobs().list(&newest(&auth, state, LOOKED_AT)).await?;
         for job in &page.items {
             let why = explainer.explain(job);
             let wait = waits.entry(why.code).or_insert_with(|| Wait::new(why.code));
@@ -39,7 +39,7 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overvi
     }
     Ok(Json(Overview {
         at: engine.now().rfc3339(),
-        fleet: Counts::of(engine.census().of(&auth.audience())),
+        fleet: Counts::of(engine.fleet().census().of(&auth.audience())),
         approvals: waiting.approvals,
         quarantined: waiting.quarantined,
         dead_letters: waiting.dead_letters,
@@ -51,14 +51,11 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overvi
 /// What waits for a person.
 pub async fn waiting(engine: &Engine, auth: &Auth) -> Result<Waiting, ApiError> {
     auth.needs(Scope::Read)?;
-    let (store, tenant) = (engine.store(), auth.list_of());
+    let (jobs, tenant) = (engine.jobs(), auth.list_of());
     let approvals = newest(auth, JobState::ApprovalRequired, COUNTED_MAX);
     let held = newest(auth, JobState::OutputQuarantined, COUNTED_MAX);
-    let (approvals, held, dead) = tokio::try_join!(
-        store.jobs(&approvals),
-        store.jobs(&held),
-        store.count_dead_letters(tenant.as_ref())
-    )?;
+    let (approvals, held, dead) =
+        tokio::try_join!(jobs.list(&approvals), jobs.list(&held), jobs.count_dead_letters(tenant.as_ref()))?;
     Ok(Waiting {
         approvals: approvals.items.len(),
         quarantined: held.items.len(),

@@ -35,7 +35,7 @@ pub async fn evaluate(
     Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
-    let verdict = engine.would_say(&request, Purpose::Evaluate).await?;
+    let verdict = engine.jobs().policy().evaluate(&request, Purpose::Evaluate).await?;
     Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
@@ -47,7 +47,7 @@ pub async fn simulate(
     Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
-    let verdict = engine.would_say(&request, Purpose::Simulate).await?;
+    let verdict = engine.jobs().policy().evaluate(&request, Purpose::Simulate).await?;
     Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
 }
 
@@ -59,11 +59,11 @@ pub async fn explain(
     Body(body): Body<PolicyCheck>,
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
-    if engine.kernel_address().is_some() {
-        let verdict = engine.would_say(&request, Purpose::Explain).await?;
+    if engine.jobs().policy().kernel_address().is_some() {
+        let verdict = engine.jobs().policy().evaluate(&request, Purpose::Explain).await?;
         return Ok(Json(PolicyAnswer::of(verdict, Trace::default())));
     }
-    let (verdict, trace) = engine.policy_trace(&request);
+    let (verdict, trace) = engine.jobs().policy().policy_trace(&request);
     Ok(Json(PolicyAnswer::of(verdict, trace)))
 }
 
@@ -89,7 +89,7 @@ pub async fn replay(
     auth.needs(Scope::Read)?;
     let policy = read_policy(&body.policy).map_err(|problem| ApiError::field("policy", problem))?;
     let since = moment("since", &body.since, engine.now())?;
-    let replay = engine.replay(&policy, auth.list_of(), since).await?;
+    let replay = engine.jobs().replay(&policy, auth.list_of(), since).await?;
     Ok(Json(ReplayReply::of(policy.snapshot(), replay)))
 }
 

@@ -16,7 +16,7 @@ use reveille_roster::Scope;
 #[utoipa::path(get, path = "/api/v1/pools", tag = "fleet", responses((status = 200, body = PoolList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<PoolList>, ApiError> {
     auth.needs(Scope::Read)?;
-    Ok(Json(PoolList { items: engine.pools(&auth.audience()).into_iter().map(Pool::of).collect() }))
+    Ok(Json(PoolList { items: engine.fleet().pools(&auth.audience()).into_iter().map(Pool::of).collect() }))
 }
 
 /// Gives a pool no more jobs.
@@ -29,7 +29,7 @@ pub async fn drain(
 ) -> Result<Json<Drained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
-    let drain = engine.drain_workers(what, body.seconds()?, auth.name()).await?;
+    let drain = engine.fleet().drain_workers(what, body.seconds()?, auth.name()).await?;
     Ok(Json(Drained::of(&drain)))
 }
 
@@ -42,6 +42,6 @@ pub async fn undrain(
 ) -> Result<Json<Undrained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
-    let was_drained = engine.undrain_workers(what, auth.name()).await?;
+    let was_drained = engine.fleet().undrain_workers(what, auth.name()).await?;
     Ok(Json(Undrained { name, was_drained }))
 }

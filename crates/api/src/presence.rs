@@ -37,7 +37,7 @@ pub async fn take(
     let body = body.map_err(|error| ApiError::new(error.status(), "body_unreadable", error.body_text()))?;
     let (accepted, rejected) = match serde_json::from_slice(&body) {
         Ok(BeatBatch(beats)) => {
-            let refused = engine.agent_beats(&auth.tenant, &beats);
+            let refused = engine.fleet().agent_beats(&auth.tenant, &beats);
             (beats.len() - refused.len(), told(refused, |ix| ix))
         }
         Err(_) => one_by_one(&engine, &auth, &body)?,
@@ -46,7 +46,7 @@ pub async fn take(
         let full = BeatError::Full.to_string();
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "fleet_full", full));
     }
-    let next_beat_s = engine.suggested_beat_seconds(Contract::VoiceGateway);
+    let next_beat_s = engine.fleet().suggested_beat_seconds(Contract::VoiceGateway);
     Ok((StatusCode::ACCEPTED, Json(Taken { accepted, rejected, next_beat_s })))
 }
 
@@ -69,7 +69,7 @@ fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<(usize, Vec<R
             rejected.push(Refused { index, field: Some(why.field), error: why.problem });
         }
     }
-    let refused = engine.agent_beats(&auth.tenant, &beats);
+    let refused = engine.fleet().agent_beats(&auth.tenant, &beats);
     let accepted = beats.len() - refused.len();
     rejected.extend(told(refused, |ix| places[ix]));
     rejected.sort_by_key(|refused| refused.index);

@@ -51,7 +51,7 @@ pub async fn list(
         limit: limit(query.limit.as_deref())?,
         ..JobQuery::default()
     };
-    let page = engine.store().jobs(&query).await?;
+    let page = engine.jobs().list(&query).await?;
     let items = page.items.iter().map(|job| Held::of(job)).collect();
     Ok(Json(HeldPage { items, next_cursor: page.next.map(|next| next.to_string()) }))
 }
@@ -77,11 +77,11 @@ pub async fn release(
 ) -> Result<Json<ResolvedReply>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = held(&engine, &auth, &id).await?;
-    if engine.is_from_submitter(&job.request, &answer(&auth)) {
+    if engine.jobs().is_from_submitter(&job.request, &answer(&auth)) {
         let words = "nobody releases the result of their own job; somebody else has to";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "self_release_denied", words));
     }
-    let done = engine.release(job.id(), auth.name(), &note(body)?).await;
+    let done = engine.jobs().release(job.id(), auth.name(), &note(body)?).await;
     resolved(done, "released")
 }
 
@@ -95,7 +95,7 @@ pub async fn discard(
 ) -> Result<Json<ResolvedReply>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = held(&engine, &auth, &id).await?;
-    let done = engine.discard(job.id(), auth.name(), &note(body)?).await;
+    let done = engine.jobs().discard(job.id(), auth.name(), &note(body)?).await;
     resolved(done, "discarded")
 }
 

@@ -26,14 +26,14 @@ pub const UNCOUNTED: [&str; 7] = [
 
 pub async fn hold_back(State(engine): State<Engine>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    if !engine.limits_calls() || UNCOUNTED.contains(&path) {
+    if !engine.access().limits_calls() || UNCOUNTED.contains(&path) {
         return next.run(request).await;
     }
     let caller = match secret(request.headers()) {
-        Some(secret) => engine.authenticate(secret),
-        None => engine.anonymous(),
+        Some(secret) => engine.access().authenticate(secret),
+        None => engine.access().anonymous(),
     };
-    match caller.map_or(Ok(()), |caller| engine.count_call(&caller.key)) {
+    match caller.map_or(Ok(()), |caller| engine.access().count_call(&caller.key)) {
         Ok(()) => next.run(request).await,
         Err(after) => refused(path, after),
     }

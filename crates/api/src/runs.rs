@@ -73,7 +73,7 @@ pub async fn start(
             ..Actor::default()
         },
     };
-    Ok(Json(started(&engine.start_run(asked).await?)))
+    Ok(Json(started(&engine.workflows().start_run(asked).await?)))
 }
 
 fn started(started: &Started) -> StartedReply {
@@ -126,7 +126,7 @@ pub async fn list(
         cursor: cursor(query.cursor.as_deref())?,
         limit: limit(query.limit.as_deref())?,
     };
-    let page = engine.flows().runs(&query).await?;
+    let page = engine.workflows().runs(&query).await?;
     Ok(Json(RunPage {
         items: page.items.iter().map(RunRecord::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
@@ -147,9 +147,9 @@ pub async fn get(
         && !run.head.state.is_terminal()
     {
         let until = engine.now() + patience.as_millis() as i64;
-        run = engine.run_after(&run.head.id, until).await?.ok_or_else(unknown)?;
+        run = engine.workflows().run_after(&run.head.id, until).await?.ok_or_else(unknown)?;
     }
-    let rollback = engine.rollback_made(&run.head).await?;
+    let rollback = engine.workflows().rollback_made(&run.head).await?;
     Ok(Json(RunDetail::of(&run, rollback.map(|id| id.to_string()))))
 }
 
@@ -162,7 +162,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let run = visible(&engine, &auth, &id).await?;
-    if engine.flows().delete_run(&run.head.id).await? {
+    if engine.workflows().delete_run(&run.head.id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     // One that owed nothing when it was read, and is not there to be deleted, is gone meanwhile.
@@ -181,7 +181,7 @@ pub async fn timeline(
     auth.needs(Scope::Read)?;
     let run = visible(&engine, &auth, &id).await?;
     let lines = engine
-        .flows()
+        .workflows()
         .timeline(&run.head.id, query.after.unwrap_or(0), limit(query.limit.as_deref())?)
         .await?;
     Ok(Json(lines.iter().map(|(n, line)| TimelineLine::of(&run.head, *n, line)).collect()))
@@ -197,7 +197,7 @@ pub async fn cancel(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let run = visible(&engine, &auth, &id).await?;
-    engine.cancel_run(&run.head.id, auth.name(), &body.reason).await?;
+    engine.workflows().cancel_run(&run.head.id, auth.name(), &body.reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -231,13 +231,15 @@ pub async fn rerun(
     }
     let run = visible(&engine, &auth, &id).await?;
     let from = body.from_step.as_deref().map(StepId::parse).transpose()?;
-    Ok(Json(started(&engine.rerun(&run.head.id, from.as_ref(), Some(auth.caller().key.clone())).await?)))
+    Ok(Json(started(
+        &engine.workflows().rerun(&run.head.id, from.as_ref(), Some(auth.caller().key.clone())).await?,
+    )))
 }
 
 /// The run, if this caller may see it. Another tenant's does not exist for it.
 async fn visible(engine: &Engine, auth: &Auth, id: &str) -> Result<Run, ApiError> {
     let found = match RunId::parse(id) {
-        Ok(id) => engine.flows().run(&id).await?,
+        Ok(id) => engine.workflows().run(&id).await?,
         Err(_) => None,
     };
     found.filter(|run| auth.sees(&run.head.tenant)).ok_or_else(unknown)

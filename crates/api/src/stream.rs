@@ -25,7 +25,7 @@ use futures_util::stream::unfold;
 use reveille_core::flow::RunState;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::job::State;
-use reveille_engine::{Audience, Engine, Event, EventId, News, What};
+use reveille_engine::{Audience, Engine, Event, EventId, NextEvents, What};
 use reveille_roster::Scope;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -86,11 +86,11 @@ impl Feed {
                 Moment::End => return None,
                 Moment::Look => {}
                 Moment::KeepAlive => self.keep_alive(&mut out),
-                Moment::News(News::StartAfresh(id)) => {
+                Moment::Events(NextEvents::StartAfresh(id)) => {
                     self.read_to = Some(id);
                     frame(&mut out, id, "snapshot", &self.fleet());
                 }
-                Moment::News(News::Events(events)) => {
+                Moment::Events(NextEvents::Events(events)) => {
                     for (id, event) in events {
                         self.read_to = Some(id);
                         if self.filter.lets(&event.what) {
@@ -115,7 +115,7 @@ impl Feed {
     fn fleet(&self) -> Fleet {
         let (now, filter) = (self.engine.now(), &self.filter);
         let mut views = if filter.wants_workers() {
-            self.engine.newest(&self.audience, filter.contract, WORKERS_MAX + 1)
+            self.engine.fleet().newest(&self.audience, filter.contract, WORKERS_MAX + 1)
         } else {
             Vec::new()
         };
@@ -125,7 +125,7 @@ impl Feed {
         Fleet {
             at: now.rfc3339(),
             workers: views.iter().map(|view| Worker::of(view, now)).collect(),
-            counts: Counts::of(self.engine.census().of(&self.audience)),
+            counts: Counts::of(self.engine.fleet().census().of(&self.audience)),
             truncated,
         }
     }
@@ -134,7 +134,7 @@ impl Feed {
         let (at, tenant) = (event.at.rfc3339(), event.tenant.as_str());
         match &event.what {
             What::Worker { member, change } => {
-                let view = self.engine.worker(member.who());
+                let view = self.engine.fleet().worker(member.who());
                 let worker = view.map(|view| Worker::of(&view, self.engine.now()));
                 let name = format!("worker.{}", change.as_str());
                 let (worker_id, contract) = (member.id.as_str(), member.contract.as_str());

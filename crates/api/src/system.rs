@@ -18,17 +18,17 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<System
     let more_locks = locks.as_ref().is_some_and(|(_, more)| *more);
     Ok(Json(System {
         at: now.rfc3339(),
-        server: engine.store().name().to_owned(),
-        servers: engine.replicas(),
-        cut_off: engine.is_cut_off(),
+        server: engine.name().to_owned(),
+        servers: engine.cluster().members(),
+        cut_off: engine.cluster().is_cut_off(),
         recovered: engine.is_recovered(),
         policy: engine.rules().policy.snapshot().to_string(),
         snapshot_written_at: engine.figures().snapshot_age_ms.map(|age_ms| (now - age_ms).rfc3339()),
         circuits: Circuit::ALL.map(|circuit| CircuitState::of(&engine, circuit)).into(),
         locks: locks.map(|(held, _)| held.into_iter().map(LockHeld::of).collect()),
         more_locks,
-        decisions: engine.decisions(),
-        job_timers: Timers::of(engine.job_timers()),
-        run_timers: Timers::of(engine.run_timers()),
+        decisions: engine.jobs().decisions(),
+        job_timers: Timers::of(engine.jobs().timers()),
+        run_timers: Timers::of(engine.workflows().timers()),
     }))
 }

@@ -29,7 +29,7 @@ pub async fn list(
     let cursor_text = query.cursor.as_deref().filter(|text| !text.is_empty());
     let bad = || ApiError::field("cursor", "is not one that this server gave");
     let after = cursor_text.map(|text| cursor_of(text).ok_or_else(bad)).transpose()?;
-    let mut page = engine.workers_after(&auth.audience(), contract, after.as_ref(), limit + 1);
+    let mut page = engine.fleet().workers_after(&auth.audience(), contract, after.as_ref(), limit + 1);
     let more = page.len() > limit;
     page.truncate(limit);
     let last = page.last().map(|view| Member::of(&view.worker));
@@ -75,7 +75,7 @@ pub async fn get(
 /// A member that the caller may see. A name that several contracts have means the CAP worker first.
 fn find(engine: &Engine, auth: &Auth, id: &str) -> Option<WorkerView> {
     let candidates = [Who::Worker(id), Who::Workspace(id), Who::Agent(&auth.tenant, id)];
-    let found = candidates.into_iter().filter_map(|who| engine.worker(who));
+    let found = candidates.into_iter().filter_map(|who| engine.fleet().worker(who));
     found.into_iter().find(|view| auth.sees(&view.worker.tenant))
 }
 
@@ -89,12 +89,12 @@ pub async fn drain(
 ) -> Result<Json<Drained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Worker(WorkerId::parse(&id)?);
-    let is_known = engine.worker(Who::Worker(&id)).is_some();
+    let is_known = engine.fleet().worker(Who::Worker(&id)).is_some();
     // A worker that is away can be drained before it comes back, if it was drained or known before.
-    if !is_known && !engine.drains().iter().any(|drain| drain.what == what) {
+    if !is_known && !engine.fleet().drains().iter().any(|drain| drain.what == what) {
         return Err(ApiError::not_found("worker"));
     }
-    let drain = engine.drain_workers(what, body.seconds()?, auth.name()).await?;
+    let drain = engine.fleet().drain_workers(what, body.seconds()?, auth.name()).await?;
     Ok(Json(Drained::of(&drain)))
 }
 
@@ -107,6 +107,6 @@ pub async fn undrain(
 ) -> Result<Json<Undrained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Worker(WorkerId::parse(&id)?);
-    let was_drained = engine.undrain_workers(what, auth.name()).await?;
+    let was_drained = engine.fleet().undrain_workers(what, auth.name()).await?;
     Ok(Json(Undrained { name: id, was_drained }))
 }

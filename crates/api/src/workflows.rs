@@ -39,7 +39,7 @@ pub async fn save(
     // What the server says of it when it is read is no part of it when it is saved again.
     let document = Document { org_id: None, version: None, created_by: None, ..document };
     let id = document.id.clone();
-    let version = engine.save_workflow(&auth.tenant, document, auth.name()).await?;
+    let version = engine.workflows().save_workflow(&auth.tenant, document, auth.name()).await?;
     Ok((StatusCode::CREATED, Json(SavedReply { id, version })))
 }
 
@@ -54,7 +54,7 @@ pub async fn list(
     let tenant = tenant(&auth, query.tenant.as_deref())?;
     let after =
         query.after.as_deref().filter(|after| !after.is_empty()).map(WorkflowId::parse).transpose()?;
-    let found = engine.flows().workflows(&tenant, after.as_ref(), limit(query.limit.as_deref())?).await?;
+    let found = engine.workflows().workflows(&tenant, after.as_ref(), limit(query.limit.as_deref())?).await?;
     Ok(Json(found.iter().map(|saved| WorkflowDetail::of(saved)).collect()))
 }
 
@@ -69,7 +69,7 @@ pub async fn get(
     auth.needs(Scope::Read)?;
     let tenant = tenant(&auth, query.tenant.as_deref())?;
     let found = match WorkflowId::parse(&id) {
-        Ok(id) => engine.flows().workflow(&tenant, &id, query.version).await?,
+        Ok(id) => engine.workflows().workflow(&tenant, &id, query.version).await?,
         Err(_) => None,
     };
     found.map(|saved| Json(WorkflowDetail::of(&saved))).ok_or_else(|| ApiError::not_found("workflow"))
@@ -84,7 +84,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let was_there = match WorkflowId::parse(&id) {
-        Ok(id) => engine.flows().delete_workflow(&auth.tenant, &id).await?,
+        Ok(id) => engine.workflows().delete_workflow(&auth.tenant, &id).await?,
         Err(_) => false,
     };
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("workflow")) }

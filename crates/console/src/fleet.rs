@@ -45,7 +45,7 @@ pub async fn show(
 ) -> Result<Page, Trouble> {
     let (tiles, is_all) = find(&console, &session, &wanted).await?;
     let pools = pools::list(State(console.engine.clone()), session.auth.clone()).await?.0.items;
-    let total = Counts::of(console.engine.census().of(&session.auth.audience()));
+    let total = Counts::of(console.engine.fleet().census().of(&session.auth.audience()));
     let now = console.engine.now();
     let mut groups: BTreeMap<&str, Vec<&Worker>> = BTreeMap::new();
     for worker in &tiles {

@@ -42,9 +42,9 @@ pub async fn show(
             .await?
             .0;
     let job = jobs::visible(&console.engine, &session.auth, &id).await?;
-    let why = Explained::of(&job, console.engine.explain(&job));
+    let why = Explained::of(&job, console.engine.jobs().explain(&job));
     let is_dead = match JobId::parse(&id) {
-        Ok(id) => console.engine.dead_letter(&id).await?.is_some(),
+        Ok(id) => console.engine.jobs().dead_letter(&id).await?.is_some(),
         Err(_) => false,
     };
     let (now, is_revealed) = (console.engine.now(), wanted.reveal == "1");

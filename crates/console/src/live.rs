@@ -8,7 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use reveille_api::stream::{Moment, Watch, answer};
-use reveille_engine::{News, What};
+use reveille_engine::{NextEvents, What};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl Feed {
                 Moment::End => return None,
                 Moment::Look => continue,
                 Moment::KeepAlive => b": still here\n\n",
-                Moment::News(News::StartAfresh(_)) => b"event: changed\ndata: all\n\n",
-                Moment::News(News::Events(events)) => {
+                Moment::Events(NextEvents::StartAfresh(_)) => b"event: changed\ndata: all\n\n",
+                Moment::Events(NextEvents::Events(events)) => {
                     if !events.iter().any(|(_, event)| self.wants(&event.what)) {
                         continue;
                     }

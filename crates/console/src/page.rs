@@ -141,7 +141,7 @@ fn tenant_choice(console: &Console, session: &Session) -> Markup {
             label.hidden for="tenant" { "Tenant" }
             select #tenant name="tenant" data-sends {
                 option value="" selected[session.chosen.is_none()] { "all tenants" }
-                @for tenant in console.engine.tenants().iter().take(TENANTS_MAX) {
+                @for tenant in console.engine.access().tenants().iter().take(TENANTS_MAX) {
                     option value=(tenant) selected[session.chosen.as_ref() == Some(tenant)] { (tenant) }
                 }
             }

@@ -78,14 +78,14 @@ async fn drawn(
     answer: Option<Result<PolicyAnswer, String>>,
 ) -> Result<Page, Trouble> {
     let query = JobQuery { tenant: session.auth.list_of(), limit: COUNTED, ..JobQuery::default() };
-    let jobs = console.engine.store().jobs(&query).await?.items;
+    let jobs = console.engine.jobs().list(&query).await?.items;
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
     for last_verdict in jobs.iter().flat_map(|job| &job.verdicts) {
         *decided.entry(last_verdict.verdict.rule_id.clone()).or_default() += 1;
     }
     let content = html! {
         h1 { "Policy" }
-        @match console.engine.kernel_address() {
+        @match console.engine.jobs().policy().kernel_address() {
             Some(address) => p.note { "Jobs are judged by another safety kernel: " code { (address) } "." },
             None => (rules(console, &decided, jobs.len())),
         }

@@ -54,7 +54,7 @@ impl Pulse {
 
     fn feel(&self, engine: &Engine) {
         let (now, ttls) = (engine.now(), engine.settings().ttls);
-        let views = engine.workers_after(&Audience::Everyone, None, None, MEMBERS_MAX);
+        let views = engine.fleet().workers_after(&Audience::Everyone, None, None, MEMBERS_MAX);
         let mut kept = self.kept();
         let mut before = std::mem::take(&mut kept.members);
         for view in views {

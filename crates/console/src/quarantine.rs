@@ -79,9 +79,9 @@ fn card(session: &Session, held: &Held, text: Option<&str>, now: Millis) -> Mark
 /// The result with what was found covered, for those who may decide about it.
 async fn text(console: &Console, session: &Session, held: &Held) -> Option<String> {
     session.auth.needs(Scope::Write).ok()?;
-    let job = console.engine.job(&JobId::parse(&held.job_id).ok()?).await.ok()??;
+    let job = console.engine.jobs().job(&JobId::parse(&held.job_id).ok()?).await.ok()??;
     let key = BlobKey::from_pointer(&job.output.as_ref()?.original_ptr).ok()?;
-    let bytes = console.engine.store().blob(&key).await.ok()??;
+    let bytes = console.engine.jobs().blob(&key).await.ok()??;
     let text = (bytes.len() <= SHOWN_LEN_MAX).then(|| String::from_utf8(bytes.to_vec()).ok())??;
     let text = text.replace([FROM, TO], "");
     Some(covered(&text, &held.output_safety.as_ref()?.findings))

@@ -162,7 +162,7 @@ async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<O
     if matches!(run.origin, "rollback" | "client") {
         return Ok(None);
     }
-    let flow = console.engine.flow(&tenant, &workflow, Some(run.workflow_version)).await;
+    let flow = console.engine.workflows().flow(&tenant, &workflow, Some(run.workflow_version)).await;
     let Some(flow) = flow? else { return Ok(None) };
     let standing = |(id, step): (&String, &StepRecord)| {
         let words = match &step.started_at {

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use reveille_api::auth::Auth;
 use reveille_core::id::{KeyId, TenantId};
-use reveille_engine::{Engine, SEAL_LEN};
+use reveille_engine::{Engine, SESSION_TOKEN_LEN};
 use serde::Deserialize;
 use std::fmt::Write;
 
@@ -67,14 +67,15 @@ impl Session {
             let key = KeyId::parse(parts.next()?).ok()?;
             let end: i64 = parts.next()?.parse().ok()?;
             let seal = unhex(parts.next()?)?;
-            let caller = (engine.now().0 < end).then(|| engine.sealed_by(&key, &words(end), &seal))??;
-            let form_seal = hex(&engine.seal(&key, &form_words(end))?);
+            let caller = (engine.now().0 < end)
+                .then(|| engine.access().verify_session_token(&key, &words(end), &seal))??;
+            let form_seal = hex(&engine.access().session_token(&key, &form_words(end))?);
             Some((caller, form_seal))
         });
         let has_key = signed.is_some();
         let (caller, form_seal) = match signed {
             Some(signed) => signed,
-            None => (engine.anonymous()?, String::new()),
+            None => (engine.access().anonymous()?, String::new()),
         };
         let chosen = cookie(headers, TENANT).and_then(|name| TenantId::parse(name).ok());
         let chosen = chosen.filter(|tenant| caller.sees(tenant));
@@ -169,7 +170,9 @@ pub async fn sign_in(
         return form(next, Some("This form was sent from another site."));
     }
     let end = console.engine.now().0 + LASTS_MS;
-    let Some((caller, seal)) = console.engine.seal_by_secret(form_sent.key.trim(), &words(end)) else {
+    let Some((caller, seal)) =
+        console.engine.access().session_token_by_secret(form_sent.key.trim(), &words(end))
+    else {
         return form(next, Some("That key is wrong, expired or revoked."));
     };
     let value = format!("{}.{end}.{}", caller.key, hex(&seal));
@@ -256,10 +259,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if text.len() != 2 * SEAL_LEN || !text.is_ascii() {
+    if text.len() != 2 * SESSION_TOKEN_LEN || !text.is_ascii() {
         return None;
     }
-    (0..SEAL_LEN).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()).collect()
+    (0..SESSION_TOKEN_LEN).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()).collect()
 }
 
 #[cfg(test)]

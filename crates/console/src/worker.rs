@@ -43,17 +43,18 @@ pub async fn show(
     let member = member(&session, &id, &which).ok_or_else(unknown)?;
     let engine = &console.engine;
     let view = engine
+        .fleet()
         .worker(member.who())
         .filter(|view| session.auth.sees(&view.worker.tenant))
         .ok_or_else(unknown)?;
     let (now, worker) = (engine.now(), Worker::of(&view, engine.now()));
-    let held = engine.held_by(member.who());
+    let held = engine.fleet().held_by(member.who());
     let mut at_work = Vec::new();
     for job in held.iter().take(SHOWN_MAX) {
-        at_work.extend(engine.job(job).await?);
+        at_work.extend(engine.jobs().job(job).await?);
     }
     let query = JobQuery { tenant: session.auth.list_of(), limit: LOOKED_THROUGH, ..JobQuery::default() };
-    let last = engine.store().jobs(&query).await?.items;
+    let last = engine.jobs().list(&query).await?.items;
     let was_its = |job: &&Arc<Job>| job.worker() == Some(&member.id) && job.state().is_terminal();
     let ended: Vec<JobRecord> =
         last.iter().filter(was_its).take(SHOWN_MAX).map(|job| JobRecord::of(job)).collect();

@@ -72,7 +72,7 @@ pub async fn show(
     let saved = workflows::get(engine.clone(), session.auth.clone(), Path(id.clone()), Query(query)).await?.0;
     let known = WorkflowId::parse(&id)
         .map_err(|_| Trouble::new(StatusCode::NOT_FOUND, "There is no such workflow."))?;
-    let flow = console.engine.flow(&session.auth.tenant, &known, version).await?;
+    let flow = console.engine.workflows().flow(&session.auth.tenant, &known, version).await?;
     let wanted = RunListQuery { workflow_id: Some(id.clone()), ..RunListQuery::default() };
     let past = runs::list(engine, session.auth.clone(), Query(wanted)).await?.0;
     let now = console.engine.now();

@@ -1,52 +1,38 @@
-//! The engine: its parts, and how it starts and stops.
+//! The engine: its rooms, wired together once, and how it starts and stops. Nothing is decided here.
 
-use crate::calls::Calls;
-use crate::chorus::Chorus;
-use crate::clerk::{AtStart, Clerk};
+use crate::access::{Access, KeyIndex};
 use crate::clock::{Clock, Rng};
-use crate::delegate::Ladder;
-use crate::doubts::Doubts;
-use crate::events::Events;
-use crate::flows::Runs;
-use crate::keys::Keys;
-use crate::known::Known;
-use crate::lease::Post;
-use crate::letters::Letters;
-use crate::metrics::Metrics;
-use crate::net::Net;
-use crate::presence::Listening;
-use crate::replica::Replica;
-use crate::rules::Rules;
-use crate::safety::Safety;
-use crate::scribe::{Note, Scribe};
+use crate::cluster::{Alone, Cluster, PeerMessage, PeerMessages, Shared};
+use crate::delegations::{DelegationParts, Delegations};
+use crate::fleet::workspaces::{WorkspaceHook, WorkspaceIndex, WorkspaceParts, Workspaces};
+use crate::fleet::{Departures, Fleet, FleetParts, SnapshotWriter};
+use crate::intake::Intake;
+use crate::janitor::Janitor;
+use crate::jobs::{DelegationHook, JobParts, Jobs, RunHook};
+use crate::locks::SharedLocks;
+use crate::observe::Observe;
+use crate::observe::audit_writer::{AtStart, AuditWriter};
+use crate::observe::events::{Events, Unlogged};
+use crate::observe::metrics::{Metrics, Sweep};
+use crate::placement::PlacementTable;
+use crate::roster::{Hints, Refresh, RosterWriter};
+use crate::rules::{BadFile, Rules};
+use crate::runtime::Runtime;
 use crate::settings::Settings;
-use crate::timers::Timers;
-use crate::trouble::Trouble;
-use crate::turns::{Turn, Turns};
-use crate::waiters::Waiters;
-use crate::warm;
-use crate::workspaces::Workspaces;
+use crate::tick;
+use crate::workflows::{WorkflowParts, Workflows};
 use reveille_a2a::A2aClient;
 use reveille_bus::{Bus, BusError};
-use reveille_core::id::{JobId, RunId};
 use reveille_core::placement::Placement;
-use reveille_core::policy::Windows;
 use reveille_core::time::Millis;
 use reveille_kernel::Kernel;
 use reveille_roster::{Generations, Roster, RosterError};
 use reveille_store::workflows::WorkflowStore;
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
-use rustc_hash::FxHashSet;
-use std::future::Future;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// How long a stop waits for the collector; spans are not worth more.
 const LAST_SPANS: Duration = Duration::from_secs(3);
@@ -56,10 +42,10 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub roster: Arc<dyn Roster>,
     /// Workflows and their runs.
-    pub flows: Arc<dyn WorkflowStore>,
+    pub workflows: Arc<dyn WorkflowStore>,
     pub bus: Arc<dyn Bus>,
-    pub courier: Arc<dyn A2aClient>,
-    /// Who judges instead of the policy file, if somebody does.
+    pub a2a: Arc<dyn A2aClient>,
+    /// Who decides instead of the policy file, if somebody does.
     pub kernel: Option<Arc<dyn Kernel>>,
     pub traces: Arc<dyn Traces>,
     pub clock: Arc<dyn Clock>,
@@ -68,325 +54,402 @@ pub struct Parts {
     pub settings: Settings,
 }
 
-/// A handle; clones are the same engine.
+/// A handle; clones are the same engine. What it can do is in its rooms.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<Rooms>);
 
-pub struct Inner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) roster: Arc<dyn Roster>,
-    pub(crate) flows: Arc<dyn WorkflowStore>,
-    pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) courier: Arc<dyn A2aClient>,
-    pub(crate) traces: Arc<dyn Traces>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) rng: Arc<dyn Rng>,
-    pub(crate) settings: Settings,
-    pub(crate) metrics: Metrics,
-    pub(crate) keys: Keys,
-    pub(crate) calls: Calls,
-    pub(crate) timers: Timers,
-    pub(crate) turns: Turns,
-    pub(crate) waiters: Waiters<JobId>,
-    pub(crate) runs: Runs,
-    pub(crate) run_waiters: Waiters<RunId>,
-    pub(crate) doubts: Doubts,
-    pub(crate) known: Known,
-    pub(crate) trouble: Trouble,
-    pub(crate) listening: Mutex<Listening>,
-    pub(crate) events: Arc<Events>,
-    pub(crate) chorus: Chorus,
-    /// The changes of the roster that the copies here have.
-    pub(crate) followed: tokio::sync::Mutex<Generations>,
-    /// How often something was drained here, or put back into service.
-    pub(crate) drain_changes: AtomicU64,
-    pub(crate) scribe: Scribe,
-    pub(crate) clerk: Clerk,
-    pub(crate) workspaces: Workspaces,
-    pub(crate) ladder: Ladder,
-    pub(crate) letters: Letters,
-    pub(crate) safety: Safety,
-    pub(crate) replica: Replica,
-    /// Of whoever writes the worker snapshot. Taken for a whole write: two of ours must not overlap either.
-    pub(crate) snapshot_post: tokio::sync::Mutex<Post>,
-    /// How often things were asked lately, for policy.
-    pub(crate) windows: Mutex<Windows>,
-    rules: RwLock<Arc<Rules>>,
-    placement: Mutex<Placement>,
-    /// Attempts that were sent before everything was picked up.
-    pub(crate) sent_early: Mutex<FxHashSet<(JobId, u32)>>,
-    recovered: AtomicBool,
-    draining: AtomicBool,
-    tasks: TaskTracker,
-    killed: CancellationToken,
+struct Rooms {
+    runtime: Runtime,
+    observe: Observe,
+    audit: AuditWriter,
+    cluster: Arc<dyn Cluster>,
+    placement: PlacementTable,
+    access: Access,
+    jobs: Jobs,
+    workspaces: Workspaces,
+    fleet: Fleet,
+    delegations: Arc<Delegations>,
+    workflows: Arc<Workflows>,
+    writer: RosterWriter,
+    store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
 }
 
-impl Deref for Engine {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
-        &self.0
-    }
+/// One of several servers: what its tasks need.
+struct Joined {
+    shared: Arc<Shared>,
+    messages: PeerMessages,
+    unlogged: Unlogged,
+    generations: Generations,
 }
 
 impl Engine {
     /// Starts working. What the store still owes is picked up behind the open doors.
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
-        let generations = parts.roster.generations().await?;
-        let keys = Keys::load(&*parts.roster).await?;
-        let workspaces = Workspaces::load(&*parts.roster).await?;
-        let (scribe, inbox) = Scribe::new();
-        let (clerk, errands) = Clerk::new();
-        let (replica, unsent) = Replica::new(parts.store.name().to_owned());
-        let (events, unsaid) = if parts.store.is_shared() {
-            let (events, unsaid) = Events::shared(parts.store.name());
-            (events, Some(unsaid))
+        let Parts { store, roster, workflows, bus, a2a, kernel, traces, clock, rng, rules, settings } = parts;
+        let generations = roster.generations().await?;
+        let keys = Arc::new(KeyIndex::load(&*roster).await?);
+        let index = Arc::new(WorkspaceIndex::load(&*roster).await?);
+        let runtime = Runtime::new(clock, rng, settings);
+        let (events, unlogged) = if store.is_shared() {
+            let (events, unlogged) = Events::shared(store.name());
+            (events, Some(unlogged))
         } else {
-            (Events::new(parts.rng.next_u64()), None)
+            (Events::new(runtime.random()), None)
         };
-        let windows = if parts.store.is_shared() { Windows::shared() } else { Windows::default() };
-        let mut placement = Placement::new(parts.settings.ttls);
-        if !parts.bus.shows_listeners() {
-            placement.try_topics();
-        }
-        // Until the recovery has found what is at workers.
-        placement.begin_recount();
-        let placement = Mutex::new(placement);
-        let killed = CancellationToken::new();
-        let engine = Self(Arc::new(Inner {
-            store: parts.store,
-            roster: parts.roster,
-            flows: parts.flows,
-            bus: parts.bus,
-            courier: parts.courier,
-            traces: parts.traces,
-            clock: parts.clock,
-            rng: parts.rng,
-            settings: parts.settings,
-            metrics: Metrics::default(),
+        let observe = Observe::new(runtime.clone(), events, traces);
+        let (cluster, joined): (Arc<dyn Cluster>, _) = match unlogged {
+            None => (Arc::new(Alone::new(runtime.clone(), observe.clone())), None),
+            Some(unlogged) => {
+                let (shared, messages) =
+                    Shared::new(runtime.clone(), observe.clone(), store.clone(), bus.clone());
+                (shared.clone(), Some(Joined { shared, messages, unlogged, generations }))
+            }
+        };
+        let placement = PlacementTable::new(new_table(&runtime, &*bus));
+        let (audit, audit_writes) = AuditWriter::new(runtime.clone(), observe.clone(), store.clone());
+        let (writer, roster_task) =
+            RosterWriter::new(runtime.clone(), observe.clone(), placement.clone(), roster.clone());
+        let access = Access::new(
+            runtime.clone(),
+            observe.clone(),
+            roster.clone(),
+            writer.clone(),
+            audit.clone(),
+            keys.clone(),
+        );
+        let jobs = Jobs::new(JobParts {
+            runtime: runtime.clone(),
+            observe: observe.clone(),
+            cluster: cluster.clone(),
+            placement: placement.clone(),
             keys,
-            calls: Calls::default(),
-            timers: Timers::default(),
-            turns: Turns::default(),
-            waiters: Waiters::default(),
-            runs: Runs::default(),
-            run_waiters: Waiters::default(),
-            doubts: Doubts::default(),
-            known: Known::default(),
-            trouble: Trouble::default(),
-            listening: Mutex::default(),
-            events: Arc::new(events),
-            chorus: Chorus::default(),
-            followed: tokio::sync::Mutex::new(generations),
-            drain_changes: AtomicU64::new(0),
-            scribe,
-            clerk,
-            workspaces,
-            ladder: Ladder::default(),
-            letters: Letters::default(),
-            safety: Safety::new(parts.kernel),
-            replica,
-            snapshot_post: tokio::sync::Mutex::new(warm::post(killed.clone())),
-            windows: Mutex::new(windows),
-            rules: RwLock::default(),
-            placement,
-            sent_early: Mutex::default(),
-            recovered: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            tasks: TaskTracker::new(),
-            killed,
+            store: store.clone(),
+            bus: bus.clone(),
+            kernel,
+        });
+        let departures = Departures {
+            runtime: runtime.clone(),
+            observe: observe.clone(),
+            cluster: cluster.clone(),
+            jobs: jobs.clone(),
+        };
+        let workspaces = Workspaces::new(WorkspaceParts {
+            departures: departures.clone(),
+            placement: placement.clone(),
+            locks: SharedLocks::new(&store),
+            roster: roster.clone(),
+            writer: writer.clone(),
+            a2a: a2a.clone(),
+            index: index.clone(),
+        });
+        let snapshots = SnapshotWriter::new(
+            runtime.clone(),
+            observe.clone(),
+            cluster.clone(),
+            placement.clone(),
+            store.clone(),
+        );
+        let fleet = Fleet::new(FleetParts {
+            departures,
+            placement: placement.clone(),
+            workspaces: workspaces.clone(),
+            snapshots,
+            roster: roster.clone(),
+            writer: writer.clone(),
+            bus: bus.clone(),
+        });
+        let delegations = Arc::new(Delegations::new(DelegationParts {
+            runtime: runtime.clone(),
+            observe: observe.clone(),
+            cluster: cluster.clone(),
+            placement: placement.clone(),
+            jobs: jobs.clone(),
+            workspaces: workspaces.clone(),
+            store: store.clone(),
+            a2a,
+            roster: roster.clone(),
+            writer: writer.clone(),
         }));
-        engine.metrics.fleet.started(engine.now());
-        engine.put_in_force(parts.rules);
+        let runs = workflows;
+        let workflows = Arc::new(Workflows::new(WorkflowParts {
+            runtime: runtime.clone(),
+            observe: observe.clone(),
+            cluster: cluster.clone(),
+            jobs: jobs.clone(),
+            store: runs.clone(),
+            locks: store.clone(),
+            bus: bus.clone(),
+        }));
+        let (run_hook, delegation_hook) =
+            (workflows.clone() as Arc<dyn RunHook>, delegations.clone() as Arc<dyn DelegationHook>);
+        jobs.set_hooks(&run_hook, &delegation_hook);
+        workspaces.set_hook(&(delegations.clone() as Arc<dyn WorkspaceHook>));
+        let engine = Self(Arc::new(Rooms {
+            runtime,
+            observe,
+            audit,
+            cluster,
+            placement,
+            access,
+            jobs,
+            workspaces,
+            fleet,
+            delegations,
+            workflows,
+            writer,
+            store,
+            bus,
+        }));
+        engine.metrics().fleet().started(engine.now());
+        engine.put_in_force(rules);
         let snapshot = engine.rules().policy.snapshot().to_owned();
-        let at_start = AtStart { snapshot, keys: engine.list_keys() };
+        let at_start = AtStart { snapshot, keys: engine.access().list_keys() };
         let hydrated_at = Instant::now();
-        engine.hydrate().await?;
-        engine.load_ladder().await?;
-        engine.spawn(engine.clone().write_roster(inbox));
-        engine.spawn(engine.clone().write_trail(errands, at_start));
-        engine.appear().await?;
-        engine.hear_others().await?;
-        engine.spawn(engine.clone().send_words(unsent));
-        if let Some(unsaid) = unsaid {
-            engine.spawn(engine.clone().follow_roster());
-            engine.spawn(engine.clone().read_news());
-            engine.spawn(engine.clone().say_news(unsaid));
-            engine.spawn(engine.clone().tell_the_untold());
+        engine.fleet().hydrate().await?;
+        engine.delegations().load().await?;
+        let Rooms { runtime, jobs, workflows, store, bus, .. } = &*engine.0;
+        let hints = joined.is_some().then(|| {
+            let url_of = move |id: &_| Some(index.find(id)?.url.clone());
+            let (hints, task) = Hints::new(store.clone(), Box::new(url_of));
+            runtime.spawn(task);
+            hints
+        });
+        runtime.spawn(roster_task.run(hints));
+        runtime.spawn(engine.0.audit.clone().run(audit_writes, at_start));
+        match joined {
+            Some(joined) => engine.join(joined, roster.clone()).await?,
+            None => runtime.spawn(jobs.clone().recover()),
         }
-        engine.listen().await?;
-        engine.spawn(engine.clone().watch_listeners());
-        engine.spawn(engine.clone().tick(hydrated_at));
-        engine.spawn(engine.clone().recover());
-        engine.spawn(engine.clone().recover_runs());
-        engine.spawn(engine.clone().time_runs());
-        engine.spawn(engine.clone().watch_runs());
-        engine.spawn(engine.clone().keep(Net::Reconciler));
-        engine.spawn(engine.clone().keep(Net::Replayer));
-        engine.spawn(engine.clone().finish_ladder());
-        engine.spawn(engine.clone().write_snapshots());
-        engine.spawn(engine.clone().end_drains());
-        engine.spawn(engine.clone().clean_up());
+        let intake = Intake {
+            runtime: runtime.clone(),
+            observe: engine.0.observe.clone(),
+            jobs: jobs.clone(),
+            fleet: engine.fleet().clone(),
+            store: store.clone(),
+            bus: bus.clone(),
+        };
+        intake.listen().await?;
+        runtime.spawn(engine.fleet().clone().watch_listeners());
+        runtime.spawn(tick::run(engine.clone(), hydrated_at));
+        runtime.spawn(Workflows::clone(workflows).recover());
+        runtime.spawn(Workflows::clone(workflows).run_timers());
+        runtime.spawn(Workflows::clone(workflows).watch());
+        runtime.spawn(jobs.clone().reconcile(Sweep::Reconciler));
+        runtime.spawn(jobs.clone().reconcile(Sweep::Replayer));
+        runtime.spawn(engine.delegations().clone().recover());
+        runtime.spawn(engine.fleet().snapshots().clone().run());
+        runtime.spawn(engine.fleet().clone().end_overdue_drains());
+        let janitor = Janitor {
+            runtime: runtime.clone(),
+            access: engine.access().clone(),
+            fleet: engine.fleet().clone(),
+            store: store.clone(),
+            workflows: runs,
+            roster,
+        };
+        runtime.spawn(janitor.run());
         Ok(engine)
+    }
+
+    /// Starts what only one of several servers does.
+    async fn join(&self, joined: Joined, roster: Arc<dyn Roster>) -> Result<(), StartError> {
+        let Joined { shared, messages, unlogged, generations } = joined;
+        let Rooms { runtime, observe, jobs, fleet, workspaces, workflows, .. } = &*self.0;
+        shared.appear().await?;
+        let (peer_jobs, peer_fleet, peer_workspaces, peer_runs, peers) =
+            (jobs.clone(), fleet.clone(), workspaces.clone(), Workflows::clone(workflows), shared.clone());
+        let receive = move |message: &PeerMessage| match message {
+            PeerMessage::Job(job) => peer_jobs.on_peer_job(&peers, job),
+            PeerMessage::Agent { tenant, beat } => peer_fleet.on_peer_agent(tenant, beat),
+            PeerMessage::Pulse { workspace, pulse } => {
+                peer_workspaces.on_peer_pulse(workspace, (**pulse).clone());
+            }
+            PeerMessage::Run(run) => peer_runs.on_peer_run(run),
+            PeerMessage::Counted(counted) => peer_jobs.policy().on_peer_counted(counted.clone()),
+        };
+        shared.receive_peer_messages(receive).await?;
+        runtime.spawn(shared.clone().send_peer_messages(messages));
+        let refresh = Arc::new(Refresh {
+            roster,
+            observe: observe.clone(),
+            keys: Arc::new(self.0.access.clone()),
+            workspaces: Arc::new(workspaces.clone()),
+            drains: Arc::new(fleet.clone()),
+            seen: tokio::sync::Mutex::new(generations),
+        });
+        runtime.spawn(refresh.clone().run());
+        runtime.spawn(shared.clone().follow_event_log(move || {
+            let refresh = refresh.clone();
+            async move { refresh.refresh().await }
+        }));
+        runtime.spawn(shared.clone().append_events(unlogged));
+        runtime.spawn(shared.clone().announce_overdue());
+        runtime.spawn(jobs.clone().join_cluster(shared));
+        Ok(())
     }
 
     /// Takes no more work, finishes what was begun, and stops.
     pub async fn drain(&self, patience: Duration) {
-        self.draining.store(true, Ordering::Relaxed);
+        let Rooms { runtime, observe, audit, jobs, workflows, fleet, writer, .. } = &*self.0;
+        runtime.begin_drain();
         // Whoever waits for a job to end is told how it stands; it can ask again after the restart.
-        self.waiters.wake_all();
-        self.run_waiters.wake_all();
-        self.tasks.close();
+        jobs.wake_all();
+        workflows.wake_all();
         // What runs for ever ends with the token; the rest gets its time first.
         let settled = async {
-            while self.turns.busy() > 0 {
+            while jobs.decisions() > 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         let _ = tokio::time::timeout(patience, settled).await;
         // The next start finds the fleet as it was a moment ago.
-        let last_words = async {
-            let _ = self.write_down(Note::default()).await;
-            self.finish_records().await;
-            let _ = self.write_snapshot().await;
-            self.snapshot_post.lock().await.leave().await;
+        let last_writes = async {
+            let _ = writer.flush().await;
+            audit.finish().await;
+            let _ = fleet.snapshots().write().await;
+            fleet.snapshots().leave().await;
         };
-        let _ = tokio::time::timeout(patience, last_words).await;
-        self.traces.finish(patience.min(LAST_SPANS)).await;
-        self.killed.cancel();
-        self.tasks.wait().await;
+        let _ = tokio::time::timeout(patience, last_writes).await;
+        observe.flush_traces(patience.min(LAST_SPANS)).await;
+        runtime.kill();
+        runtime.join().await;
     }
 
     /// Stops between any two steps, as kill -9 would.
     pub fn kill(&self) {
-        self.killed.cancel();
+        self.0.runtime.kill();
     }
 
-    /// Is cancelled when the engine ends.
-    pub(crate) fn end(&self) -> CancellationToken {
-        self.killed.clone()
+    // The rooms.
+
+    pub fn jobs(&self) -> &Jobs {
+        &self.0.jobs
+    }
+
+    pub fn fleet(&self) -> &Fleet {
+        &self.0.fleet
+    }
+
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.0.workspaces
+    }
+
+    pub fn delegations(&self) -> &Delegations {
+        &self.0.delegations
+    }
+
+    pub fn workflows(&self) -> &Workflows {
+        &self.0.workflows
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub fn cluster(&self) -> &dyn Cluster {
+        &*self.0.cluster
+    }
+
+    pub fn events(&self) -> &Arc<Events> {
+        self.0.observe.events()
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        self.0.observe.metrics()
+    }
+
+    pub fn audit(&self) -> &AuditWriter {
+        &self.0.audit
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
+    pub(crate) fn observe(&self) -> &Observe {
+        &self.0.observe
+    }
+
+    pub(crate) fn placement(&self) -> &PlacementTable {
+        &self.0.placement
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub(crate) fn bus(&self) -> &Arc<dyn Bus> {
+        &self.0.bus
+    }
+
+    // What belongs to no room.
+
+    pub fn now(&self) -> Millis {
+        self.0.runtime.now()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        self.0.runtime.settings()
+    }
+
+    pub fn rules(&self) -> Arc<Rules> {
+        self.0.runtime.rules()
     }
 
     pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.0.runtime.is_draining()
     }
 
     /// Whether everything that was owed at the start has been picked up.
     pub fn is_recovered(&self) -> bool {
-        self.recovered.load(Ordering::Relaxed)
+        self.0.runtime.is_recovered()
     }
 
-    pub(crate) fn set_recovered(&self) {
-        self.recovered.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn tasks_len(&self) -> usize {
-        self.tasks.len()
-    }
-
-    /// Waits until nothing else is decided about the job.
-    pub(crate) async fn turn(&self, job: &JobId) -> Turn<'_> {
-        let asked = Instant::now();
-        let turn = self.turns.take(job).await;
-        self.metrics.waited_for_turn(asked.elapsed().as_secs_f64());
-        turn
-    }
-
-    pub fn now(&self) -> Millis {
-        self.clock.now()
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    pub fn flows(&self) -> &Arc<dyn WorkflowStore> {
-        &self.flows
-    }
-
-    pub fn events(&self) -> &Arc<Events> {
-        &self.events
-    }
-
-    pub fn rules(&self) -> Arc<Rules> {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What this server is called among several.
+    pub fn name(&self) -> &str {
+        self.0.store.name()
     }
 
     /// From now on these rules hold. Jobs that wait for a worker are routed anew, and those that wait for a
     /// person are judged anew; what policy has already allowed stays allowed.
     pub fn use_rules(&self, rules: Rules) {
         let before = self.put_in_force(rules);
-        self.record_reload(before.policy.snapshot(), self.rules().policy.snapshot());
+        self.0.audit.record_reload(before.policy.snapshot(), self.rules().policy.snapshot());
         // Until everything is picked up, the recovery looks after it.
         if self.is_recovered() {
-            self.spawn(self.clone().review_approvals());
+            self.0.runtime.spawn(self.jobs().clone().review_approvals());
         }
+    }
+
+    /// Says that a file was read again and is not used.
+    pub fn refuse_rules(&self, bad: &BadFile) {
+        self.0.audit.refuse_rules(bad);
     }
 
     /// Returns what held before.
     fn put_in_force(&self, rules: Rules) -> Arc<Rules> {
         let rules = Arc::new(rules);
-        let mut in_force = self.rules.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *in_force, rules.clone());
-        drop(in_force);
-        let mut placement = self.placement();
-        placement.limit_tenants(rules.policy.tenant_limits());
-        placement.reroute(rules.routing.clone());
-        let matches = placement.matches(self.now());
-        drop(placement);
-        self.assign_all(matches);
+        let before = self.0.runtime.set_rules(rules.clone());
+        let matches = {
+            let mut table = self.0.placement.lock();
+            table.limit_tenants(rules.policy.tenant_limits());
+            table.reroute(rules.routing.clone());
+            table.matches(self.now())
+        };
+        self.jobs().assign_all(matches);
         before
     }
+}
 
-    /// Placement, for a few lines at a time and never over an await.
-    pub(crate) fn placement(&self) -> MutexGuard<'_, Placement> {
-        self.placement.lock().unwrap_or_else(PoisonError::into_inner)
+fn new_table(runtime: &Runtime, bus: &dyn Bus) -> Placement {
+    let mut table = Placement::new(runtime.settings().ttls);
+    if !bus.shows_listeners() {
+        table.try_topics();
     }
-
-    /// Runs a task that ends with the engine. In a box it is moved once, and not by all that is around it.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let (task, killed) = (Box::pin(task), self.killed.clone());
-        self.tasks.spawn(async move {
-            killed.run_until_cancelled(task).await;
-        });
-    }
-
-    /// Runs to its end even if whoever asked goes away meanwhile: what is committed must be acted on.
-    pub(crate) async fn run_detached<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> T {
-        let (tell, told) = oneshot::channel();
-        let work = Box::pin(work);
-        self.spawn(async move {
-            let _ = tell.send(work.await);
-        });
-        match told.await {
-            Ok(answer) => answer,
-            // The engine was killed; as with kill -9, nobody is left to answer.
-            Err(_) => std::future::pending().await,
-        }
-    }
-
-    /// A new id: ordered by time, unguessable enough to be shared.
-    pub fn new_job_id(&self) -> JobId {
-        JobId::known(self.new_uuid())
-    }
-
-    pub(crate) fn new_uuid(&self) -> String {
-        let (high, low) = (self.rng.next_u64().to_be_bytes(), self.rng.next_u64().to_be_bytes());
-        let mut random = [0; 10];
-        random[..8].copy_from_slice(&high);
-        random[8..].copy_from_slice(&low[..2]);
-        uuid::Builder::from_unix_timestamp_millis(self.now().0.max(0) as u64, &random).into_uuid().to_string()
-    }
+    // Until the recovery has found what is at workers.
+    table.begin_recount();
+    table
 }
 
 /// Why the engine could not start.

@@ -1,15 +1,17 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
-use crate::dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
-use crate::story::told_by;
-use crate::submit::{Submission, SubmitError, Submitted, Submitter};
-use crate::{DriveError, Engine};
-use reveille_bus::{Ack, BusError, Delivery, Message, MessageKey, Origin, Subscription};
-use reveille_core::fleet::Who;
+mod dead_packets;
+
+use crate::fleet::Fleet;
+use crate::jobs::{DriveError, Jobs, Submission, SubmitError, Submitted, Submitter};
+use crate::observe::{Observe, Trouble, context_of};
+use crate::runtime::{RETRY_PAUSE, Runtime};
+use dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
+use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, Origin, Subscription};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::life;
-use reveille_store::Receipt;
+use reveille_store::{Receipt, Store};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, JobCancel, JobProgress, JobRequest, JobResult};
 use reveille_wire::convert::{self, Unusable};
@@ -41,20 +43,31 @@ enum Problem {
     NotNow(String),
 }
 
-impl Engine {
+/// Reads the bus.
+#[derive(Clone)]
+pub struct Intake {
+    pub runtime: Runtime,
+    pub observe: Observe,
+    pub jobs: Jobs,
+    pub fleet: Fleet,
+    pub store: Arc<dyn Store>,
+    pub bus: Arc<dyn Bus>,
+}
+
+impl Intake {
     /// Subscribes to everything that concerns us and starts to read.
-    pub(crate) async fn listen(&self) -> Result<(), BusError> {
+    pub async fn listen(&self) -> Result<(), BusError> {
         // Jobs that wait to be taken in must not hold up the results that make room for them.
-        let (jobs, rest) = (Arc::new(Semaphore::new(AT_ONCE_MAX)), Arc::new(Semaphore::new(AT_ONCE_MAX)));
+        let (submits, rest) = (Arc::new(Semaphore::new(AT_ONCE_MAX)), Arc::new(Semaphore::new(AT_ONCE_MAX)));
         let shared = [subject::JOB_SUBMIT, subject::JOB_RESULT, subject::JOB_CANCEL, subject::JOB_PROGRESS];
         for name in shared {
             let subscription = self.bus.subscribe(name, Some(subject::QUEUE_SCHEDULER)).await?;
-            let room = if name == subject::JOB_SUBMIT { &jobs } else { &rest };
-            self.spawn(self.clone().read_in_parallel(subscription, room.clone()));
+            let room = if name == subject::JOB_SUBMIT { &submits } else { &rest };
+            self.runtime.spawn(self.clone().read_in_parallel(subscription, room.clone()));
         }
         for name in [subject::HEARTBEAT, subject::HANDSHAKE] {
             let subscription = self.bus.subscribe(name, None).await?;
-            self.spawn(self.clone().read_in_order(subscription));
+            self.runtime.spawn(self.clone().read_in_order(subscription));
         }
         Ok(())
     }
@@ -63,9 +76,9 @@ impl Engine {
     async fn read_in_parallel(self, mut subscription: Subscription, room: Arc<Semaphore>) {
         while let Some(delivery) = subscription.recv().await {
             let Ok(permit) = room.clone().acquire_owned().await else { return };
-            let engine = self.clone();
-            self.spawn(async move {
-                engine.handle(delivery).await;
+            let intake = self.clone();
+            self.runtime.spawn(async move {
+                intake.handle(delivery).await;
                 drop(permit);
             });
         }
@@ -91,8 +104,8 @@ impl Engine {
         if let Err(Problem::Unreadable(problem) | Problem::Hopeless(problem) | Problem::Refused(problem)) =
             &answer
         {
-            self.metrics.rejected();
-            self.trouble.packets.tell(self.now(), "packet refused", &message.subject, problem);
+            self.observe.metrics().rejected();
+            self.observe.log(Trouble::Packets, "packet refused", &message.subject, problem);
         }
         self.settle_packet(ack, &message, from.as_ref(), &answer).await;
         if let Some(reply) = message.reply {
@@ -116,12 +129,12 @@ impl Engine {
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
-                self.beat(&worker, &self.tenant_of(&message.origin), &beat);
+                self.fleet.beat(&worker, &self.tenant_of(&message.origin), &beat);
                 Ok(None)
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
-                    self.introduce(&self.tenant_of(&message.origin), introduction);
+                    self.fleet.introduce(&self.tenant_of(&message.origin), introduction);
                 }
                 Ok(None)
             }
@@ -179,11 +192,11 @@ impl Engine {
         let tenant = self.tenant_of(&message.origin);
         let mut request = convert::request(job, trace_id, &tenant).map_err(hopeless)?;
         request.submitted_by = key_of(&message.origin);
-        request.trace = told_by(message).map(Box::new);
+        request.trace = context_of(message).map(Box::new);
         loop {
             let submission =
                 Submission { request: request.clone(), context: None, submitter: Submitter::IsGone };
-            match self.submit_to_answer(submission, from.map(receipt)).await {
+            match self.jobs.submit_to_answer(submission, from.map(receipt)).await {
                 Ok(Submitted::New(job) | Submitted::Existing(job)) => {
                     return Ok(Some(job.state().to_string()));
                 }
@@ -193,11 +206,11 @@ impl Engine {
                     return Err(Problem::NotNow(SubmitError::Draining.to_string()));
                 }
                 Err(error) if error.is_transient() => {
-                    self.trouble.store.tell(self.now(), "a submitted packet waits", &request.id, &error);
+                    self.observe.log(Trouble::Store, "submitted packet waits", &request.id, &error);
                     if from.is_some_and(|key| key.delivered < GIVEN_BACK_MAX) {
                         return Err(Problem::NotNow(error.to_string()));
                     }
-                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error @ SubmitError::Bad(_)) => return Err(hopeless(error)),
                 Err(error) => return Err(Problem::Refused(error.to_string())),
@@ -212,8 +225,8 @@ impl Engine {
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
         let (id, mut report) = convert::report(result).map_err(hopeless)?;
-        report.trace = told_by(message).map(|context| context.parent);
-        match self.finish(&id, &report, from.map(receipt).as_ref()).await {
+        report.trace = context_of(message).map(|context| context.parent);
+        match self.jobs.finish(&id, &report, from.map(receipt).as_ref()).await {
             Err(DriveError::Seen) => Ok(None),
             // It would be lost with its acknowledgement.
             Err(DriveError::Store(error)) if from.is_some() => Err(Problem::NotNow(error.to_string())),
@@ -223,27 +236,27 @@ impl Engine {
 
     async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {
         let (id, worker, progress) = convert::progress(sender, told_of).map_err(|error| error.to_string())?;
-        let known = self.placement().fleet().find(Who::Worker(worker.as_str())).map(|_| worker.clone());
+        let known = self.fleet.knows(&worker).then(|| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
-        let done = self.drive_on(&id, decide).await;
+        let done = self.jobs.drive_on(&id, decide).await;
         told(&id.to_string(), done)
     }
 
     async fn cancel_packet(&self, cancel: JobCancel, origin: &Origin) -> Result<Option<String>, String> {
         let (id, by, why) = convert::cancellation(cancel).map_err(|error| error.to_string())?;
         let tenant = self.tenant_of(origin);
-        match self.store.job(&id).await {
+        match self.jobs.job(&id).await {
             Ok(Some(job)) if job.request.tenant == tenant => {}
             Ok(_) => return Err(format!("job {id}: there is no such job")),
             Err(error) => return Err(error.to_string()),
         }
-        told(&id.to_string(), self.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await)
+        told(&id.to_string(), self.jobs.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await)
     }
 
     fn tenant_of(&self, origin: &Origin) -> TenantId {
         match origin {
             Origin::Client(sender) | Origin::Worker(sender) => sender.tenant.clone(),
-            Origin::Ourselves => self.settings.default_tenant.clone(),
+            Origin::Ourselves => self.runtime.settings().default_tenant.clone(),
         }
     }
 }

@@ -74,7 +74,7 @@ async fn trickle(engine: Engine) {
             11 => "job.demo.nobody",
             _ => "job.demo.echo",
         };
-        let id = engine.new_job_id();
+        let id = engine.jobs().new_id();
         let mut request = Request::plain(id.as_str(), topic);
         request.tenant = engine.settings().default_tenant.clone();
         request.topic = Topic::known(topic);
@@ -82,7 +82,8 @@ async fn trickle(engine: Engine) {
         // Nobody serves the last kind, so it must not wait for ever.
         request.budget.deadline_ms = if topic == "job.demo.nobody" { 60_000 } else { 0 };
         let context = Some(Bytes::from(json!({ "number": number }).to_string()));
-        let submitted = engine.submit(Submission { request, context, submitter: Submitter::Listens }).await;
+        let submitted =
+            engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await;
         if let Err(error) = submitted {
             tracing::warn!(%error, "a demo job was not taken");
         }

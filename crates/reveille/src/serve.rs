@@ -66,17 +66,17 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let name = replica_name()?;
-    let Backends { store, roster, flows, bus, doors, findings } =
+    let Backends { store, roster, workflows, bus, doors, findings } =
         Backends::open(&config, &name, clock.clone()).await?;
     let files = rule_files(&config);
     let files_at_start = files.fingerprint();
-    let courier = HttpA2aClient::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
+    let a2a = HttpA2aClient::new(AddressRules::parse(&config.a2a.allow).context("a2a.allow")?);
     let engine = Engine::start(Parts {
         store,
         roster,
-        flows,
+        workflows,
         bus,
-        courier: Arc::new(courier),
+        a2a: Arc::new(a2a),
         kernel: kernel(&config.safety)?,
         traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
@@ -92,7 +92,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             "auth.open: callers without a key are let in, as a tenant of their own"
         );
     }
-    if files.policy.is_none() && engine.kernel_address().is_none() {
+    if files.policy.is_none() && engine.jobs().policy().kernel_address().is_none() {
         tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
     }
     operator::ensure_key(&engine, &config.data.folder).await?;
@@ -134,7 +134,15 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             resp::RespLimits { blob_ttl_ms: engine.settings().blob_ttl_ms, ..resp::RespLimits::default() };
         let now = clock.clone();
         let now = Arc::new(move || now.now());
-        tokio::spawn(resp::serve(door, tls, engine.readable_blobs(), gate, now, limits, stopped.clone()));
+        tokio::spawn(resp::serve(
+            door,
+            tls,
+            engine.jobs().readable_blobs(),
+            gate,
+            now,
+            limits,
+            stopped.clone(),
+        ));
     }
     tokio::spawn(reload::watch(engine.clone(), files, files_at_start));
     if with_demo {

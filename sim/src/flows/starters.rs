@@ -32,7 +32,7 @@ pub async fn start_all(world: Arc<World>) {
 
 async fn save(world: &World, tenant: &TenantId, document: &reveille_core::flow::Document) -> bool {
     let Some((engine, life)) = world.engine() else { return false };
-    match life.answer(engine.save_workflow(tenant, document.clone(), "ann")).await {
+    match life.answer(engine.workflows().save_workflow(tenant, document.clone(), "ann")).await {
         Some(Ok(1)) => true,
         Some(Ok(version)) => {
             world.fail(&format!("{} was saved once and is version {version}", document.id));
@@ -93,7 +93,7 @@ async fn call(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<Res
         started_by: None,
         actor: Actor::default(),
     };
-    let call = life.answer(engine.start_run(asked));
+    let call = life.answer(engine.workflows().start_run(asked));
     if !world.strikes(Fault::CallerLeft) {
         return call.await;
     }
@@ -106,7 +106,7 @@ async fn cancel(world: &World, run: &RunId) {
         book.cancels_asked.insert(run.clone());
         Ok(())
     });
-    match life.answer(engine.cancel_run(run, "dan", "")).await {
+    match life.answer(engine.workflows().cancel_run(run, "dan", "")).await {
         Some(Err(RunError::Unknown)) => world.fail(&format!("{run} was acknowledged and is not known")),
         done => world.trace.say(format_args!("dan cancels {run}: {:?}", done.map(|done| done.is_ok()))),
     }

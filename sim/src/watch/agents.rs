@@ -104,7 +104,7 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
     let mut known = world.agents_watched.known();
     let mut listed = BTreeSet::new();
     for tenant in TENANTS.map(TenantId::known) {
-        for agent in engine.agents(&tenant) {
+        for agent in engine.fleet().agents(&tenant) {
             let key = (agent.tenant.clone(), agent.id.clone());
             if agent.tenant != tenant || agent.contract() != Contract::VoiceGateway {
                 return Err(format!("{tenant} sees {} of {}", agent.id, agent.tenant));
@@ -115,7 +115,7 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
             known.is_told_truly(world, &key, &agent, now)?;
         }
     }
-    if engine.all_agents().len() != listed.len() {
+    if engine.fleet().all_agents().len() != listed.len() {
         return Err("there are agents that no tenant has".to_owned());
     }
     known.nobody_is_missing(&listed, now)?;

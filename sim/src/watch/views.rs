@@ -13,7 +13,7 @@ pub fn agree(world: &World, engine: &Engine) -> Verdict {
         return Ok(());
     }
     for tenant in TENANTS.map(TenantId::known) {
-        for view in engine.workspaces_of(&tenant) {
+        for view in engine.workspaces().workspaces_of(&tenant) {
             let (id, status) = (&view.workspace.id, view.workspace.status);
             let kept = world.look_up(|archive| archive.status(id));
             if kept != Some(status) {
@@ -23,17 +23,21 @@ pub fn agree(world: &World, engine: &Engine) -> Verdict {
         // What one server hears over HTTP the others know by its word only.
         let are_told = world.breakage != Some(Breakage::MuteServers);
         for agent in world.agents().iter().filter(|agent| are_told && agent.key.0 == tenant) {
-            let shown = engine.agents(&tenant).into_iter().find(|shown| shown.id == agent.key.1);
+            let shown = engine.fleet().agents(&tenant).into_iter().find(|shown| shown.id == agent.key.1);
             if shown.is_none_or(|shown| shown.offline) {
                 return Err(format!("{tenant}'s agent {} beats and is not shown as alive", agent.key.1));
             }
         }
     }
-    let shown = engine.workers();
+    let shown = engine.fleet().workers();
     for worker in world.workers().iter().filter(|worker| worker.beats(world.now())) {
         if !shown.iter().any(|view| view.worker.id == worker.plan.name) {
             return Err(format!("{} beats and is not listed", worker.plan.name));
         }
     }
-    if engine.drains().is_empty() { Ok(()) } else { Err("somebody is drained, and nobody is".to_owned()) }
+    if engine.fleet().drains().is_empty() {
+        Ok(())
+    } else {
+        Err("somebody is drained, and nobody is".to_owned())
+    }
 }

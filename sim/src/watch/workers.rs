@@ -153,7 +153,7 @@ impl Seen {
     }
 
     pub fn look(&mut self, world: &World, engine: &Engine, now: Millis) -> Verdict {
-        let mut workers = engine.workers();
+        let mut workers = engine.fleet().workers();
         workers.retain(|view| view.worker.contract() == Contract::Cap);
         if world.breakage == Some(Breakage::KeepRestored) {
             self.keep(&mut workers);

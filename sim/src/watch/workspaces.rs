@@ -64,7 +64,7 @@ impl WorkspacesWatched {
 pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
     let mut known = world.workspaces_watched.known();
     for tenant in TENANTS.map(TenantId::known) {
-        for view in engine.workspaces_of(&tenant) {
+        for view in engine.workspaces().workspaces_of(&tenant) {
             if view.workspace.tenant != tenant {
                 return Err(format!("{tenant} sees {} of {}", view.workspace.id, view.workspace.tenant));
             }

@@ -127,7 +127,7 @@ impl World {
 
 /// Nobody holds anything and nothing waits.
 fn floor_is_empty(engine: &Engine) -> Verdict {
-    for view in engine.workers() {
+    for view in engine.fleet().workers() {
         if view.worker.held != 0 {
             return Err(format!(
                 "{} is said to hold {} jobs and all have ended",

@@ -38,7 +38,7 @@ impl CordumApi for Services {
         let job = visible(&self.engine, &auth, &request.into_inner().job_id).await?;
         // What is held back has no address either.
         let result_ptr = job.ending().map(|ending| ending.result_ptr.clone());
-        let result_ptr = result_ptr.filter(|_| !self.engine.holds_result(&job)).unwrap_or_default();
+        let result_ptr = result_ptr.filter(|_| !self.engine.jobs().holds_result(&job)).unwrap_or_default();
         Ok(Response::new(GetJobStatusResponse {
             job_id: job.id().to_string(),
             status: job.state().to_string(),

@@ -24,7 +24,7 @@ impl OutputPolicyService for Services {
         job.check().map_err(ApiError::from)?;
         let len = u64::try_from(check.output_size_bytes).unwrap_or(0).max(check.output_content.len() as u64);
         let has_error = !(check.error_message.is_empty() && check.error_code.is_empty());
-        let looked = self.engine.look_for_others(&job, len, has_error, check.output_content).await;
+        let looked = self.engine.jobs().scan_for_others(&job, len, has_error, check.output_content).await;
         let (verdict, copy) = looked.map_err(ApiError::from)?;
         Ok(Response::new(convert::looked(verdict, copy)))
     }

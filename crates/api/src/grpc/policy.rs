@@ -31,7 +31,7 @@ impl Services {
         purpose: Purpose,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
         let (job, input) = self.asked(request)?;
-        let said = self.engine.say_for_others(&job, input, purpose).await;
+        let said = self.engine.jobs().policy().check_for_others(&job, input, purpose).await;
         let (verdict, trace) = said.map_err(ApiError::from)?;
         let reason = in_words(&verdict, &trace);
         Ok(Response::new(convert::answer(Verdict { reason, ..verdict })))
@@ -75,7 +75,7 @@ impl SafetyKernel for Services {
         request: Request<ListSnapshotsRequest>,
     ) -> Result<Response<ListSnapshotsResponse>, Status> {
         self.auth(&request)?.needs(Scope::Read)?;
-        let snapshots = self.engine.snapshots().await.map_err(ApiError::from)?;
+        let snapshots = self.engine.audit().snapshots().await.map_err(ApiError::from)?;
         Ok(Response::new(ListSnapshotsResponse { snapshots }))
     }
 }

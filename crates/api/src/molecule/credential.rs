@@ -44,14 +44,16 @@ impl FromRequestParts<Engine> for Credential {
         }
         let secret = secret(&parts.headers).map(str::to_owned);
         let is_key = match &secret {
-            Some(secret) => engine.authenticate(secret).is_some(),
-            None => engine.anonymous().is_some(),
+            Some(secret) => engine.access().authenticate(secret).is_some(),
+            None => engine.access().anonymous().is_some(),
         };
         let kind = if is_key {
             Kind::Key(Auth::from_request_parts(parts, engine).await?)
         } else {
             match &secret {
-                Some(secret) => engine.workspace_of_token(secret).map_or(Kind::Wrong, Kind::Workspace),
+                Some(secret) => {
+                    engine.workspaces().workspace_of_token(secret).map_or(Kind::Wrong, Kind::Workspace)
+                }
                 None => Kind::Nobody,
             }
         };
@@ -94,9 +96,10 @@ impl Credential {
 
     /// A workspace that the caller may look at, retired or not.
     pub fn sees(&self, engine: &Engine, id: &WorkspaceId) -> Result<Arc<Workspace>, Refused> {
-        let found = engine.workspace(self.tenant(Scope::Read)?, id).ok_or_else(Refused::not_found)?;
+        let found =
+            engine.workspaces().workspace(self.tenant(Scope::Read)?, id).ok_or_else(Refused::not_found)?;
         match &self.kind {
-            Kind::Workspace(own) if !engine.may_talk(own, &found) => {
+            Kind::Workspace(own) if !engine.workspaces().may_talk(own, &found) => {
                 Err(Refused::forbidden("not authorized to reach this workspace"))
             }
             _ => Ok(found),
@@ -110,10 +113,10 @@ impl Credential {
         id: &WorkspaceId,
         scope: Scope,
     ) -> Result<Arc<Workspace>, Refused> {
-        let found = engine.workspace(self.tenant(scope)?, id).ok_or_else(Refused::not_found)?;
+        let found = engine.workspaces().workspace(self.tenant(scope)?, id).ok_or_else(Refused::not_found)?;
         match &self.kind {
             Kind::Workspace(own) if own.id != found.id => Err(Refused::token_wrong()),
-            _ => Ok(engine.living(&found.tenant, id)?),
+            _ => Ok(engine.workspaces().living(&found.tenant, id)?),
         }
     }
 
@@ -121,7 +124,7 @@ impl Credential {
     /// none. A key needs one of `scopes`.
     pub fn registers(&self, engine: &Engine, workspace: &Workspace, scopes: &[Scope]) -> Result<(), Refused> {
         let tenant = self.registry_tenant(scopes)?;
-        Ok(engine.may_speak_for(workspace, tenant, self.secret.as_deref())?)
+        Ok(engine.workspaces().may_speak_for(workspace, tenant, self.secret.as_deref())?)
     }
 
     /// The tenant whose key this is. Being nobody in particular, where that is allowed, is not enough to
@@ -149,9 +152,9 @@ impl Credential {
     /// Whether this would still be let in: keys are revoked, and workspaces retired.
     pub fn still_holds(&self, engine: &Engine) -> bool {
         match (&self.kind, &self.secret) {
-            (Kind::Key(_), Some(secret)) => engine.authenticate(secret).is_some(),
+            (Kind::Key(_), Some(secret)) => engine.access().authenticate(secret).is_some(),
             (Kind::Workspace(own), Some(secret)) => {
-                engine.workspace_of_token(secret).is_some_and(|workspace| workspace.id == own.id)
+                engine.workspaces().workspace_of_token(secret).is_some_and(|workspace| workspace.id == own.id)
             }
             (Kind::Key(_), None) => true,
             _ => false,

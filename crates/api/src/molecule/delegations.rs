@@ -32,7 +32,7 @@ pub async fn delegate(
     let body = body.understood()?;
     let target = target(&body.target_id)?;
     let key = body.idempotency_key.as_deref();
-    let taken = engine.delegate(&source, &target, &body.task, key, trace).await?;
+    let taken = engine.delegations().delegate(&source, &target, &body.task, key, trace).await?;
     let status = if taken.is_repeat { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(Delegated::of(&taken))))
 }
@@ -50,7 +50,7 @@ pub async fn list(
     Path(id): Path<String>,
 ) -> Result<Json<Vec<Delegation>>, Refused> {
     let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Read)?;
-    let rows = engine.delegations_of(&source.id).await?;
+    let rows = engine.delegations().delegations_of(&source.id).await?;
     Ok(Json(rows.iter().map(Delegation::of).collect()))
 }
 
@@ -65,7 +65,7 @@ pub async fn record(
 ) -> Result<(StatusCode, Json<RecordedDelegation>), Refused> {
     let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     let (target, delegation) = (target(&body.target_id)?, delegation_id(&body.delegation_id)?);
-    engine.record_delegation(&source, &target, &delegation, &body.task).await?;
+    engine.delegations().record_delegation(&source, &target, &delegation, &body.task).await?;
     let answer = RecordedDelegation { delegation_id: delegation.to_string(), status: "recorded" };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
@@ -83,7 +83,7 @@ pub async fn update(
     let delegation = delegation_id(&delegation)?;
     let outcome = body.understood()?;
     let status = if outcome.is_ok() { DelegationStatus::Completed } else { DelegationStatus::Failed };
-    engine.report_delegation(&speaker, &delegation, outcome).await?;
+    engine.delegations().report_delegation(&speaker, &delegation, outcome).await?;
     Ok(Json(RecordedDelegation { delegation_id: delegation.to_string(), status: status.as_str() }))
 }
 

@@ -29,11 +29,11 @@ pub async fn discover(
 ) -> Result<Json<Discovered>, Refused> {
     let id = workspace_id(&id)?;
     let caller = caller(&headers)?.ok_or_else(|| Refused::bad("X-Workspace-ID header is required"))?;
-    let caller = engine.any_workspace(&caller).ok_or_else(Refused::not_found)?;
+    let caller = engine.workspaces().any_workspace(&caller).ok_or_else(Refused::not_found)?;
     credential.registers(&engine, &caller, &[Scope::Read])?;
     let caller = retired::spoken_to(&engine, &caller)?;
-    let asked = engine.workspace(&caller.tenant, &id).ok_or_else(Refused::not_found)?;
-    if !engine.may_talk(&caller, &asked) {
+    let asked = engine.workspaces().workspace(&caller.tenant, &id).ok_or_else(Refused::not_found)?;
+    if !engine.workspaces().may_talk(&caller, &asked) {
         return Err(Refused::forbidden("not authorized to discover this workspace"));
     }
     let found = retired::looked_up(&engine, &asked, "/registry/discover").await?;
@@ -68,11 +68,11 @@ pub async fn peers(
     Query(query): Query<PeersQuery>,
 ) -> Result<Json<Vec<Peer>>, Refused> {
     let id = workspace_id(&id)?;
-    let own = engine.any_workspace(&id).ok_or_else(Refused::not_found)?;
+    let own = engine.workspaces().any_workspace(&id).ok_or_else(Refused::not_found)?;
     credential.registers(&engine, &own, &[Scope::Read])?;
     let own = retired::spoken_to(&engine, &own)?;
     let wanted = query.q.unwrap_or_default().to_lowercase();
-    let mut peers = engine.peers_of(&own);
+    let mut peers = engine.workspaces().peers_of(&own);
     peers.retain(|peer| {
         let has = |text: &str| text.to_lowercase().contains(&wanted);
         wanted.is_empty() || has(&peer.workspace.name) || peer.workspace.role.as_deref().is_some_and(has)
@@ -95,9 +95,9 @@ pub async fn check_access(
 ) -> Result<Json<Allowed>, Refused> {
     let (caller, target) = (workspace_id(&body.caller_id)?, workspace_id(&body.target_id)?);
     let tenant = credential.tenant(Scope::Read)?;
-    let living = |id: &WorkspaceId| engine.living(tenant, id).ok();
+    let living = |id: &WorkspaceId| engine.workspaces().living(tenant, id).ok();
     let allowed = match (living(&caller), living(&target)) {
-        (Some(caller), Some(target)) => engine.may_talk(&caller, &target),
+        (Some(caller), Some(target)) => engine.workspaces().may_talk(&caller, &target),
         _ => false,
     };
     Ok(Json(Allowed { allowed }))

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::sse::{Event as Sent, Sse};
 use futures_util::stream::{self, Stream};
 use reveille_core::id::WorkspaceId;
-use reveille_engine::{Audience, Engine, News, Reader, What};
+use reveille_engine::{Audience, Engine, NextEvents, Reader, What};
 use reveille_roster::{EventQuery, Scope};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -28,11 +28,16 @@ const LOOKS_A_PING: u32 = 15;
 pub async fn list(State(engine): State<Engine>, credential: Credential) -> Result<Json<Value>, Refused> {
     let own = credential.workspace_or_key(Scope::Read)?;
     let tenant = credential.tenant(Scope::Read)?.clone();
-    let mut events =
-        engine.structure_events(&EventQuery { tenant, workspace: None, limit: LIST_LEN_MAX }).await?;
+    let mut events = engine
+        .workspaces()
+        .structure_events(&EventQuery { tenant, workspace: None, limit: LIST_LEN_MAX })
+        .await?;
     if let Some(own) = own {
         let may_see = |id: &WorkspaceId| {
-            engine.workspace(&own.tenant, id).is_some_and(|other| engine.may_talk(own, &other))
+            engine
+                .workspaces()
+                .workspace(&own.tenant, id)
+                .is_some_and(|other| engine.workspaces().may_talk(own, &other))
         };
         events.retain(|event| may_see(&event.workspace));
     }
@@ -49,7 +54,7 @@ pub async fn of_workspace(
     let asked = credential.sees(&engine, &workspace_id(&id)?)?;
     let query =
         EventQuery { tenant: asked.tenant.clone(), workspace: Some(asked.id.clone()), limit: LIST_LEN_MAX };
-    Ok(listed(&engine.structure_events(&query).await?))
+    Ok(listed(&engine.workspaces().structure_events(&query).await?))
 }
 
 fn listed(events: &[reveille_roster::StructureEvent]) -> Json<Value> {
@@ -66,7 +71,7 @@ pub async fn stream(
     Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, Refused> {
     let watched = credential.sees(&engine, &workspace_id(&id)?)?;
-    let watched = engine.living(&watched.tenant, &watched.id)?;
+    let watched = engine.workspaces().living(&watched.tenant, &watched.id)?;
     let mut reader = engine.events().subscribe(Audience::Tenant(watched.tenant.clone()), None);
     // A new reader is told to start afresh; whoever opens a stream does.
     reader.poll();
@@ -109,12 +114,12 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, news: &News) {
-        match news {
-            News::StartAfresh(_) => {
+    fn take(&mut self, next: &NextEvents) {
+        match next {
+            NextEvents::StartAfresh(_) => {
                 self.ready.extend(StreamEvent::resync(self.engine.now()).sent());
             }
-            News::Events(events) => {
+            NextEvents::Events(events) => {
                 for (_, event) in events {
                     if let What::Workspace { id, name, payload } = &event.what
                         && *id == self.id

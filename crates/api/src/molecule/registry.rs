@@ -30,7 +30,7 @@ pub async fn register(
     Posted(body): Posted<Register>,
 ) -> Result<Json<Registered>, Refused> {
     let registration = body.understood()?;
-    let known = engine.any_workspace(&registration.id);
+    let known = engine.workspaces().any_workspace(&registration.id);
     // A credential that is checked in memory costs less than the refusal that it would save; and whoever
     // does not have it cannot use up a workspace's share.
     let tenant = if let Some(known) = &known {
@@ -42,7 +42,8 @@ pub async fn register(
         limiter.stranger(engine.now())?;
         Some(credential.registers_new()?)
     };
-    let registered = engine.register_workspace(tenant, credential.secret(), registration).await?;
+    let registered =
+        engine.workspaces().register_workspace(tenant, credential.secret(), registration).await?;
     Ok(Json(Registered { status: "registered", auth_token: registered.token }))
 }
 
@@ -58,13 +59,13 @@ pub async fn heartbeat(
 ) -> Result<Json<BeatAnswer>, Refused> {
     let id = workspace_id(&body.workspace_id)?;
     let workspace = speaker(&engine, &limiter, &credential, &id)?;
-    match engine.workspace_beat(&workspace.id, body.pulse()).await {
+    match engine.workspaces().workspace_beat(&workspace.id, body.pulse()).await {
         Err(WorkspaceError::NotFound) => Err(not_registered()),
         // It was retired a moment ago; whoever asks now is told where to go.
         Err(WorkspaceError::Removed) => Err(retired_now(&engine, &id)),
         Err(error) => Err(error.into()),
         Ok(()) => {
-            let next_beat_s = engine.suggested_beat_seconds(Contract::Molecule);
+            let next_beat_s = engine.fleet().suggested_beat_seconds(Contract::Molecule);
             Ok(Json(BeatAnswer { status: "ok", next_beat_s }))
         }
     }
@@ -81,7 +82,7 @@ pub async fn update_card(
 ) -> Result<Json<Done>, Refused> {
     let id = workspace_id(&body.workspace_id)?;
     let workspace = speaker(&engine, &limiter, &credential, &id)?;
-    engine.update_card(&workspace.id, body.card()?).await?;
+    engine.workspaces().update_card(&workspace.id, body.card()?).await?;
     Ok(Json(Done { status: "updated" }))
 }
 
@@ -92,7 +93,7 @@ fn speaker(
     credential: &Credential,
     id: &WorkspaceId,
 ) -> Result<Arc<Workspace>, Refused> {
-    let Some(known) = engine.any_workspace(id) else {
+    let Some(known) = engine.workspaces().any_workspace(id) else {
         limiter.stranger(engine.now())?;
         return Err(not_registered());
     };
@@ -114,6 +115,6 @@ fn not_registered() -> Refused {
 }
 
 fn retired_now(engine: &Engine, id: &WorkspaceId) -> Refused {
-    let known = engine.any_workspace(id);
+    let known = engine.workspaces().any_workspace(id);
     known.and_then(|known| retired::spoken_to(engine, &known).err()).unwrap_or_else(not_registered)
 }

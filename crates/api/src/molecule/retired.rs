@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The workspace, if it lives. Whoever asked under `path` is sent on to the same path of its successor.
 pub async fn looked_up(engine: &Engine, asked: &Workspace, path: &str) -> Result<Arc<Workspace>, Refused> {
-    match engine.whereabouts(&asked.tenant, &asked.id).await? {
+    match engine.workspaces().whereabouts(&asked.tenant, &asked.id).await? {
         Whereabouts::Here(workspace) => Ok(workspace),
         Whereabouts::Moved { to } => Err(Refused::Moved {
             location: format!("{path}/{}", to.id),
@@ -31,7 +31,7 @@ pub fn spoken_to(engine: &Engine, asked: &Arc<Workspace>) -> Result<Arc<Workspac
         return Ok(asked.clone());
     }
     let gone = removed(asked);
-    Err(match engine.successor(asked) {
+    Err(match engine.workspaces().successor(asked) {
         Some(to) => gone.with("forwarded_to", to.id.as_str()).with("url", json!(to.url)),
         None => gone,
     })

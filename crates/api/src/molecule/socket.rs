@@ -14,7 +14,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::{Audience, Engine, Event, News, Reader, What};
+use reveille_engine::{Audience, Engine, Event, NextEvents, Reader, What};
 use reveille_roster::Scope;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,12 +153,12 @@ impl Watch {
         self.engine.is_draining() || !self.credential.still_holds(&self.engine)
     }
 
-    async fn tell(&self, socket: &mut WebSocket, news: News) -> Result<(), Over> {
+    async fn tell(&self, socket: &mut WebSocket, news: NextEvents) -> Result<(), Over> {
         match news {
-            News::StartAfresh(_) => {
+            NextEvents::StartAfresh(_) => {
                 send(socket, Message::text(Frame::resync(self.engine.now()).to_json())).await
             }
-            News::Events(events) => {
+            NextEvents::Events(events) => {
                 for (_, event) in &events {
                     if let Some(frame) = self.frame(event) {
                         send(socket, Message::text(frame)).await?;
@@ -174,11 +174,11 @@ impl Watch {
         let What::Workspace { id, name, payload } = &event.what else { return None };
         if let Some(viewer) = &self.viewer {
             // As the family is now: it may have moved since the socket was opened.
-            let viewer = self.engine.workspace(&viewer.tenant, &viewer.id)?;
-            let about = self.engine.workspace(&viewer.tenant, id)?;
+            let viewer = self.engine.workspaces().workspace(&viewer.tenant, &viewer.id)?;
+            let about = self.engine.workspaces().workspace(&viewer.tenant, id)?;
             // A retired one hears of its own end and of nothing after it.
             let is_past = viewer.is_removed() && about.id != viewer.id;
-            if is_past || !self.engine.may_talk(&viewer, &about) {
+            if is_past || !self.engine.workspaces().may_talk(&viewer, &about) {
                 return None;
             }
         }

@@ -29,7 +29,7 @@ pub async fn notify(
     Posted(body): Posted<Notify>,
 ) -> Result<Json<Done>, Refused> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
-    engine.notify(&workspace, body.payload(&workspace)?);
+    engine.workspaces().notify(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "sent" }))
 }
 
@@ -42,7 +42,7 @@ pub async fn activity(
     Posted(body): Posted<Activity>,
 ) -> Result<Json<Done>, Refused> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
-    engine.log_activity(&workspace, body.payload(&workspace)?);
+    engine.workspaces().log_activity(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "logged" }))
 }
 
@@ -62,8 +62,8 @@ pub async fn a2a(
     let from = sender(&engine, &credential, &headers)?;
     let id = workspace_id(&id)?;
     let tenant = credential.tenant(Scope::Write)?;
-    let asked = engine.workspace(tenant, &id).ok_or_else(Refused::not_found)?;
-    if from.as_ref().is_some_and(|from| !engine.may_talk(from, &asked)) {
+    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(Refused::not_found)?;
+    if from.as_ref().is_some_and(|from| !engine.workspaces().may_talk(from, &asked)) {
         return Err(Refused::forbidden("not authorized to reach this workspace"));
     }
     let target = retired::spoken_to(&engine, &asked)?;
@@ -73,7 +73,7 @@ pub async fn a2a(
         return Err(refused.with("status", target.status.as_str()));
     }
     let body = body.map_err(|rejection| unread(&rejection))?;
-    let reply = engine.pass_on(&target, from.as_ref().map(|from| &from.id), &body).await;
+    let reply = engine.workspaces().pass_on(&target, from.as_ref().map(|from| &from.id), &body).await;
     reply.map_err(|error| undelivered(&error)).and_then(passed_back)
 }
 

@@ -31,13 +31,13 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<Created>), Refused> {
     let tenant = &credential.key(Scope::Write)?.tenant;
     let external = body.external.unwrap_or_default();
-    let workspace = engine.create_workspace(tenant, body.understood()?).await?;
+    let workspace = engine.workspaces().create_workspace(tenant, body.understood()?).await?;
     let mut created = Created::of(&workspace);
     if external {
         created.external = Some(true);
         if workspace.url.is_none() {
             // Somebody runs it elsewhere: this is all that it needs to know.
-            let token = engine.new_workspace_token(tenant, &workspace.id).await?;
+            let token = engine.workspaces().new_workspace_token(tenant, &workspace.id).await?;
             created.status = "awaiting_agent";
             created.connection = Some(Connection::new(&workspace, &platform_url(&headers), token));
         }
@@ -57,8 +57,8 @@ pub async fn list(
     credential: Credential,
 ) -> Result<Json<Vec<Workspace>>, Refused> {
     let own = credential.workspace_or_key(Scope::Read)?;
-    let mut views = engine.workspaces_of(credential.tenant(Scope::Read)?);
-    views.retain(|view| own.is_none_or(|own| engine.may_talk(own, &view.workspace)));
+    let mut views = engine.workspaces().workspaces_of(credential.tenant(Scope::Read)?);
+    views.retain(|view| own.is_none_or(|own| engine.workspaces().may_talk(own, &view.workspace)));
     Ok(Json(views.iter().map(Workspace::of).collect()))
 }
 
@@ -73,7 +73,7 @@ pub async fn get(
 ) -> Result<Json<PublicWorkspace>, Refused> {
     let asked = credential.sees(&engine, &workspace_id(&id)?)?;
     let found = retired::looked_up(&engine, &asked, "/workspaces").await?;
-    Ok(Json(PublicWorkspace::of(&engine.view_of(found))))
+    Ok(Json(PublicWorkspace::of(&engine.workspaces().view_of(found))))
 }
 
 /// Changes a workspace. What is left out stays.
@@ -91,7 +91,7 @@ pub async fn patch(
         return Err(Refused::forbidden("a workspace may not change its own parent or tier"));
     }
     let needs_restart = body.runtime.is_some() && body.runtime != workspace.runtime;
-    engine.patch_workspace(&workspace.tenant, &workspace.id, body.understood()?).await?;
+    engine.workspaces().patch_workspace(&workspace.tenant, &workspace.id, body.understood()?).await?;
     Ok(Json(Updated::new(needs_restart)))
 }
 
@@ -125,26 +125,26 @@ pub async fn remove(
 ) -> Result<Response, Refused> {
     let id = workspace_id(&id)?;
     let tenant = &credential.key(Scope::Write)?.tenant;
-    let asked = engine.workspace(tenant, &id).ok_or_else(Refused::not_found)?;
+    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(Refused::not_found)?;
     let forwarded_to = query.forwarded_to.or(body.forwarded_to);
     let forwarded_to = forwarded_to.as_deref().map(|to| uuid(to).ok_or_else(bad_forward)).transpose()?;
     let purge = query.purge.unwrap_or_default();
     let mut cascade = 0;
     if !(purge && asked.is_removed()) {
-        let children = engine.children_of(&asked);
+        let children = engine.workspaces().children_of(&asked);
         if !children.is_empty() && !query.confirm.unwrap_or_default() {
             let unconfirmed = Unconfirmed::of(children.iter().map(|child| &**child));
             return Ok((StatusCode::CONFLICT, Json(unconfirmed)).into_response());
         }
         retired::spoken_to(&engine, &asked)?;
-        cascade = engine.remove_workspace(tenant, &id, forwarded_to).await?.cascade;
+        cascade = engine.workspaces().remove_workspace(tenant, &id, forwarded_to).await?.cascade;
     }
     let status = if purge { purged(&engine, tenant, &asked).await? } else { "removed" };
     Ok(Json(Removed { status, cascade_deleted: cascade }).into_response())
 }
 
 async fn purged(engine: &Engine, tenant: &TenantId, asked: &Record) -> Result<&'static str, Refused> {
-    engine.purge_workspace(tenant, &asked.id).await?;
+    engine.workspaces().purge_workspace(tenant, &asked.id).await?;
     Ok("purged")
 }
 
@@ -182,6 +182,6 @@ pub async fn new_token(
 ) -> Result<(StatusCode, Json<WorkspaceToken>), Refused> {
     let id = workspace_id(&id)?;
     let tenant = &credential.key(Scope::Write)?.tenant;
-    let token = engine.new_workspace_token(tenant, &id).await?;
+    let token = engine.workspaces().new_workspace_token(tenant, &id).await?;
     Ok((StatusCode::CREATED, Json(WorkspaceToken { workspace_id: id.to_string(), auth_token: token })))
 }

@@ -19,7 +19,7 @@ use reveille_core::id::JobId;
 use reveille_core::job::{self, Job};
 use reveille_core::placement::Member;
 use reveille_core::time::Millis;
-use reveille_engine::{Engine, Event, EventId, News, What};
+use reveille_engine::{Engine, Event, EventId, NextEvents, What};
 use reveille_store::StoreError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -65,8 +65,8 @@ impl Feed {
                 Moment::End => return None,
                 Moment::KeepAlive => self.keep_alive(&mut out),
                 Moment::Look => self.look(&mut out).await,
-                Moment::News(News::StartAfresh(_)) => self.replace(&mut out).await,
-                Moment::News(News::Events(events)) => {
+                Moment::Events(NextEvents::StartAfresh(_)) => self.replace(&mut out).await,
+                Moment::Events(NextEvents::Events(events)) => {
                     if let Err(error) = self.tell(&events, &mut out).await {
                         self.store_failed(&error, &mut out);
                     }
@@ -124,12 +124,12 @@ impl Feed {
     async fn tell(&mut self, events: &[(EventId, Arc<Event>)], out: &mut Vec<u8>) -> Result<(), StoreError> {
         let Batch { mut members, jobs } = Batch::of(events);
         for (id, span) in &jobs {
-            let Some(job) = self.scene.engine.job(id).await? else { continue };
+            let Some(job) = self.scene.engine.jobs().job(id).await? else { continue };
             self.tell_job(&job, span, out);
             let holder = self.scene.holder(&job).map(|(member, _)| member);
             members.extend(holder.filter(|member| {
                 self.scene.audience.includes(&member.tenant)
-                    && self.scene.engine.worker(member.who()).is_some()
+                    && self.scene.engine.fleet().worker(member.who()).is_some()
             }));
         }
         let mut somebody_left = false;

@@ -35,13 +35,13 @@ pub async fn resolve(
     };
     let unknown = || Detail::not_found("intervention");
     let id = JobId::parse(id).map_err(|_| unknown())?;
-    let job = engine.job(&id).await?.filter(|job| principal.caller.sees(&job.request.tenant));
+    let job = engine.jobs().job(&id).await?.filter(|job| principal.caller.sees(&job.request.tenant));
     let job = job.ok_or_else(unknown)?;
     let caller = &principal.caller;
     let answer = Answer { by: caller.name.clone(), key: Some(caller.key.clone()), ..Answer::default() };
     match action {
-        "approve" => drop(engine.approve(&id, answer).await?),
-        "deny" => drop(engine.reject(&id, answer).await?),
+        "approve" => drop(engine.jobs().approve(&id, answer).await?),
+        "deny" => drop(engine.jobs().reject(&id, answer).await?),
         _ if job.state() == JobState::ApprovalRequired => return Ok(Json(Resolved { status: "later" })),
         _ => return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already")),
     }

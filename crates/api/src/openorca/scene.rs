@@ -67,7 +67,7 @@ impl Scene {
         let (jobs, completed_today) = self.recent_jobs().await?;
         let waiting = self.waiting_jobs().await?;
         let now = self.engine.now();
-        let mut views = self.engine.newest(&self.audience, None, NODES_MAX + 1);
+        let mut views = self.engine.fleet().newest(&self.audience, None, NODES_MAX + 1);
         let truncated = views.len() > NODES_MAX;
         views.truncate(NODES_MAX);
         let (agents, machines) = self.nodes(&views, &jobs);
@@ -98,15 +98,15 @@ impl Scene {
 
     /// A member as it is now; nothing if it is known no longer.
     pub async fn node(&self, member: &Member) -> Result<Option<Node>, StoreError> {
-        let Some(view) = self.engine.worker(member.who()) else { return Ok(None) };
+        let Some(view) = self.engine.fleet().worker(member.who()) else { return Ok(None) };
         let current_task = self.current_task(member).await?;
         Ok(Some(self.seen(&view, current_task, |seen| Node::of(seen, self.ids))))
     }
 
     /// The job that a member has and this audience may see.
     async fn current_task(&self, member: &Member) -> Result<Option<String>, StoreError> {
-        for id in self.engine.held_by(member.who()).into_iter().take(TASKS_MAX) {
-            let job = self.engine.job(&id).await?;
+        for id in self.engine.fleet().held_by(member.who()).into_iter().take(TASKS_MAX) {
+            let job = self.engine.jobs().job(&id).await?;
             if job.is_some_and(|job| self.audience.includes(&job.request.tenant)) {
                 return Ok(Some(id.to_string()));
             }
@@ -122,7 +122,7 @@ impl Scene {
     pub fn holder(&self, job: &Job) -> Option<(Member, String)> {
         let id = job.worker()?;
         let contract = holder_contract(job);
-        let view = self.engine.worker(Who::of(contract, &job.request.tenant, id.as_str()));
+        let view = self.engine.fleet().worker(Who::of(contract, &job.request.tenant, id.as_str()));
         let tenant = view.as_ref().map_or(&job.request.tenant, |view| &view.worker.tenant).clone();
         // What another tenant calls its worker is nobody else's business.
         let name =
@@ -163,7 +163,9 @@ impl Scene {
     ) -> T {
         let worker = &view.worker;
         let workspace = (worker.contract() == Contract::Molecule)
-            .then(|| self.engine.workspace(&worker.tenant, &WorkspaceId::known(worker.id.as_str())))
+            .then(|| {
+                self.engine.workspaces().workspace(&worker.tenant, &WorkspaceId::known(worker.id.as_str()))
+            })
             .flatten();
         let (ttls, now) = (&self.engine.settings().ttls, self.engine.now());
         look(&Seen { view, workspace: workspace.as_deref(), current_task, ttls, now })
@@ -183,7 +185,7 @@ impl Scene {
         let mut query = JobQuery { tenant: self.tenant(), limit: PAGE_LEN_MAX, ..JobQuery::default() };
         let (mut newest, mut completed) = (Vec::new(), 0);
         for _ in 0..PAGES_MAX {
-            let page = self.engine.store().jobs(&query).await?;
+            let page = self.engine.jobs().list(&query).await?;
             let is_done = |job: &&Arc<Job>| job.state() == State::Succeeded && job.updated_at >= midnight;
             completed += page.items.iter().filter(is_done).count() as u64;
             let room = TASKS_MAX - newest.len();
@@ -200,7 +202,7 @@ impl Scene {
     async fn waiting_jobs(&self) -> Result<Vec<Arc<Job>>, StoreError> {
         let state = Some(State::ApprovalRequired);
         let query = JobQuery { tenant: self.tenant(), state, limit: PAGE_LEN_MAX, ..JobQuery::default() };
-        Ok(self.engine.store().jobs(&query).await?.items)
+        Ok(self.engine.jobs().list(&query).await?.items)
     }
 }
 

@@ -28,7 +28,7 @@ impl Tally {
             }
         }
         let at = Instant::now();
-        let census = Arc::new(engine.census());
+        let census = Arc::new(engine.fleet().census());
         *kept = Some(Kept { at, cost: at.elapsed(), census: census.clone() });
         (census, true)
     }

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::Stream;
-use reveille_engine::{Audience, Engine, EventId, News, Reader};
+use reveille_engine::{Audience, Engine, EventId, NextEvents, Reader};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a watch brings.
 pub enum Moment {
-    News(News),
+    Events(NextEvents),
     KeepAlive,
     /// A second has passed.
     Look,
@@ -66,7 +66,7 @@ impl Watch {
             _ = self.look.tick() => Moment::Look,
             news = news => {
                 self.not_before = Instant::now() + self.pace;
-                Moment::News(news)
+                Moment::Events(news)
             }
         }
     }

@@ -45,7 +45,7 @@ pub struct CircuitState {
 
 impl CircuitState {
     pub fn of(engine: &Engine, circuit: Circuit) -> Self {
-        Self { name: circuit.name(), state: engine.circuit(circuit).name() }
+        Self { name: circuit.name(), state: engine.jobs().policy().kernel().circuit(circuit).name() }
     }
 }
 

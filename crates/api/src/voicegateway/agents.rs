@@ -28,8 +28,8 @@ pub async fn list(
     Query(query): Query<TenantQuery>,
 ) -> Result<Response, Detail> {
     let agents = match principal.audience(query.tenant.as_deref())? {
-        Audience::Tenant(tenant) => engine.agents(&tenant),
-        Audience::Everyone => engine.all_agents(),
+        Audience::Tenant(tenant) => engine.fleet().agents(&tenant),
+        Audience::Everyone => engine.fleet().all_agents(),
     };
     let (ttls, now) = (engine.settings().ttls, engine.now());
     let rows = agents.iter().filter_map(|agent| AgentRow::of(agent, &ttls, now));

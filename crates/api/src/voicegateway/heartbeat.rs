@@ -31,7 +31,7 @@ const BEAT_LEN_MAX: usize = 64 * 1024;
 pub fn heartbeat() {}
 
 pub fn route(engine: &Engine) -> MethodRouter<Engine> {
-    let seconds = engine.suggested_beat_seconds(Contract::VoiceGateway);
+    let seconds = engine.fleet().suggested_beat_seconds(Contract::VoiceGateway);
     let accepted = Bytes::from(format!(r#"{{"status":"accepted","next_beat_s":{seconds}}}"#));
     let handle = move |State(engine): State<Engine>, request: Request| {
         let accepted = accepted.clone();
@@ -54,7 +54,7 @@ async fn take(engine: &Engine, request: Request) -> Result<(), Detail> {
         let why = why_unreadable(&bytes);
         Detail::field(&why.field, why.problem)
     })?;
-    Ok(engine.agent_beat(&caller.tenant, &beat)?)
+    Ok(engine.fleet().agent_beat(&caller.tenant, &beat)?)
 }
 
 fn answer(body: Bytes) -> Response {

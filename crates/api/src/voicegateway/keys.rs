@@ -94,7 +94,7 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<Minted>), Detail> {
     principal.needs(Scope::Admin)?;
     let new = understood(&body, &principal)?;
-    let (key, plaintext) = engine.create_key(new).await?;
+    let (key, plaintext) = engine.access().create_key(new).await?;
     Ok((StatusCode::CREATED, Json(Minted { plaintext, key: KeyRow::of(&key) })))
 }
 
@@ -102,7 +102,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/v1/api-keys", tag = "voicegateway", responses((status = 200, body = KeyRows)))]
 pub async fn list(State(engine): State<Engine>, principal: Principal) -> Result<Json<KeyRows>, Detail> {
     principal.needs(Scope::Admin)?;
-    let items: Vec<KeyRow> = engine.list_keys().iter().map(KeyRow::of).collect();
+    let items: Vec<KeyRow> = engine.access().list_keys().iter().map(KeyRow::of).collect();
     Ok(Json(KeyRows { total: items.len(), items }))
 }
 
@@ -114,7 +114,7 @@ pub async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<KeyRow>, Detail> {
     principal.needs(Scope::Admin)?;
-    let keys = engine.list_keys();
+    let keys = engine.access().list_keys();
     let found = keys.iter().find(|key| key.id.as_str() == id);
     found.map(|key| Json(KeyRow::of(key))).ok_or_else(|| Detail::not_found("key"))
 }
@@ -128,7 +128,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, Detail> {
     principal.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.revoke_key(&id, &principal.caller.name).await?,
+        Ok(id) => engine.access().revoke_key(&id, &principal.caller.name).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(Detail::not_found("key")) }

@@ -69,11 +69,11 @@ impl Principal {
 pub fn caller(engine: &Engine, headers: &HeaderMap) -> Result<Arc<Caller>, Detail> {
     let unauthorized = |words: &str| Detail::new(StatusCode::UNAUTHORIZED, words);
     match auth::secret(headers) {
-        Some(secret) => engine.authenticate(secret).ok_or_else(|| {
+        Some(secret) => engine.access().authenticate(secret).ok_or_else(|| {
             let is_key = secret.starts_with(KEY_PREFIX);
             unauthorized(if is_key { "Invalid virtual key" } else { "Invalid token" })
         }),
-        None => engine.anonymous().ok_or_else(|| unauthorized("Authentication required")),
+        None => engine.access().anonymous().ok_or_else(|| unauthorized("Authentication required")),
     }
 }
 

@@ -57,7 +57,7 @@ impl House {
             issued_by: None,
             project_ids: None,
         };
-        let (_, secret) = self.runtime.block_on(self.engine.create_key(new)).unwrap();
+        let (_, secret) = self.runtime.block_on(self.engine.access().create_key(new)).unwrap();
         Client::new(&self.url, secret).unwrap()
     }
 
@@ -68,7 +68,7 @@ impl House {
     /// A CAP worker of the tenant is heard.
     pub fn worker(&self, id: &str, tenant: &str) {
         let _inside = self.runtime.enter();
-        self.engine.beat(&WorkerId::known(id), &TenantId::known(tenant), &Beat::default());
+        self.engine.fleet().beat(&WorkerId::known(id), &TenantId::known(tenant), &Beat::default());
     }
 
     /// How many requests came in meanwhile.
@@ -96,7 +96,7 @@ fn parts() -> Parts {
     Parts {
         store: Arc::new(MemoryStore::new(Arc::new(move || clock.now()))),
         roster: Arc::new(MemoryRoster::default()),
-        flows: Arc::new(MemoryWorkflows::default()),
+        workflows: Arc::new(MemoryWorkflows::default()),
         bus: Arc::new(LocalBus::default()),
         courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&[]).unwrap())),
         kernel: None,

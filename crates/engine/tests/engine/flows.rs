@@ -107,7 +107,7 @@ impl World {
         for (worker, tenant) in [("w", "default"), ("v", "other")] {
             let (id, tenant) = (WorkerId::known(worker), TenantId::known(tenant));
             let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
-            engine.introduce(&tenant, Introduction { worker: id.clone(), topics });
+            engine.fleet().introduce(&tenant, Introduction { worker: id.clone(), topics });
             tokio::spawn(work(worker, bus.clone(), self.store.clone(), self.work.clone(), self.done.clone()));
             let beating = engine.clone();
             tokio::spawn(async move {
@@ -126,7 +126,11 @@ impl World {
     }
 
     pub async fn save_with(&self, engine: &Engine, steps: Value, more: Value) -> u32 {
-        engine.save_workflow(&TenantId::known("default"), document("w", steps, more), "ada").await.unwrap()
+        engine
+            .workflows()
+            .save_workflow(&TenantId::known("default"), document("w", steps, more), "ada")
+            .await
+            .unwrap()
     }
 
     pub fn topics_done(&self) -> Vec<String> {
@@ -183,11 +187,11 @@ fn asked(input: Value) -> Asked {
 }
 
 pub async fn begin(engine: &Engine, input: Value) -> RunId {
-    engine.start_run(asked(input)).await.unwrap().id().clone()
+    engine.workflows().start_run(asked(input)).await.unwrap().id().clone()
 }
 
 pub async fn over(engine: &Engine, id: &RunId) -> Run {
-    let run = engine.run_after(id, engine.now() + 3_600_000).await.unwrap().unwrap();
+    let run = engine.workflows().run_after(id, engine.now() + 3_600_000).await.unwrap().unwrap();
     assert!(run.head.state.is_terminal(), "{:?}", run.head);
     run
 }
@@ -215,13 +219,13 @@ async fn steps_are_jobs_and_what_they_give_goes_on() {
         "succeeded: a=succeeded c=succeeded each=succeeded each[0]=succeeded each[1]=succeeded each[2]=succeeded"
     );
     assert_eq!(run.output.as_deref(), Some(&json!({"c": {"all": [11, 12, 13]}})));
-    let job = engine.job(&JobId::known(format!("{id}:each[1]@1"))).await.unwrap().unwrap();
+    let job = engine.jobs().job(&JobId::known(format!("{id}:each[1]@1"))).await.unwrap().unwrap();
     assert_eq!(
         (job.state(), job.request.labels["step_id"].as_str(), job.request.place.workflow_id.as_str()),
         (State::Succeeded, "each[1]", "w")
     );
     assert!(run.head.ended_at.unwrap().since(run.head.created_at) >= 30_000, "the delay was waited for");
-    let lines = engine.flows().timeline(&id, 0, 500).await.unwrap();
+    let lines = engine.workflows().timeline(&id, 0, 500).await.unwrap();
     assert_eq!(lines.last().unwrap().1.status, "succeeded");
 }
 
@@ -262,22 +266,24 @@ async fn a_gate_waits_for_a_person_whatever_policy_allows() {
         .await;
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let waiting = engine.flows().run(&id).await.unwrap().unwrap();
+    let waiting = engine.workflows().run(&id).await.unwrap().unwrap();
     assert_eq!(states(&waiting), "waiting: ask=waiting");
     let gate = JobId::known(format!("{id}:ask@1"));
-    assert_eq!(engine.job(&gate).await.unwrap().unwrap().state(), State::ApprovalRequired);
+    assert_eq!(engine.jobs().job(&gate).await.unwrap().unwrap().state(), State::ApprovalRequired);
     engine
+        .jobs()
         .approve(&gate, Answer { by: "ada".to_owned(), comment: "fine".to_owned(), ..Answer::default() })
         .await
         .unwrap();
     let run = over(&engine, &id).await;
     assert_eq!(states(&run), "succeeded: a=succeeded ask=succeeded");
     assert_eq!(run.output.as_deref(), Some(&json!({"a": {"approved_by": "ada", "comment": "fine"}})));
-    assert_eq!(engine.job(&gate).await.unwrap().unwrap().state(), State::Succeeded);
+    assert_eq!(engine.jobs().job(&gate).await.unwrap().unwrap().state(), State::Succeeded);
 
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     engine
+        .jobs()
         .reject(&JobId::known(format!("{id}:ask@1")), Answer { by: "ada".to_owned(), ..Answer::default() })
         .await
         .unwrap();
@@ -294,16 +300,19 @@ async fn a_cancelled_run_takes_its_jobs_along() {
         .await;
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let head = engine.cancel_run(&id, "ada", "enough").await.unwrap();
+    let head = engine.workflows().cancel_run(&id, "ada", "enough").await.unwrap();
     assert_eq!((head.state, head.error.as_str()), (RunState::Cancelled, "cancelled by ada: enough"));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(
-        engine.job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap().state(),
+        engine.jobs().job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap().state(),
         State::Cancelled
     );
-    assert!(!engine.flows().run(&id).await.unwrap().unwrap().is_live());
-    assert!(matches!(engine.cancel_run(&id, "ada", "").await, Err(RunError::Refused(_))));
-    assert!(matches!(engine.cancel_run(&RunId::known("none"), "ada", "").await, Err(RunError::Unknown)));
+    assert!(!engine.workflows().run(&id).await.unwrap().unwrap().is_live());
+    assert!(matches!(engine.workflows().cancel_run(&id, "ada", "").await, Err(RunError::Refused(_))));
+    assert!(matches!(
+        engine.workflows().cancel_run(&RunId::known("none"), "ada", "").await,
+        Err(RunError::Unknown)
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,7 +325,7 @@ async fn a_run_within_a_run_gives_its_output() {
         json!({"b": {"topic": "job.b", "input": {"got": "${input.x}"}}}),
         json!({"output": "${steps.b.output.got}"}),
     );
-    engine.save_workflow(&tenant, inner, "ada").await.unwrap();
+    engine.workflows().save_workflow(&tenant, inner, "ada").await.unwrap();
     world
         .save(&engine, json!({
             "s": {"type": "subworkflow", "input": {"workflow_id": "inner", "input_mapping": {"x": "${input.x}"}}},
@@ -328,12 +337,13 @@ async fn a_run_within_a_run_gives_its_output() {
 
     let itself =
         document("inner", json!({"b": {"type": "subworkflow", "input": {"workflow_id": "w"}}}), json!({}));
-    let problem = engine.save_workflow(&tenant, itself, "ada").await.unwrap_err();
+    let problem = engine.workflows().save_workflow(&tenant, itself, "ada").await.unwrap_err();
     assert!(matches!(&problem, SaveError::Bad(bad) if bad.step.as_deref() == Some("b")), "{problem}");
     let nobody =
         document("v", json!({"b": {"type": "subworkflow", "input": {"workflow_id": "gone"}}}), json!({}));
     assert!(
         engine
+            .workflows()
             .save_workflow(&tenant, nobody, "ada")
             .await
             .unwrap_err()
@@ -368,16 +378,16 @@ async fn a_run_is_started_once_and_within_limits() {
         .save_with(&engine, json!({"d": {"type": "delay", "delay_sec": 60}}), json!({"input_schema": schema}))
         .await;
     let once = Asked { idempotency_key: Some("k".to_owned()), ..asked(json!({"n": 1})) };
-    let first = engine.start_run(once.clone()).await.unwrap();
-    let second = engine.start_run(once.clone()).await.unwrap();
+    let first = engine.workflows().start_run(once.clone()).await.unwrap();
+    let second = engine.workflows().start_run(once.clone()).await.unwrap();
     assert!(matches!(&second, Started::Existing(id) if id == first.id()));
-    let bad = engine.start_run(asked(json!({"n": "x"}))).await.unwrap_err();
+    let bad = engine.workflows().start_run(asked(json!({"n": "x"}))).await.unwrap_err();
     assert!(
         matches!(&bad, StartRunError::Bad { field: "input", problem } if problem.contains("/n")),
         "{bad}"
     );
     let gone = Asked { workflow: WorkflowId::known("gone"), ..once };
-    assert!(matches!(engine.start_run(gone).await, Err(StartRunError::UnknownWorkflow(_))));
+    assert!(matches!(engine.workflows().start_run(gone).await, Err(StartRunError::UnknownWorkflow(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -397,9 +407,12 @@ async fn a_run_is_repeated_from_a_step() {
     let id = begin(&engine, json!({})).await;
     assert_eq!(states(&over(&engine, &id).await), "failed: a=succeeded b=failed");
     is_broken.store(false, Ordering::Relaxed);
-    assert!(engine.rerun(&id, Some(&StepId::known("c")), None).await.is_err(), "b has not succeeded");
-    assert!(engine.rerun(&id, Some(&StepId::known("gone")), None).await.is_err());
-    let again = engine.rerun(&id, Some(&StepId::known("b")), None).await.unwrap();
+    assert!(
+        engine.workflows().rerun(&id, Some(&StepId::known("c")), None).await.is_err(),
+        "b has not succeeded"
+    );
+    assert!(engine.workflows().rerun(&id, Some(&StepId::known("gone")), None).await.is_err());
+    let again = engine.workflows().rerun(&id, Some(&StepId::known("b")), None).await.unwrap();
     assert_eq!(states(&over(&engine, again.id()).await), "succeeded: a=succeeded b=succeeded c=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.b", "job.c"], "a was not done again");
 }

@@ -93,7 +93,7 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(keeping),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -120,7 +120,7 @@ impl Bench {
     }
 
     async fn has(&self, job: &str) -> bool {
-        self.engine.job(&JobId::known(job)).await.unwrap().is_some()
+        self.engine.jobs().job(&JobId::known(job)).await.unwrap().is_some()
     }
 }
 
@@ -168,7 +168,7 @@ async fn what_was_given_back_too_often_waits_here() {
     bench.hand_out(job("b"), 50).await;
     // Another packet is dealt with meanwhile, and nothing was said of the first.
     assert_eq!(bench.said_of(Bytes::from_static(b"\xff garbage"), 4).await, Word::End);
-    bench.engine.cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
+    bench.engine.jobs().cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
     assert_eq!(bench.words.recv().await.unwrap(), Word::Done);
     assert!(bench.has("b").await);
 }

@@ -143,7 +143,7 @@ impl World {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: Some(kernel.clone()),
@@ -169,14 +169,14 @@ async fn submit(engine: &Engine, id: &str) -> Arc<Job> {
     request.context_ptr = format!("redis://ctx:{id}");
     let context = Some(Bytes::from_static(b"{}"));
     let submission = Submission { request, context, submitter: Submitter::Listens };
-    match engine.submit(submission).await.unwrap() {
+    match engine.jobs().submit(submission).await.unwrap() {
         Submitted::New(job) => job,
         other => panic!("{other:?}"),
     }
 }
 
 async fn job(engine: &Engine, job: &Job) -> Arc<Job> {
-    engine.job(job.id()).await.unwrap().unwrap()
+    engine.jobs().job(job.id()).await.unwrap().unwrap()
 }
 
 fn rules_of(job: &Job) -> Vec<&str> {
@@ -193,14 +193,18 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
         let began = Instant::now();
         jobs.push(submit(&engine, &format!("j{number}")).await);
         assert_eq!(began.elapsed(), Duration::from_secs(2));
-        assert_eq!(engine.circuit(Circuit::Input).name(), circuit, "after {number} failures");
+        assert_eq!(
+            engine.jobs().policy().kernel().circuit(Circuit::Input).name(),
+            circuit,
+            "after {number} failures"
+        );
     }
     let began = Instant::now();
     let late = submit(&engine, "late").await;
     assert_eq!((began.elapsed(), kernel.asked()), (Duration::ZERO, 3), "nobody is asked");
     jobs.push(late.clone());
 
-    let explained = engine.explain(&late);
+    let explained = engine.jobs().explain(&late);
     assert_eq!(explained.code, "safety_unavailable");
     let words = "safety kernel circuit open. Tried once; the circuit is open";
     assert!(explained.words.contains(words), "{}", explained.words);
@@ -212,9 +216,9 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
     kernel.feel(Mood::Says(Decision::Allow));
     sleep(27).await;
     assert_eq!(kernel.asked(), 3);
-    assert_eq!(engine.circuit(Circuit::Input).name(), "open");
+    assert_eq!(engine.jobs().policy().kernel().circuit(Circuit::Input).name(), "open");
     sleep(40).await;
-    assert_eq!(engine.circuit(Circuit::Input).name(), "closed");
+    assert_eq!(engine.jobs().policy().kernel().circuit(Circuit::Input).name(), "closed");
     for before in &jobs {
         let job = job(&engine, before).await;
         assert_eq!((job.state(), rules_of(&job)), (State::Scheduled, vec!["mood"]), "{}", job.id());
@@ -242,7 +246,7 @@ async fn probes_that_fail_keep_the_circuit_open_for_another_thirty_seconds() {
     assert_eq!(kernel.asked(), 3, "open");
     sleep(25).await;
     assert_eq!(kernel.asked(), 4, "one probe failed, and that was enough");
-    assert_eq!(engine.circuit(Circuit::Input).name(), "open");
+    assert_eq!(engine.jobs().policy().kernel().circuit(Circuit::Input).name(), "open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,11 +287,11 @@ async fn an_approval_waits_for_a_kernel_that_is_away_and_changes_nothing() {
     let asking = submit(&engine, "j").await;
     let answer = || Answer { by: "boss".to_owned(), ..Answer::default() };
     kernel.feel(Mood::Fails);
-    let error = engine.approve(asking.id(), answer()).await.unwrap_err();
+    let error = engine.jobs().approve(asking.id(), answer()).await.unwrap_err();
     assert!(matches!(&error, DriveError::Unjudged(problem) if problem == "it fails"), "{error:?}");
     assert_eq!(job(&engine, &asking).await.state(), State::ApprovalRequired);
     kernel.feel(Mood::Says(Decision::RequireApproval));
-    engine.approve(asking.id(), answer()).await.unwrap();
+    engine.jobs().approve(asking.id(), answer()).await.unwrap();
     assert_eq!(job(&engine, &asking).await.state(), State::Scheduled);
 }
 
@@ -313,7 +317,7 @@ async fn questions_about_results_fail_apart_from_those_about_jobs() {
     for id in ["a", "b", "c"] {
         submit(&engine, id).await;
     }
-    let names = || Circuit::ALL.map(|circuit| engine.circuit(circuit).name());
+    let names = || Circuit::ALL.map(|circuit| engine.jobs().policy().kernel().circuit(circuit).name());
     assert_eq!(names(), ["open", "closed"]);
     assert_eq!(*kernel.looked.lock().unwrap(), 0);
 }
@@ -323,7 +327,7 @@ async fn questions_about_results_fail_apart_from_those_about_jobs() {
 async fn nobody_changes_an_input_after_its_job_was_judged() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
     let engine = world.start(&kernel, Settings::default()).await;
-    let blobs = engine.readable_blobs();
+    let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
     let key = || BlobKey::parse("ctx:j").unwrap();
     let put = async |text: &'static str| {
@@ -342,11 +346,15 @@ async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
     let engine = world.start(&kernel, Settings::default()).await;
     let until = engine.now() + 60_000;
     let (key, harmless) = (BlobKey::parse("ctx:own").unwrap(), Bytes::from_static(b"harmless"));
-    engine.readable_blobs().put_blob(key, harmless.clone(), until, PutMode::Always).await.unwrap();
+    engine.jobs().readable_blobs().put_blob(key, harmless.clone(), until, PutMode::Always).await.unwrap();
     for (id, shown) in [("another", None), ("own", Some(harmless))] {
         let mut request = Request::plain(id, "job.echo");
         request.context_ptr = "redis://ctx:own".to_owned();
-        engine.submit(Submission { request, context: None, submitter: Submitter::IsGone }).await.unwrap();
+        engine
+            .jobs()
+            .submit(Submission { request, context: None, submitter: Submitter::IsGone })
+            .await
+            .unwrap();
         assert_eq!(kernel.shown.lock().unwrap().pop(), Some(shown), "{id}");
     }
 }
@@ -356,7 +364,7 @@ async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
 async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
     let (world, kernel) = (World::new(), Moody::new(Mood::SaysLater(Decision::Allow)));
     let engine = world.start(&kernel, Settings::default()).await;
-    let blobs = engine.readable_blobs();
+    let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
     let put = async |text: &'static str| {
         let key = BlobKey::parse("ctx:j").unwrap();
@@ -365,7 +373,7 @@ async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
     let submitted = async |id: &str| {
         let mut request = Request::plain(id, "job.echo");
         request.context_ptr = "redis://ctx:j".to_owned();
-        engine.submit(Submission { request, context: None, submitter: Submitter::IsGone }).await
+        engine.jobs().submit(Submission { request, context: None, submitter: Submitter::IsGone }).await
     };
     assert!(put("harmless").await);
     let (done, changed) = tokio::join!(submitted("j"), async {
@@ -387,11 +395,11 @@ async fn a_repeated_submit_holds_up_nobody() {
     kernel.feel(Mood::Hangs);
     let mut request = Request::plain("j", "job.echo");
     request.context_ptr = "redis://ctx:j".to_owned();
-    let again = engine.submit(Submission { request, context: None, submitter: Submitter::IsGone });
+    let again = engine.jobs().submit(Submission { request, context: None, submitter: Submitter::IsGone });
     let (again, rejected_after) = tokio::join!(again, async {
         let began = Instant::now();
         let answer = Answer { by: "boss".to_owned(), ..Answer::default() };
-        engine.reject(asking.id(), answer).await.unwrap();
+        engine.jobs().reject(asking.id(), answer).await.unwrap();
         began.elapsed()
     });
     assert_eq!(rejected_after, Duration::ZERO);
@@ -408,12 +416,12 @@ async fn a_question_that_is_refused_opens_no_circuit() {
         assert_eq!(job.state(), State::Pending, "it is not judged all the same");
     }
     assert_eq!(kernel.asked(), 5);
-    assert_eq!(engine.circuit(Circuit::Input).name(), "closed");
+    assert_eq!(engine.jobs().policy().kernel().circuit(Circuit::Input).name(), "closed");
     let request = Request::plain("asked", "job.echo");
     for _ in 0..5 {
-        assert!(engine.would_say(&request, Purpose::Explain).await.is_err());
+        assert!(engine.jobs().policy().evaluate(&request, Purpose::Explain).await.is_err());
     }
-    assert_eq!(engine.circuit(Circuit::Input).name(), "closed");
+    assert_eq!(engine.jobs().policy().kernel().circuit(Circuit::Input).name(), "closed");
 }
 
 /// Fail-open lets new jobs run. Who waits for a person goes on waiting, over a restart and a reload.
@@ -431,7 +439,8 @@ async fn a_kernel_that_is_away_approves_nothing() {
     let engine = world.start(&kernel, settings()).await;
     sleep(60).await;
     assert_eq!(job(&engine, &asking).await.state(), State::ApprovalRequired);
-    let error = engine.approve(asking.id(), Answer { by: "boss".to_owned(), ..Answer::default() }).await;
+    let error =
+        engine.jobs().approve(asking.id(), Answer { by: "boss".to_owned(), ..Answer::default() }).await;
     assert!(matches!(error, Err(DriveError::Unjudged(_))), "{error:?}");
 }
 
@@ -462,7 +471,7 @@ async fn a_repeated_submit_is_not_judged_again() {
         let mut request = Request::plain(id, "job.echo");
         request.idempotency_key = Some("once".to_owned());
         let context = Some(Bytes::from_static(b"{}"));
-        engine.submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap()
+        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap()
     };
     let Submitted::New(first) = submitted("a").await else { panic!("it is new") };
     kernel.feel(Mood::Says(Decision::Throttle));

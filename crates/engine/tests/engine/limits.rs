@@ -53,7 +53,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.0.clone()),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -76,12 +76,12 @@ impl Disk {
             }
         });
         let (worker, tenant) = (WorkerId::known("w"), TenantId::known("default"));
-        engine.introduce(
+        engine.fleet().introduce(
             &tenant,
             Introduction { worker: worker.clone(), topics: vec![Topic::known("job.echo")] },
         );
         let load = Load { max_parallel_jobs: capacity, ..Load::default() };
-        engine.beat(&worker, &tenant, &Beat { load, ..Beat::default() });
+        engine.fleet().beat(&worker, &tenant, &Beat { load, ..Beat::default() });
         Life { engine, bus, got }
     }
 }
@@ -90,11 +90,11 @@ impl Life {
     async fn submit(&self, id: &str, tenant: &str) -> Result<Submitted, SubmitError> {
         let request = Request { tenant: TenantId::known(tenant), ..Request::plain(id, "job.echo") };
         let context = Some(Bytes::from_static(b"{}"));
-        self.engine.submit(Submission { request, context, submitter: Submitter::Listens }).await
+        self.engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await
     }
 
     async fn job(&self, id: &str) -> Arc<Job> {
-        self.engine.job(&JobId::known(id)).await.unwrap().unwrap()
+        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap()
     }
 
     /// The worker has done a job.
@@ -115,7 +115,7 @@ impl Life {
     }
 
     async fn ended(&self, id: &str) -> Arc<Job> {
-        self.engine.wait_for_end(&JobId::known(id), Duration::from_mins(1)).await.unwrap().unwrap()
+        self.engine.jobs().wait_for_end(&JobId::known(id), Duration::from_mins(1)).await.unwrap().unwrap()
     }
 }
 
@@ -175,7 +175,11 @@ async fn submit_at_once(life: &Life, prefix: &str, count: usize) {
         tokio::spawn(async move {
             let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&id, "job.echo") };
             let context = Some(Bytes::from_static(b"{}"));
-            engine.submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
+            engine
+                .jobs()
+                .submit(Submission { request, context, submitter: Submitter::Listens })
+                .await
+                .unwrap();
         })
     });
     for submit in submits.collect::<Vec<_>>() {
@@ -224,7 +228,10 @@ async fn a_tenant_has_no_more_live_jobs_than_it_may_however_many_ask_at_once() {
             let (engine, id) = (life.engine.clone(), format!("a{number}"));
             tokio::spawn(async move {
                 let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&id, "job.echo") };
-                engine.submit(Submission { request, context: None, submitter: Submitter::Listens }).await
+                engine
+                    .jobs()
+                    .submit(Submission { request, context: None, submitter: Submitter::Listens })
+                    .await
             })
         })
         .collect();
@@ -277,7 +284,7 @@ async fn a_result_that_is_larger_than_policy_allows_does_not_pass() {
         life.submit("j", "acme").await.unwrap();
         let id = life.next().await;
         let (key, far) = (BlobKey::result_of(&id), Millis(i64::MAX));
-        let blobs = life.engine.readable_blobs();
+        let blobs = life.engine.jobs().readable_blobs();
         blobs.put_blob(key.clone(), vec![b'x'; result_len].into(), far, PutMode::Always).await.unwrap();
         let big = BlobKey::from_pointer("redis://art:big").unwrap();
         blobs.put_blob(big, vec![b'x'; 99].into(), far, PutMode::Always).await.unwrap();
@@ -292,7 +299,7 @@ async fn a_result_that_is_larger_than_policy_allows_does_not_pass() {
         assert_eq!((job.state(), ending.reason), (State::Failed, Some(Reason::ArtifactTooLarge)));
         assert!(job.dead_letter().is_some() && ending.result_ptr.is_empty());
         assert!(blobs.blob(&key).await.unwrap().is_none(), "nobody reads it");
-        assert_eq!(life.engine.explain(&job).code, "artifact_too_large");
+        assert_eq!(life.engine.jobs().explain(&job).code, "artifact_too_large");
     }
 }
 
@@ -306,7 +313,7 @@ async fn a_job_that_waits_for_its_topic_or_its_tenant_says_so() {
     let mut life = disk.start(rules, Settings::default(), 100).await;
     let load = Load { max_parallel_jobs: 100, ..Load::default() };
     let beat = Beat { pool: PoolId::parse("p").ok(), load, ..Beat::default() };
-    life.engine.beat(&WorkerId::known("w"), &TenantId::known("default"), &beat);
+    life.engine.fleet().beat(&WorkerId::known("w"), &TenantId::known("default"), &beat);
     for number in 0..4 {
         life.submit(&format!("a{number}"), "acme").await.unwrap();
     }
@@ -316,7 +323,7 @@ async fn a_job_that_waits_for_its_topic_or_its_tenant_says_so() {
     life.submit("z0", "zeta").await.unwrap();
     life.next().await;
     life.submit("z1", "zeta").await.unwrap();
-    let code = async |id: &str| life.engine.explain(&*life.job(id).await).code;
+    let code = async |id: &str| life.engine.jobs().explain(&*life.job(id).await).code;
     assert_eq!(code("a3").await, "tenant_limit");
     assert_eq!(code("z1").await, "topic_limit");
     let page = life.engine.metrics_page();

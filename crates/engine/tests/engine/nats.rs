@@ -37,7 +37,7 @@ async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engin
     let parts = Parts {
         store: store.clone(),
         roster: Arc::new(MemoryRoster::new()),
-        flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+        workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
         bus: Arc::new(NatsBus::open(options).await.unwrap()),
         courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
         kernel: None,
@@ -53,7 +53,7 @@ async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engin
 async fn until(engine: &Engine, job: &str, state: State) {
     let id = JobId::known(job);
     let reached = async {
-        while engine.job(&id).await.unwrap().map(|job| job.state()) != Some(state) {
+        while engine.jobs().job(&id).await.unwrap().map(|job| job.state()) != Some(state) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -157,7 +157,7 @@ async fn a_submit_that_finds_no_room_comes_back_when_there_is_some() {
         }
     };
     tokio::time::timeout(SOON, came_back).await.unwrap();
-    engine.cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
+    engine.jobs().cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
     until(&engine, "b", State::Scheduled).await;
 }
 

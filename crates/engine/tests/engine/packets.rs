@@ -32,7 +32,7 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -47,12 +47,12 @@ impl Bench {
         let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
         tokio::spawn(async move { while jobs.recv().await.is_some() {} });
         let tenant = TenantId::known("default");
-        engine.introduce(
+        engine.fleet().introduce(
             &tenant,
             Introduction { worker: WorkerId::known("w"), topics: vec![Topic::known("job.echo")] },
         );
         let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        engine.beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
+        engine.fleet().beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
         Self { engine, bus }
     }
 
@@ -60,11 +60,11 @@ impl Bench {
         let request = Request::plain(id, "job.echo");
         let submission =
             Submission { request, context: Some(Bytes::from_static(b"{}")), submitter: Submitter::Listens };
-        self.engine.submit(submission).await.unwrap();
+        self.engine.jobs().submit(submission).await.unwrap();
     }
 
     async fn state(&self, id: &str) -> State {
-        self.engine.job(&JobId::known(id)).await.unwrap().unwrap().state()
+        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap().state()
     }
 
     /// Publishes with a reply inbox and returns the answer.
@@ -150,7 +150,7 @@ async fn a_job_on_the_bus_cannot_choose_its_tenant_or_take_a_taken_id() {
         packet::encode(&sent_by("client", Payload::JobRequest(job)))
     };
     assert!(bench.ask(subject::JOB_SUBMIT, submit("a", "someone-else")).await.contains("tenant_id"));
-    assert!(bench.engine.job(&JobId::known("a")).await.unwrap().is_none());
+    assert!(bench.engine.jobs().job(&JobId::known("a")).await.unwrap().is_none());
     let (first, again) = (
         bench.ask(subject::JOB_SUBMIT, submit("a", "")).await,
         bench.ask(subject::JOB_SUBMIT, submit("a", "")).await,
@@ -159,7 +159,7 @@ async fn a_job_on_the_bus_cannot_choose_its_tenant_or_take_a_taken_id() {
         first.contains("\"ok\":true") && again.contains("\"ok\":true"),
         "a repeated packet is the same job"
     );
-    assert_eq!(bench.engine.job(&JobId::known("a")).await.unwrap().unwrap().attempts.len(), 1);
+    assert_eq!(bench.engine.jobs().job(&JobId::known("a")).await.unwrap().unwrap().attempts.len(), 1);
 }
 
 #[tokio::test]
@@ -174,6 +174,6 @@ async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
     let message = Message { reply, origin, ..Message::new(subject::JOB_SUBMIT, packet) };
     bench.bus.publish(message).await.unwrap();
     inbox.recv().await.unwrap();
-    let job = bench.engine.job(&JobId::known("a")).await.unwrap().unwrap();
+    let job = bench.engine.jobs().job(&JobId::known("a")).await.unwrap().unwrap();
     assert_eq!((&job.request.submitted_by, job.request.tenant.as_str()), (&key, "acme"));
 }

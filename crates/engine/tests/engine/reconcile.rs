@@ -80,7 +80,7 @@ impl Shared {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus,
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -138,7 +138,8 @@ async fn submit(engine: &Engine, id: &str, deadline_ms: i64) -> State {
     let mut request = Request::plain(id, "job.echo");
     request.budget.deadline_ms = deadline_ms;
     let context = Some(Bytes::from_static(b"{}"));
-    let submitted = engine.submit(Submission { request, context, submitter: Submitter::Listens }).await;
+    let submitted =
+        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await;
     let Ok(Submitted::New(job)) = submitted else { panic!("not taken") };
     job.state()
 }
@@ -146,10 +147,11 @@ async fn submit(engine: &Engine, id: &str, deadline_ms: i64) -> State {
 fn employ(engine: &Engine) {
     let (worker, tenant) = (WorkerId::known("w"), TenantId::known("default"));
     engine
+        .fleet()
         .introduce(&tenant, Introduction { worker: worker.clone(), topics: vec![Topic::known("job.echo")] });
     // It says that it is at work: whoever beats idle has forgotten its jobs.
     let load = Load { active_jobs: 1, max_parallel_jobs: 10, ..Load::default() };
-    engine.beat(&worker, &tenant, &Beat { load, ..Beat::default() });
+    engine.fleet().beat(&worker, &tenant, &Beat { load, ..Beat::default() });
 }
 
 #[tokio::test(start_paused = true)]

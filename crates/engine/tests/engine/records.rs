@@ -38,7 +38,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -130,12 +130,12 @@ async fn a_key_from_the_environment_is_recorded_when_it_changes() {
     let mut id = KeyId::known("none");
     for name in ["first", "first", "second"] {
         let engine = disk.start().await;
-        id = engine.keep_key("a secret of somebody", new(name)).await.unwrap().id;
+        id = engine.access().keep_key("a secret of somebody", new(name)).await.unwrap().id;
         engine.kill();
     }
     let engine = disk.start().await;
     for who in ["ann", "bob"] {
-        assert!(engine.revoke_key(&id, who).await.unwrap());
+        assert!(engine.access().revoke_key(&id, who).await.unwrap());
     }
     assert_eq!(
         disk.told(EventType::Auth).await,

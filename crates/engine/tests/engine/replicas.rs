@@ -20,8 +20,8 @@ use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{
-    Audience, Clock, Engine, EventId, NewWorkspace, News, Parts, Registration, Rules, SeededRng, Settings,
-    Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
+    Audience, Clock, Engine, EventId, NewWorkspace, NextEvents, Parts, Registration, Rules, SeededRng,
+    Settings, Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
 };
 use reveille_roster::MemoryRoster;
 use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};

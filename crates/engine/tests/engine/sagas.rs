@@ -40,7 +40,7 @@ fn message(compensation: &cap::Compensation) -> Bytes {
 
 async fn submit(engine: &Engine, request: Request) {
     let context = Some(Bytes::from(json!({"of": request.id}).to_string()));
-    engine.submit(Submission { request, context, submitter: Submitter::IsGone }).await.unwrap();
+    engine.jobs().submit(Submission { request, context, submitter: Submitter::IsGone }).await.unwrap();
 }
 
 /// Asks for a job and waits for its end, as a client does that drives a saga.
@@ -48,7 +48,7 @@ async fn ask(engine: &Engine, request: Request) -> Arc<Job> {
     let id = request.id.clone();
     submit(engine, request).await;
     // Nothing here takes time by itself; between two calls of a client some passes.
-    let job = engine.wait_for_end(&id, PATIENCE).await.unwrap().unwrap();
+    let job = engine.jobs().wait_for_end(&id, PATIENCE).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(2)).await;
     job
 }
@@ -61,7 +61,7 @@ fn failing_c() -> World {
 }
 
 async fn stack_of(engine: &Engine, tenant: &str, workflow: &str) -> Run {
-    engine.flows().run(&stack_id(&TenantId::known(tenant), workflow)).await.unwrap().unwrap()
+    engine.workflows().run(&stack_id(&TenantId::known(tenant), workflow)).await.unwrap().unwrap()
 }
 
 /// The last rollback of a workflow, once it is over.
@@ -113,7 +113,8 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
         ["job.a of a", "job.b of b", "job.c of c", "job.undo.b of b", "job.undo.a of a"],
         "each is given the input of the job that it undoes, and what failed is not undone"
     );
-    let last = engine.job(&JobId::known(format!("{}:undo[1]@1", rollback.head.id))).await.unwrap().unwrap();
+    let last =
+        engine.jobs().job(&JobId::known(format!("{}:undo[1]@1", rollback.head.id))).await.unwrap().unwrap();
     let request = &last.request;
     assert_eq!((request.priority.as_str(), request.place.parent_job_id.as_str()), ("critical", "a"));
     for (label, value) in [
@@ -133,7 +134,7 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
 
     let stack = stack_of(&engine, "default", "trip").await;
     assert_eq!((stack.head.state, stack.head.error.as_str()), (RunState::Failed, "job c: it broke"));
-    let runs = engine.flows().runs(&RunQuery { limit: 10, ..RunQuery::default() }).await.unwrap().items;
+    let runs = engine.workflows().runs(&RunQuery { limit: 10, ..RunQuery::default() }).await.unwrap().items;
     assert_eq!(runs.iter().map(|head| &head.id).collect::<Vec<_>>(), [&rollback.head.id, &stack.head.id]);
     for (name, value) in [
         ("recorded_total", "2"),
@@ -180,8 +181,8 @@ async fn a_job_that_was_under_way_when_its_workflow_failed_is_undone_too() {
         worker: WorkerId::known("w"),
         topics: vec![Topic::known("job.slow"), Topic::known("job.undo.b")],
     };
-    engine.introduce(&TenantId::known("default"), introduction);
-    engine.wait_for_end(&JobId::known("slow"), PATIENCE).await.unwrap();
+    engine.fleet().introduce(&TenantId::known("default"), introduction);
+    engine.jobs().wait_for_end(&JobId::known("slow"), PATIENCE).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(done(&world), ["job.c of c", "job.slow of slow", "job.undo.b of slow"]);
     assert_eq!(stack_of(&engine, "default", "trip").await.head.compensations, 0, "it is not kept for later");
@@ -228,10 +229,10 @@ async fn what_cannot_be_read_is_a_dead_letter_and_the_rest_is_undone() {
     let letter = letters.iter().find(|letter| letter.job_id.as_str().starts_with("comp-")).unwrap();
     assert_eq!(letter.reason_code.unwrap().code(), "saga_unmarshal_failed");
     assert!(letter.reason.contains("job bad"), "{}", letter.reason);
-    let buried = engine.job(&letter.job_id).await.unwrap().unwrap();
+    let buried = engine.jobs().job(&letter.job_id).await.unwrap().unwrap();
     assert_eq!((buried.request.labels["saga_workflow_id"].as_str(), buried.attempts.len()), ("trip", 0));
     assert_eq!(metric(&engine, "unmarshal_error_total"), "1");
-    assert!(!engine.job(&JobId::known("bad")).await.unwrap().unwrap().is_live());
+    assert!(!engine.jobs().job(&JobId::known("bad")).await.unwrap().unwrap().is_live());
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,7 +258,7 @@ async fn a_full_stack_takes_no_more_and_the_next_compensation_is_a_dead_letter()
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].reason_code.unwrap().code(), "saga_not_recorded");
     assert!(letters[0].reason.contains("1000") && letters[0].topic.as_str() == "job.undo.a");
-    assert!(!engine.job(&JobId::known("a")).await.unwrap().unwrap().is_live());
+    assert!(!engine.jobs().job(&JobId::known("a")).await.unwrap().unwrap().is_live());
 }
 
 /// Whoever cannot go on keeps the others waiting, unless they were told not to wait.
@@ -297,7 +298,7 @@ async fn compensations_go_one_after_the_other_unless_told_otherwise() {
         let engine = world.start().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(compensations(&engine).await.len(), at_once);
-        engine.cancel_run(&rollback_id(&id), "ada", "").await.unwrap();
+        engine.workflows().cancel_run(&rollback_id(&id), "ada", "").await.unwrap();
     }
 }
 

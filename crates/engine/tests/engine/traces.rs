@@ -60,7 +60,7 @@ impl Bench {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -75,16 +75,16 @@ impl Bench {
         let packets = bus.subscribe("worker.w.jobs", None).await.unwrap();
         let tenant = TenantId::known("default");
         let topics = vec![Topic::known("job.echo")];
-        engine.introduce(&tenant, Introduction { worker: WorkerId::known("w"), topics });
+        engine.fleet().introduce(&tenant, Introduction { worker: WorkerId::known("w"), topics });
         let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        engine.beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
+        engine.fleet().beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
         Self { engine, bus, packets, told }
     }
 
     async fn submit(&self, request: Request) -> Arc<Job> {
         let context = Some(Bytes::from_static(b"{}"));
         let submission = Submission { request, context, submitter: Submitter::Listens };
-        match self.engine.submit(submission).await.unwrap() {
+        match self.engine.jobs().submit(submission).await.unwrap() {
             Submitted::New(job) => job,
             other => panic!("{other:?}"),
         }
@@ -123,7 +123,7 @@ impl Bench {
     }
 
     async fn job(&self, id: &str) -> Arc<Job> {
-        self.engine.job(&JobId::known(id)).await.unwrap().unwrap()
+        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap()
     }
 
     fn told(&self) -> Vec<String> {
@@ -233,7 +233,7 @@ async fn a_cancelled_job_is_told_and_its_worker_hears_of_it_within_the_trace() {
     let mut cancels = bench.bus.subscribe(subject::JOB_CANCEL, None).await.unwrap();
     bench.submit(Request::plain("j", "job.echo")).await;
     let given = bench.dispatched().await;
-    bench.engine.cancel(&JobId::known("j"), "ann", "").await.unwrap();
+    bench.engine.jobs().cancel(&JobId::known("j"), "ann", "").await.unwrap();
     let notice = soon(cancels.recv()).await.unwrap().message;
     let told = TraceContext::read(notice.header("traceparent"), []).unwrap();
     assert!(told.parent.trace == given.parent.trace && told.parent.span != given.parent.span);

@@ -46,7 +46,7 @@ impl Disk {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()),
             courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
@@ -91,7 +91,8 @@ async fn pass(seconds: u64) {
 async fn submit(engine: &Engine, id: &str) -> String {
     let context = Some(Bytes::from_static(b"{}"));
     let request = Request::plain(id, "job.echo");
-    let submitted = engine.submit(Submission { request, context, submitter: Submitter::Listens }).await;
+    let submitted =
+        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await;
     let Ok(Submitted::New(job)) = submitted else { panic!("not taken") };
     job.state().to_string()
 }
@@ -100,14 +101,14 @@ async fn submit(engine: &Engine, id: &str) -> String {
 async fn a_restarted_server_knows_its_workers_with_all_that_placement_needs() {
     let disk = Disk::new();
     let (engine, _bus) = disk.start().await;
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
-    let before = engine.worker(Who::Worker("w")).unwrap();
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
+    let before = engine.fleet().worker(Who::Worker("w")).unwrap();
     pass(6).await;
     engine.kill();
 
     pass(20).await;
     let (engine, bus) = disk.start().await;
-    let after = engine.worker(Who::Worker("w")).unwrap();
+    let after = engine.fleet().worker(Who::Worker("w")).unwrap();
     assert!(after.worker.restored && !after.worker.offline);
     assert_eq!(after.profile, before.profile);
     assert_eq!(after.worker.agent_name(), "ada");
@@ -116,23 +117,23 @@ async fn a_restarted_server_knows_its_workers_with_all_that_placement_needs() {
 
     // It is back on the bus: that is enough, its first beat may come later.
     let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     assert_eq!(submit(&engine, "j").await, "DISPATCHED");
-    assert!(!engine.worker(Who::Worker("w")).unwrap().worker.restored, "a live beat confirms it");
+    assert!(!engine.fleet().worker(Who::Worker("w")).unwrap().worker.restored, "a live beat confirms it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_we_were_down_is_gone_one_ttl_after_the_start() {
     let disk = Disk::new();
     let (engine, _bus) = disk.start().await;
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(6).await;
     engine.kill();
     let (engine, _bus) = disk.start().await;
     pass(29).await;
-    assert!(engine.worker(Who::Worker("w")).is_some());
+    assert!(engine.fleet().worker(Who::Worker("w")).is_some());
     pass(2).await;
-    assert!(engine.worker(Who::Worker("w")).is_none());
+    assert!(engine.fleet().worker(Who::Worker("w")).is_none());
     let page = engine.metrics_page();
     assert!(page.contains("cordum_scheduler_stale_restored_seconds_count 1"), "{page}");
     assert!(page.contains("cordum_scheduler_workers_hydrated 1"), "{page}");
@@ -146,9 +147,9 @@ async fn a_snapshot_that_cannot_be_used_means_a_cold_start_and_nothing_worse() {
         let until = disk.clock.now() + 1_000_000;
         disk.store.put_blob(key, Bytes::copy_from_slice(bad), until, PutMode::Always).await.unwrap();
         let (engine, _bus) = disk.start().await;
-        assert!(engine.workers().is_empty());
-        engine.beat(&WorkerId::known("w"), &tenant(), &beat());
-        assert_eq!(engine.workers().len(), 1);
+        assert!(engine.fleet().workers().is_empty());
+        engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
+        assert_eq!(engine.fleet().workers().len(), 1);
     }
 }
 
@@ -156,7 +157,7 @@ async fn a_snapshot_that_cannot_be_used_means_a_cold_start_and_nothing_worse() {
 async fn the_snapshot_has_the_references_shape() {
     let disk = Disk::new();
     let (engine, _bus) = disk.start().await;
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(6).await;
     let blob = disk.store.blob(&BlobKey::workers_snapshot()).await.unwrap().unwrap();
     let snapshot: serde_json::Value = serde_json::from_slice(&blob).unwrap();
@@ -192,20 +193,20 @@ async fn agents_are_known_after_a_restart_the_living_and_the_dead() {
         active_sessions: 2,
         ..AgentBeat::default()
     };
-    engine.agent_beat(&acme, &told("dead")).unwrap();
+    engine.fleet().agent_beat(&acme, &told("dead")).unwrap();
     pass(50).await;
-    engine.agent_beat(&acme, &told("alive")).unwrap();
+    engine.fleet().agent_beat(&acme, &told("alive")).unwrap();
     pass(1).await;
     engine.kill();
     pass(600).await;
     let (engine, _bus) = disk.start().await;
-    let agents = engine.agents(&acme);
+    let agents = engine.fleet().agents(&acme);
     let names: Vec<(&str, bool, bool)> =
         agents.iter().map(|worker| (worker.id.as_str(), worker.offline, worker.restored)).collect();
     assert_eq!(names, [("alive", false, true), ("dead", true, false)]);
     pass(46).await;
-    assert!(engine.agents(&acme).iter().all(|worker| worker.offline), "nobody beat");
-    assert!(engine.agents(&TenantId::known("other")).is_empty());
+    assert!(engine.fleet().agents(&acme).iter().all(|worker| worker.offline), "nobody beat");
+    assert!(engine.fleet().agents(&TenantId::known("other")).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,22 +215,22 @@ async fn a_drain_outlives_a_restart_and_ends_when_an_operator_says_so() {
     let disk = Disk::new();
     let (engine, bus) = disk.start().await;
     let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     let what = Drained::Pool(PoolId::known("echo"));
-    engine.drain_workers(what.clone(), 60, "ann").await.unwrap();
+    engine.fleet().drain_workers(what.clone(), 60, "ann").await.unwrap();
     assert_eq!(submit(&engine, "a").await, "SCHEDULED");
-    let job = engine.job(&reveille_core::id::JobId::known("a")).await.unwrap().unwrap();
-    assert_eq!(engine.explain(&job).code, "workers_drained");
+    let job = engine.jobs().job(&reveille_core::id::JobId::known("a")).await.unwrap().unwrap();
+    assert_eq!(engine.jobs().explain(&job).code, "workers_drained");
     engine.kill();
     let (engine, bus) = disk.start().await;
     let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-    engine.beat(&WorkerId::known("w"), &tenant(), &beat());
+    engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(1).await;
     assert_eq!(submit(&engine, "b").await, "SCHEDULED", "still drained");
-    assert!(engine.undrain_workers(what, "ann").await.unwrap());
+    assert!(engine.fleet().undrain_workers(what, "ann").await.unwrap());
     pass(1).await;
     for id in ["a", "b"] {
-        let job = engine.job(&reveille_core::id::JobId::known(id)).await.unwrap().unwrap();
+        let job = engine.jobs().job(&reveille_core::id::JobId::known(id)).await.unwrap().unwrap();
         assert!(job.attempt().is_some(), "{id} is {}", job.state());
     }
 }

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Backends {
     pub store: Arc<dyn Store>,
     pub roster: Arc<dyn Roster>,
-    pub flows: Arc<dyn WorkflowStore>,
+    pub workflows: Arc<dyn WorkflowStore>,
     pub bus: Arc<dyn Bus>,
     /// What our own doors hand messages to; shared engines have doors of their own.
     pub doors: Option<LocalBus>,
@@ -46,12 +46,12 @@ impl Backends {
         let open = move || SqliteStore::open(&file, Arc::new(move || clock.now()));
         let store = tokio::task::spawn_blocking(open).await??;
         let roster = SqliteRoster::open(store.file()).await.context("opening the roster")?;
-        let flows = SqliteWorkflows::open(store.file()).await.context("opening the workflows")?;
+        let workflows = SqliteWorkflows::open(store.file()).await.context("opening the workflows")?;
         let bus = LocalBus::default();
         Ok(Self {
             store: Arc::new(store),
             roster: Arc::new(roster),
-            flows: Arc::new(flows),
+            workflows: Arc::new(workflows),
             bus: Arc::new(bus.clone()),
             doors: Some(bus),
             findings: vec![("SQLite".to_owned(), vec![Finding::Good(words)])],
@@ -74,7 +74,7 @@ impl Backends {
                 Finding::Good(_) => {}
             }
         }
-        let flows = RedisWorkflows::open(&store).await.context("Redis")?;
+        let workflows = RedisWorkflows::open(&store).await.context("Redis")?;
         // NATS does not tell who speaks: whoever may publish there is a worker of this tenant.
         let tenant = TenantId::parse(&config.doors.tenant).context("doors.tenant")?;
         let origin = Origin::Worker(Sender { tenant, key: None });
@@ -87,7 +87,7 @@ impl Backends {
         Ok(Self {
             store: Arc::new(store),
             roster: Arc::new(roster),
-            flows: Arc::new(flows),
+            workflows: Arc::new(workflows),
             bus: Arc::new(bus),
             doors: None,
             findings: findings.map(|(name, found)| (name.to_owned(), found)).into(),

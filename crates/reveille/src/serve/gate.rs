@@ -23,7 +23,8 @@ impl Gate for KeyGate {
             }
             None => Err(Denied),
             Some(secret) => {
-                let caller = self.engine.authenticate(secret).filter(|caller| caller.may(Scope::Write));
+                let caller =
+                    self.engine.access().authenticate(secret).filter(|caller| caller.may(Scope::Write));
                 let caller = caller.ok_or(Denied)?;
                 let role = if caller.may(Scope::Admin) { Role::Worker } else { Role::Submitter };
                 Ok(Guest { tenant: caller.tenant.clone(), role, key: Some(caller.key.clone()) })

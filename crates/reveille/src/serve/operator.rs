@@ -32,20 +32,22 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
             secret.len() >= SECRET_LEN_MIN,
             "{variable} is shorter than {SECRET_LEN_MIN} characters"
         );
-        let kept =
-            engine.keep_key(&secret, NewKey { name: FROM_ENVIRONMENT.to_owned(), ..operator() }).await?;
+        let kept = engine
+            .access()
+            .keep_key(&secret, NewKey { name: FROM_ENVIRONMENT.to_owned(), ..operator() })
+            .await?;
         // Another secret in the environment replaces the one that was there before.
-        for key in engine.list_keys() {
+        for key in engine.access().list_keys() {
             if key.name == FROM_ENVIRONMENT && key.id != kept.id && key.revoked_at.is_none() {
-                engine.revoke_key(&key.id, US).await?;
+                engine.access().revoke_key(&key.id, US).await?;
             }
         }
         return Ok(());
     }
-    if !engine.list_keys().is_empty() {
+    if !engine.access().list_keys().is_empty() {
         return Ok(());
     }
-    let (_, secret) = engine.create_key(operator()).await?;
+    let (_, secret) = engine.access().create_key(operator()).await?;
     let path = folder.join(KEY_FILE);
     write_private(&path, &secret).with_context(|| format!("writing {}", path.display()))?;
     eprintln!("operator key (shown once): {secret}");

@@ -2,7 +2,7 @@
 
 use crate::molecule::refused::Refused;
 use reveille_core::presence::delegation::{self, DelegationStatus};
-use reveille_engine::Taken;
+use reveille_engine::TakenDelegation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -53,7 +53,7 @@ pub struct Delegated {
 }
 
 impl Delegated {
-    pub fn of(taken: &Taken) -> Self {
+    pub fn of(taken: &TakenDelegation) -> Self {
         let refused = taken.job.ending().map(|ending| ending.words.clone());
         Self {
             delegation_id: taken.job.id().to_string(),

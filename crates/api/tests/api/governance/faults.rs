@@ -77,7 +77,7 @@ async fn fault_8_3_7_a_timeout_is_a_dead_letter_and_the_worker_is_told_to_stop()
     let mut request = Request::plain("j", "job.a");
     request.budget.deadline_ms = 1_000;
     let context = Some(Bytes::from_static(b"{}"));
-    world.engine.submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
+    world.engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
     settle(2_000).await;
     assert_eq!(world.job("j").await.state(), State::Timeout);
     let query = DeadLetterQuery { limit: 9, ..DeadLetterQuery::default() };
@@ -116,7 +116,7 @@ async fn fault_8_3_11_a_burst_does_not_get_past_a_tenants_limit() {
         let request = Request { tenant, ..Request::plain(&format!("j{number}"), "job.a") };
         asking.spawn(async move {
             let context = Some(Bytes::from_static(b"{}"));
-            engine.submit(Submission { request, context, submitter: Submitter::Listens }).await
+            engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await
         });
     }
     assert!(asking.join_all().await.iter().all(Result::is_ok), "all are taken in");
@@ -150,7 +150,7 @@ async fn fault_8_4_4_with_hold_a_result_is_unreadable_until_it_was_looked_at() {
         let expected = if is_readable { json!("early") } else { Value::Null };
         assert_eq!((&shown["state"], &shown["result"]), (&json!("SUCCEEDED"), &expected), "hold {hold}");
         assert_eq!(shown["result_held"], json!(!is_readable));
-        let through_the_door = world.engine.readable_blobs().blob(&result).await.unwrap();
+        let through_the_door = world.engine.jobs().readable_blobs().blob(&result).await.unwrap();
         assert_eq!(through_the_door.is_some(), is_readable, "hold {hold}");
     }
 }

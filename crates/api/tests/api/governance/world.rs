@@ -134,7 +134,7 @@ impl World {
             issued_by: None,
             project_ids: None,
         };
-        self.engine.create_key(new).await.unwrap().1
+        self.engine.access().create_key(new).await.unwrap().1
     }
 
     fn key_of(&self, tenant: &str) -> &str {
@@ -343,7 +343,7 @@ impl World {
         let load = Load { max_parallel_jobs: 10, ..Load::default() };
         let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
         for worker in self.workers.iter().filter(|worker| worker.is_alive.load(Ordering::Relaxed)) {
-            self.engine.beat(&WorkerId::known(worker.name), &TenantId::known("default"), &beat);
+            self.engine.fleet().beat(&WorkerId::known(worker.name), &TenantId::known("default"), &beat);
         }
     }
 

@@ -41,7 +41,7 @@ impl Api {
     }
 
     async fn state(&self, id: &str) -> String {
-        self.engine.job(&JobId::known(id)).await.unwrap().unwrap().state().to_string()
+        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap().state().to_string()
     }
 }
 
@@ -121,7 +121,7 @@ async fn a_person_sees_what_they_decide_about() {
     }
     for (worker, pool) in [("w1", "bank"), ("w2", "kitchen")] {
         let beat = Beat { pool: Some(PoolId::known(pool)), ..Beat::default() };
-        api.engine.beat(&WorkerId::known(worker), &TenantId::known("ops"), &beat);
+        api.engine.fleet().beat(&WorkerId::known(worker), &TenantId::known("ops"), &beat);
     }
     let zoe = api.key("zeta", USER).await;
     api.asked(&zoe).await;
@@ -321,7 +321,7 @@ async fn what_policy_denies_by_now_cannot_be_approved() {
     assert_eq!(stale, (409, "approval_stale_snapshot".to_owned()));
     eventually(async || api.state(&second).await == "DENIED").await;
     assert_eq!(api.state(&first).await, "DENIED");
-    let job = api.engine.job(&JobId::known(first)).await.unwrap().unwrap();
+    let job = api.engine.jobs().job(&JobId::known(first)).await.unwrap().unwrap();
     assert_eq!((job.approved_by(), job.last_verdict().unwrap().verdict.decision.as_str()), (None, "DENY"));
 }
 

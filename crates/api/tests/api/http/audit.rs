@@ -261,7 +261,7 @@ async fn an_entry_names_the_jobs_tenant_and_job() {
     let operator = api.key("ops", &[Scope::Admin]).await;
     for tenant in ["acme", "zeta"] {
         let id = api.sent(&api.key(tenant, USER).await, "job.a").await;
-        let job = api.engine.job(&JobId::known(id.clone())).await.unwrap().unwrap();
+        let job = api.engine.jobs().job(&JobId::known(id.clone())).await.unwrap().unwrap();
         assert_eq!(job.request.tenant, TenantId::known(tenant));
         let entries = api.trail(&operator, &format!("?job_id={id}")).await;
         assert_eq!(entries.len(), 1);

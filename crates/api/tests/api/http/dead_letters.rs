@@ -46,7 +46,7 @@ impl Api {
     }
 
     async fn job(&self, id: &str) -> Arc<Job> {
-        self.engine.job(&JobId::known(id)).await.unwrap().unwrap()
+        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap()
     }
 }
 
@@ -131,7 +131,7 @@ async fn a_retry_keeps_priority_budget_labels_workflow_and_memory() {
     };
     let context = Some(Bytes::from_static(b"{\"amount\": 7}"));
     let submission = Submission { request: request.clone(), context, submitter: Submitter::Listens };
-    assert!(matches!(api.engine.submit(submission).await, Ok(Submitted::New(_))));
+    assert!(matches!(api.engine.jobs().submit(submission).await, Ok(Submitted::New(_))));
     api.reload(says("allow")).await;
     let (status, reply) = api.retry(&operator, "old").await;
     assert_eq!((status, &reply["state"]), (200, &json!("SCHEDULED")));
@@ -165,12 +165,12 @@ async fn a_retry_after_a_crash_makes_no_second_job() {
     let old = api.dead(&key, "job.a").await;
     api.reload(says("allow")).await;
     // The new job is stored, and then the server dies before the entry is gone.
-    let letter = api.engine.dead_letter(&JobId::known(old.as_str())).await.unwrap().unwrap();
+    let letter = api.engine.jobs().dead_letter(&JobId::known(old.as_str())).await.unwrap().unwrap();
     let request = retry::retry(&api.job(&old).await.request, &letter);
     let expected = request.id.to_string();
     let submission =
         Submission { request, context: Some(Bytes::from_static(b"{}")), submitter: Submitter::Listens };
-    api.engine.submit(submission).await.unwrap();
+    api.engine.jobs().submit(submission).await.unwrap();
     let api = api.restarted(says("allow")).await;
     let key = api.key("acme", USER).await;
     assert_eq!(api.letters(&key, "").await, [old.as_str()]);
@@ -244,7 +244,7 @@ async fn a_retry_without_its_input_is_gone() {
 
 /// As if a worker had done the job.
 async fn succeed(api: &Api, id: &JobId) {
-    let job = api.engine.job(id).await.unwrap().unwrap();
+    let job = api.engine.jobs().job(id).await.unwrap().unwrap();
     let (worker, now) = (WorkerId::known("w"), job.updated_at);
     let given = life::assign(&job, &Destination { worker: Some(worker.clone()), pool: None }, now).unwrap();
     let report = Report {
@@ -273,7 +273,7 @@ async fn many_are_retried_by_what_they_are_and_held_results_are_not() {
     let held = api.submit(&key, json!({"topic": "job.free", "context": {}})).await.1["job_id"].clone();
     let held = JobId::known(held.as_str().unwrap());
     succeed(&api, &held).await;
-    let quarantined = api.engine.quarantine(&held, "a secret").await.unwrap();
+    let quarantined = api.engine.jobs().quarantine(&held, "a secret").await.unwrap();
     assert_eq!(quarantined.state(), State::OutputQuarantined);
     api.reload(says("allow")).await;
     let retry = async |filter: Value| {

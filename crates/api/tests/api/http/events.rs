@@ -36,7 +36,7 @@ async fn a_stream_starts_with_the_fleet_and_goes_on_with_what_happens() {
     assert_eq!((event.as_str(), &data["worker_id"]), ("worker.joined", &json!("w2")));
     assert_eq!((&data["contract"], &data["worker"]["status"]), (&json!("voicegateway"), &json!("busy")));
     assert_eq!(stream.event().await.1, "worker.changed");
-    api.engine.beat(&WorkerId::known("c1"), &TenantId::known("acme"), &Beat::default());
+    api.engine.fleet().beat(&WorkerId::known("c1"), &TenantId::known("acme"), &Beat::default());
     assert_eq!(stream.event().await.1, "worker.joined");
     let (_, reply) = api.submit(&key, json!({"topic": "job.echo", "context": {}})).await;
     let (_, event, data) = stream.event().await;
@@ -154,7 +154,7 @@ async fn filters_let_through_what_they_name() {
     let mut workers = open("kinds=worker,workspace").await;
     busy(&api, &key, "w1", 1).await;
     busy(&api, &key, "w2", 1).await;
-    api.engine.beat(&WorkerId::known("c1"), &TenantId::known("acme"), &Beat::default());
+    api.engine.fleet().beat(&WorkerId::known("c1"), &TenantId::known("acme"), &Beat::default());
     let (_, reply) = api.submit(&key, json!({"topic": "job.echo", "context": {}})).await;
     assert_eq!(jobs.event().await.2["job_id"], reply["job_id"]);
     assert_eq!(cap.event().await.2["worker_id"], "c1");

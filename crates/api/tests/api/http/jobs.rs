@@ -121,7 +121,7 @@ async fn workers_are_paged_by_name() {
     let api = Api::open().await;
     let key = api.key("default", USER).await;
     for number in 0..25 {
-        api.engine.beat(
+        api.engine.fleet().beat(
             &WorkerId::known(format!("w-{:02}", number * 7 % 25)),
             &TenantId::known("default"),
             &Beat::default(),

@@ -29,7 +29,7 @@ async fn snapshot(api: &Watched, key: &str, query: &str) -> Value {
 fn cap_worker(api: &Watched, id: &str, tenant: &str) {
     let load = Load { max_parallel_jobs: 4, memory: 37.5, ..Load::default() };
     let beat = Beat { kind: "research".to_owned(), region: "fra".to_owned(), load, ..Beat::default() };
-    api.engine.beat(&WorkerId::known(id), &TenantId::known(tenant), &beat);
+    api.engine.fleet().beat(&WorkerId::known(id), &TenantId::known(tenant), &beat);
 }
 
 /// Topics go to one pool.
@@ -198,7 +198,7 @@ async fn interventions_appear_and_are_decided() {
     assert_eq!(resolve(&operator, &second, "deny").await.0, 200);
     let told = stream.until("intervention.resolved").await;
     assert_eq!((&told["interventionId"], &told["resolution"]), (&json!(second), &json!("deny")));
-    let job = async |id: &str| api.engine.job(&JobId::known(id)).await.unwrap().unwrap();
+    let job = async |id: &str| api.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap();
     assert_eq!(job(&first).await.approved_by(), Some("boss"));
     assert_eq!(job(&second).await.state().as_str(), "DENIED");
     assert_eq!(snapshot(&api, &acme, "").await["interventions"], json!([]));
@@ -237,7 +237,7 @@ async fn tasks_link_to_the_node_that_has_them() {
     let load = Load { max_parallel_jobs: 4, ..Load::default() };
     let pool = Some(reveille_core::id::PoolId::known("default"));
     let beat = Beat { pool, load, agent_name: "secret name".to_owned(), ..Beat::default() };
-    api.engine.beat(&WorkerId::known("w1"), &TenantId::known("ops"), &beat);
+    api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("ops"), &beat);
     packets.recv().await.unwrap();
     let task = loop {
         let task = stream.until("task.updated").await["task"].clone();

@@ -58,7 +58,7 @@ async fn made(api: &Watched, key: &str, topic: &str, content: &str) -> String {
     let load = Load { max_parallel_jobs: 100, ..Load::default() };
     let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
     let _packets = api.bus.subscribe("worker.w1.jobs", None).await.unwrap();
-    api.engine.beat(&WorkerId::known("w1"), &TenantId::known("default"), &beat);
+    api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("default"), &beat);
     let (status, reply) = api.submit(key, json!({"topic": topic, "context": {}})).await;
     assert_eq!(status, 200, "{reply}");
     let id = reply["job_id"].as_str().unwrap().to_owned();
@@ -85,7 +85,7 @@ async fn job(api: &Watched, key: &str, id: &str) -> Value {
 }
 
 async fn through_the_door(api: &Watched, name: &str) -> Option<String> {
-    let found = api.engine.readable_blobs().blob(&BlobKey::parse(name).unwrap()).await.unwrap();
+    let found = api.engine.jobs().readable_blobs().blob(&BlobKey::parse(name).unwrap()).await.unwrap();
     found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
 }
 

@@ -12,11 +12,11 @@ async fn only_an_operator_drains_a_pool_and_puts_it_back() {
         async |key: &str, act: &str| api.call(key, "POST", &format!("/api/v1/pools/gpu/{act}"), "").await;
     assert_eq!(call(&user, "drain").await.0, 403);
     assert_eq!(call(&operator, "drain").await.0, 200);
-    assert_eq!(api.engine.drains().len(), 1);
+    assert_eq!(api.engine.fleet().drains().len(), 1);
     assert_eq!(call(&user, "undrain").await.0, 403);
     assert_eq!(call(&operator, "undrain").await, (200, json!({"name": "gpu", "was_drained": true})));
     assert_eq!(call(&operator, "undrain").await.1["was_drained"], false);
-    assert!(api.engine.drains().is_empty());
+    assert!(api.engine.fleet().drains().is_empty());
     let (status, pools) = api.call(&user, "GET", "/api/v1/pools", "").await;
     assert_eq!((status, &pools["items"]), (200, &json!([])));
 }

@@ -44,7 +44,7 @@ impl Api {
         let engine = Engine::start(Parts {
             store,
             roster: Arc::new(MemoryRoster::default()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,
@@ -84,7 +84,7 @@ impl Api {
             issued_by: None,
             project_ids: None,
         };
-        self.engine.create_key(new).await.unwrap().1
+        self.engine.access().create_key(new).await.unwrap().1
     }
 
     pub async fn call(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, Value) {

@@ -65,7 +65,7 @@ impl Watched {
         let engine = Engine::start(Parts {
             store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
             roster: Arc::new(roster.clone()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(bus.clone()) as Arc<dyn Bus>,
             courier: Arc::new(HttpA2aClient::new(AddressRules::parse(&["loopback".to_owned()]).unwrap())),
             kernel: None,

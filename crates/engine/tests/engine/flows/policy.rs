@@ -44,7 +44,8 @@ async fn a_compensation_that_policy_denies_is_skipped_and_the_others_go_on() {
     let rollback = fail(&world, &engine).await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=denied undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.a"]);
-    let denied = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback.head.id))).await.unwrap().unwrap();
+    let denied =
+        engine.jobs().job(&JobId::known(format!("{}:undo[0]@1", rollback.head.id))).await.unwrap().unwrap();
     assert_eq!((denied.state(), denied.attempts.len()), (State::Denied, 0));
     assert_eq!(rollback.nodes.values().map(|node| node.attempt).max(), Some(1), "it is not tried again");
 }
@@ -87,11 +88,12 @@ async fn compensations_run_while_the_safety_kernel_is_away() {
     let rollback = fail(&world, &engine).await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
-    let undone = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback.head.id))).await.unwrap().unwrap();
+    let undone =
+        engine.jobs().job(&JobId::known(format!("{}:undo[0]@1", rollback.head.id))).await.unwrap().unwrap();
     assert!(undone.verdicts[0].verdict.reason.contains("unreachable"), "{:?}", undone.verdicts);
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let job = engine.job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap();
+    let job = engine.jobs().job(&JobId::known(format!("{id}:a@1"))).await.unwrap().unwrap();
     assert_eq!((job.state(), job.verdicts.len()), (State::Pending, 0), "a step waits for the kernel");
 }
 
@@ -114,7 +116,7 @@ async fn fault_8_3_16_a_step_whose_output_is_quarantined_fails_and_nobody_waits_
         world.save(&engine, steps).await;
         let run = over(&engine, &begin(&engine, json!({"say": "a secret"})).await).await;
         assert_eq!(states(&run), "succeeded: a=failed b=skipped mend=succeeded", "{leak}");
-        let job = engine.job(&JobId::known(format!("{}:a@1", run.head.id))).await.unwrap().unwrap();
+        let job = engine.jobs().job(&JobId::known(format!("{}:a@1", run.head.id))).await.unwrap().unwrap();
         assert_eq!(job.state(), State::OutputQuarantined);
         let why = run.output.as_deref().unwrap()["mend"]["why"].as_str().unwrap();
         assert!(why.starts_with("its output is quarantined"), "{why}");

@@ -26,7 +26,8 @@ async fn what_was_done_is_undone_last_first_and_once() {
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
     let done = world.done.lock().unwrap().clone();
     assert_eq!(done[3].1, json!({"undo": "two"}), "the worker is given what the compensation says");
-    let job = engine.job(&JobId::known(format!("{}:undo[0]@1", rollback_id(&id)))).await.unwrap().unwrap();
+    let job =
+        engine.jobs().job(&JobId::known(format!("{}:undo[0]@1", rollback_id(&id)))).await.unwrap().unwrap();
     let request = &job.request;
     assert_eq!(request.priority.as_str(), "critical");
     assert_eq!(
@@ -36,7 +37,7 @@ async fn what_was_done_is_undone_last_first_and_once() {
     assert_eq!(request.env["saga_workflow_id"], "w");
     assert!(request.idempotency_key.as_ref().is_some_and(|key| key.starts_with("saga:") && key.len() == 37));
     assert!(!job.verdicts.is_empty(), "a compensation is judged as every job is");
-    assert!(!engine.flows().run(&id).await.unwrap().unwrap().head.owes_rollback);
+    assert!(!engine.workflows().run(&id).await.unwrap().unwrap().head.owes_rollback);
 }
 
 #[tokio::test(start_paused = true)]

@@ -65,7 +65,7 @@ async fn left_with_a_job(world: &World, away: Away) -> (Engine, Arc<Failing>, Jo
     world.save(&engine, json!({"a": {"topic": "job.nobody"}})).await;
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    engine.cancel_run(&id, "ada", "enough").await.unwrap();
+    engine.workflows().cancel_run(&id, "ada", "enough").await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!world.flows.run(&id).await.unwrap().unwrap().is_live(), "the run is done with it");
     let job = JobId::known(format!("{id}:a@1"));
@@ -129,13 +129,13 @@ async fn jobs_that_are_wanted_outlive_a_start() {
     world.save(&engine, json!({"a": {"topic": "job.nobody"}, "ask": {"type": "approval"}})).await;
     let (ended, live) = (begin(&engine, json!({})).await, begin(&engine, json!({})).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    engine.cancel_run(&ended, "ada", "enough").await.unwrap();
+    engine.workflows().cancel_run(&ended, "ada", "enough").await.unwrap();
     // The successor of a dead letter says which step it is of, and is what somebody asked for.
     let mut again = Request::plain("again", "job.nobody");
     let node = NodeKey::of(&StepId::known("a"));
     again.place.of_run = Some(Box::new(OfRun { run: ended.clone(), node, attempt: 1, role: Role::Step }));
     let asked = Submission { request: again, context: None, submitter: Submitter::IsGone };
-    engine.submit(asked).await.unwrap();
+    engine.jobs().submit(asked).await.unwrap();
     engine.kill();
     let engine = world.start().await;
     tokio::time::sleep(Duration::from_secs(5)).await;

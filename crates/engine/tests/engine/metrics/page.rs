@@ -78,7 +78,7 @@ pub async fn scraped() -> String {
     let engine = Engine::start(Parts {
         store: Arc::new(store.clone()),
         roster: Arc::new(MemoryRoster::new()),
-        flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+        workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
         bus: Arc::new(bus.clone()),
         courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
         kernel: None,
@@ -96,14 +96,14 @@ pub async fn scraped() -> String {
         [("a", "job.plain", "fine"), ("b", "job.echo", "a secret"), ("c", "job.no", "")]
     {
         let (request, context) = (Request::plain(id, topic), Some(Bytes::from_static(b"{}")));
-        engine.submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
+        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
         let (key, until) = (BlobKey::result_of(&JobId::known(id)), clock.now() + 60_000);
         store.put_blob(key, Bytes::from_static(output.as_bytes()), until, PutMode::Always).await.unwrap();
         bus.publish(Message::new(subject::JOB_RESULT, report(id))).await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     for (id, ended) in [("a", State::Succeeded), ("b", State::OutputQuarantined), ("c", State::Denied)] {
-        assert_eq!(engine.job(&JobId::known(id)).await.unwrap().unwrap().state(), ended, "{id}");
+        assert_eq!(engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap().state(), ended, "{id}");
     }
     engine.metrics_page()
 }
@@ -124,9 +124,9 @@ fn policy() -> Policy {
 fn employ(engine: &Engine) {
     let (worker, tenant) = (WorkerId::known("w"), TenantId::known("default"));
     let topics = vec![Topic::known("job.echo"), Topic::known("job.plain")];
-    engine.introduce(&tenant, Introduction { worker: worker.clone(), topics });
+    engine.fleet().introduce(&tenant, Introduction { worker: worker.clone(), topics });
     let load = Load { max_parallel_jobs: 4, ..Load::default() };
-    engine.beat(&worker, &tenant, &Beat { load, ..Beat::default() });
+    engine.fleet().beat(&worker, &tenant, &Beat { load, ..Beat::default() });
 }
 
 fn report(id: &str) -> Bytes {

@@ -16,11 +16,11 @@ impl Watcher {
         let mut reader = server.events().subscribe(audience, self.at);
         while let Ok(news) = tokio::time::timeout(Duration::from_secs(10), reader.next()).await {
             match news {
-                News::StartAfresh(id) => {
+                NextEvents::StartAfresh(id) => {
                     self.at = Some(id);
                     self.afresh += 1;
                 }
-                News::Events(events) => {
+                NextEvents::Events(events) => {
                     for (id, event) in events {
                         assert_eq!(event.tenant, TenantId::known(tenant));
                         self.at = Some(id);
@@ -106,7 +106,7 @@ async fn a_position_that_no_server_gave_out_is_not_waited_for() {
     for at in [far, EventId::parse("7-1")] {
         let mut reader = servers[1].events().subscribe(Audience::Everyone, at);
         let news = tokio::time::timeout(Duration::from_secs(5), reader.next()).await.unwrap();
-        assert!(matches!(news, News::StartAfresh(_)), "{news:?}");
+        assert!(matches!(news, NextEvents::StartAfresh(_)), "{news:?}");
     }
 }
 

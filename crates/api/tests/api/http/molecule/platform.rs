@@ -12,7 +12,7 @@ use reveille_core::policy::{Document, Policy};
 use reveille_core::presence::Ttls;
 use reveille_core::time::Millis;
 use reveille_engine::{
-    Audience, Clock, Engine, NewKey, News, Parts, Reader, Rules, SeededRng, Settings, What,
+    Audience, Clock, Engine, NewKey, NextEvents, Parts, Reader, Rules, SeededRng, Settings, What,
 };
 use reveille_roster::{MemoryRoster, Scope};
 use reveille_store::MemoryStore;
@@ -73,7 +73,7 @@ impl Setup {
         let engine = Engine::start(Parts {
             store: Arc::new(self.store.clone()),
             roster: Arc::new(self.roster.clone()),
-            flows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
+            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
             bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
             courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
             kernel: None,
@@ -154,7 +154,7 @@ impl Platform {
             issued_by: None,
             project_ids: None,
         };
-        self.engine.create_key(new).await.unwrap().1
+        self.engine.access().create_key(new).await.unwrap().1
     }
 
     pub async fn user(&self, tenant: &str) -> String {
@@ -235,7 +235,7 @@ pub struct Watcher {
 
 impl Watcher {
     fn take(&mut self, news: News) {
-        let News::Events(events) = news else { panic!("it missed something") };
+        let NextEvents::Events(events) = news else { panic!("it missed something") };
         for (_, event) in events {
             if let What::Workspace { id, name, payload } = &event.what {
                 self.heard.push((id.to_string(), name.to_string(), (**payload).clone()));

@@ -176,7 +176,10 @@ async fn what_cannot_be_an_id_or_an_address_is_refused() {
         let made = platform.post(&key, "/workspaces", json!({ "name": "n", "url": url })).await;
         assert!(made.status == 400 || url.is_empty(), "{url}");
     }
-    assert!(platform.engine.workspaces_of(&TenantId::known("acme")).len() <= 1, "nothing was made");
+    assert!(
+        platform.engine.workspaces().workspaces_of(&TenantId::known("acme")).len() <= 1,
+        "nothing was made"
+    );
     for bad in ["nope", "1", "../../etc", &"x".repeat(300)] {
         platform
             .register(&key, bad.get(..36).unwrap_or("not-a-uuid-but-of-the-right-length!!"), NOWHERE)
@@ -256,10 +259,10 @@ async fn a_registration_whose_caller_hangs_up_is_whole_or_not_at_all() {
     }
     assert_eq!(platform.status(&key, &id(1)).await, "online");
     assert!(
-        platform.engine.worker(reveille_core::fleet::Who::Workspace(&id(1))).is_some(),
+        platform.engine.fleet().worker(reveille_core::fleet::Who::Workspace(&id(1))).is_some(),
         "its silence counts"
     );
     let stored = setup.roster().workspaces(None, 10).await.unwrap();
-    let held = platform.engine.any_workspace(&stored[0].id).unwrap();
+    let held = platform.engine.workspaces().any_workspace(&stored[0].id).unwrap();
     assert_eq!(*held, stored[0], "what is known here is what is on the disk");
 }

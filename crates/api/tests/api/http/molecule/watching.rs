@@ -148,10 +148,10 @@ async fn whoever_missed_something_is_told_to_look_again() {
     let server = Server::of(&platform).await;
     let mut client = server.open(&[("x-api-key", &key)]).await.unwrap();
     let acme = reveille_core::id::TenantId::known("acme");
-    let workspace = platform.engine.workspaces_of(&acme).remove(0).workspace;
+    let workspace = platform.engine.workspaces().workspaces_of(&acme).remove(0).workspace;
     // More than is kept, faster than anybody reads: nothing awaits in between.
     for number in 0..20_000 {
-        platform.engine.notify(&workspace, json!({ "message": number }));
+        platform.engine.workspaces().notify(&workspace, json!({ "message": number }));
     }
     let mut frames = 0;
     loop {
@@ -162,7 +162,7 @@ async fn whoever_missed_something_is_told_to_look_again() {
         }
     }
     assert!(frames < 5_000, "it was not all kept for it");
-    platform.engine.notify(&workspace, json!({ "message": "after" }));
+    platform.engine.workspaces().notify(&workspace, json!({ "message": "after" }));
     assert_eq!(client.next().await.unwrap()["payload"]["message"], "after");
 }
 
@@ -195,8 +195,9 @@ async fn a_socket_ends_with_its_key_and_with_the_server() {
     let server = Server::of(&platform).await;
     let mut revoked = server.open(&[("x-api-key", &ann)]).await.unwrap();
     let mut lasting = server.open(&[("x-api-key", &bob)]).await.unwrap();
-    let key = platform.engine.list_keys().into_iter().find(|key| key.tenant.as_str() == "acme").unwrap();
-    platform.engine.revoke_key(&key.id, "test").await.unwrap();
+    let key =
+        platform.engine.access().list_keys().into_iter().find(|key| key.tenant.as_str() == "acme").unwrap();
+    platform.engine.access().revoke_key(&key.id, "test").await.unwrap();
     assert_eq!(revoked.next().await, None);
     platform.engine.drain(Duration::from_secs(5)).await;
     assert_eq!(lasting.next().await, None);

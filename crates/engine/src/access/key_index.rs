@@ -1,0 +1,203 @@
+//! Every key, in memory: all hashes are held here, so that a request costs one hash and one lookup.
+
+use super::keys::{Caller, NewKey};
+use crate::secret::hash;
+use reveille_core::id::{KeyId, TenantId};
+use reveille_core::time::Millis;
+use reveille_roster::{KeyHash, KeyRecord, Roster, RosterError};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+#[derive(Default)]
+pub struct KeyIndex {
+    by_hash: RwLock<FxHashMap<KeyHash, KnownKey>>,
+    by_id: RwLock<FxHashMap<KeyId, KeyHash>>,
+    /// How often a key was changed here.
+    changes: AtomicU64,
+}
+
+struct KnownKey {
+    key: KeyRecord,
+    /// What the key allows, made once and shared by its requests.
+    caller: Arc<Caller>,
+    used_at: AtomicI64,
+}
+
+impl KnownKey {
+    fn new(key: KeyRecord) -> Self {
+        let caller = Caller::of(&key);
+        let used_at = AtomicI64::new(key.last_used_at.map_or(0, |at| at.0));
+        Self { key, caller: Arc::new(caller), used_at }
+    }
+}
+
+impl KeyIndex {
+    pub async fn load(roster: &dyn Roster) -> Result<Self, RosterError> {
+        let keys = Self::default();
+        for key in roster.keys().await? {
+            keys.insert(key);
+        }
+        Ok(keys)
+    }
+
+    /// How often a key was changed here, for whoever is about to read them anew.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// What was read anew takes the place of what was known, unless something was changed here after `changes`:
+    /// then what was read may be older, and this says no.
+    pub fn replace(&self, read: Self, changes: u64) -> bool {
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        if self.changes() != changes {
+            return false;
+        }
+        *by_hash = read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
+        drop(by_hash);
+        *self.by_id.write().unwrap_or_else(PoisonError::into_inner) =
+            read.by_id.into_inner().unwrap_or_else(PoisonError::into_inner);
+        true
+    }
+
+    pub fn insert(&self, key: KeyRecord) {
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        by_id.insert(key.id.clone(), key.hash);
+        drop(by_id);
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        by_hash.insert(key.hash, KnownKey::new(key));
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn find(&self, secret: &str, now: Millis) -> Option<Arc<Caller>> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
+        known.used_at.store(now.0, Ordering::Relaxed);
+        Some(known.caller.clone())
+    }
+
+    /// The hash of a key that still opens something, and for whom.
+    pub fn of_id(&self, id: &KeyId, now: Millis) -> Option<(KeyHash, Arc<Caller>)> {
+        let hash = *self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(&hash).filter(|known| known.key.is_valid(now))?;
+        known.used_at.store(now.0, Ordering::Relaxed);
+        Some((hash, known.caller.clone()))
+    }
+
+    /// The key with this hash, if it is good and like this one.
+    pub fn kept(&self, hash: &KeyHash, new: &NewKey) -> Option<KeyRecord> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let key = &keys.get(hash)?.key;
+        let is_like_it = key.revoked_at.is_none()
+            && key.expires_at == new.expires_at
+            && (&key.name, &key.tenant, &key.scopes) == (&new.name, &new.tenant, &new.scopes);
+        is_like_it.then(|| key.clone())
+    }
+
+    /// The key as it is now, if nobody had revoked it before.
+    pub fn revoke(&self, id: &KeyId, at: Millis, by: String) -> Option<KeyRecord> {
+        let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        let key = keys.values_mut().map(|known| &mut known.key).find(|key| key.id == *id)?;
+        // What was written a moment ago may have been read back already.
+        if key.revoked_at.is_some() && (key.revoked_at, &key.revoked_by) != (Some(at), &by) {
+            return None;
+        }
+        (key.revoked_at, key.revoked_by) = (Some(at), by);
+        let revoked = key.clone();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        Some(revoked)
+    }
+
+    /// Keys that were used since it was last written down, and when.
+    pub fn take_used(&self) -> Vec<(KeyId, Millis)> {
+        let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        let mut used = Vec::new();
+        for known in keys.values_mut() {
+            let at = Millis(known.used_at.load(Ordering::Relaxed));
+            if at.0 > 0 && known.key.last_used_at != Some(at) {
+                known.key.last_used_at = Some(at);
+                used.push((known.key.id.clone(), at));
+            }
+        }
+        used
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_hash.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What a key is called, also when it is revoked.
+    pub fn name_of(&self, id: &KeyId) -> Option<String> {
+        let hash = *self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&hash).map(|known| known.key.name.clone())
+    }
+
+    /// Everybody who has a key.
+    pub fn tenants(&self) -> BTreeSet<TenantId> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().map(|known| known.key.tenant.clone()).collect()
+    }
+
+    /// Every key, by id.
+    pub fn list(&self) -> Vec<KeyRecord> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let mut list: Vec<KeyRecord> = keys
+            .values()
+            .map(|known| {
+                let used_at = known.used_at.load(Ordering::Relaxed);
+                KeyRecord { last_used_at: (used_at > 0).then_some(Millis(used_at)), ..known.key.clone() }
+            })
+            .collect();
+        list.sort_by(|a, b| a.id.cmp(&b.id));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::hash;
+    use reveille_roster::Scope;
+
+    fn key(id: &str) -> KeyRecord {
+        KeyRecord {
+            id: KeyId::known(id),
+            hash: hash(id),
+            prefix: String::new(),
+            name: id.to_owned(),
+            tenant: TenantId::known("t"),
+            scopes: vec![Scope::Read],
+            created_by: String::new(),
+            issued_by: None,
+            project_ids: None,
+            created_at: Millis(1),
+            expires_at: None,
+            revoked_at: None,
+            revoked_by: String::new(),
+            last_used_at: None,
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_does_not_undo_it() {
+        let read = || {
+            let read = KeyIndex::default();
+            read.insert(key("a"));
+            read
+        };
+        let keys = read();
+        let before = keys.changes();
+        keys.revoke(&KeyId::known("a"), Millis(2), "ann".to_owned()).unwrap();
+        assert!(!keys.replace(read(), before), "it was read before the key was revoked");
+        assert!(keys.find("a", Millis(3)).is_none());
+        let before = keys.changes();
+        keys.insert(key("b"));
+        assert!(!keys.replace(read(), before));
+        assert!(keys.find("b", Millis(3)).is_some());
+        assert!(keys.replace(read(), keys.changes()));
+        assert!(keys.find("a", Millis(3)).is_some() && keys.find("b", Millis(3)).is_none());
+    }
+}

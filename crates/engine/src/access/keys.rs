@@ -1,0 +1,188 @@
+//! Keys: who is calling, from which tenant, and what they may do.
+//!
+//! A secret is `vk_` and 160 random bits. Only its hash is stored.
+
+use super::Access;
+use super::key_index::KeyIndex;
+use crate::observe::audit_writer;
+use crate::roster::{RosterBatch, RosterCopy};
+use crate::secret::{SECRET_LEN_MAX, hash};
+use reveille_core::id::{KeyId, TenantId};
+use reveille_core::time::Millis;
+use reveille_roster::{Change, KeyRecord, RosterError, Scope};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+pub const KEY_PREFIX: &str = "vk_";
+pub const KEYS_MAX: usize = 100_000;
+/// Whoever shows no key, where that is allowed.
+const ANONYMOUS: &str = "anonymous";
+/// Whoever made a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Of the key it showed; `anonymous` for those who were let in without one.
+    pub key: KeyId,
+    pub name: String,
+    pub tenant: TenantId,
+    scopes: Vec<Scope>,
+}
+
+impl Caller {
+    pub(super) fn of(key: &KeyRecord) -> Self {
+        Self {
+            key: key.id.clone(),
+            name: key.name.clone(),
+            tenant: key.tenant.clone(),
+            scopes: key.scopes.clone(),
+        }
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+
+    /// Operators see every tenant.
+    pub fn sees(&self, tenant: &TenantId) -> bool {
+        self.may(Scope::Admin) || self.tenant == *tenant
+    }
+}
+
+pub struct NewKey {
+    pub name: String,
+    pub tenant: TenantId,
+    pub scopes: Vec<Scope>,
+    pub expires_at: Option<Millis>,
+    /// Who makes it, as far as we know ourselves.
+    pub created_by: String,
+    /// On whose behalf, in their words.
+    pub issued_by: Option<String>,
+    pub project_ids: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum KeyError {
+    #[error("there are {KEYS_MAX} keys already")]
+    TooMany,
+    #[error(transparent)]
+    Roster(#[from] RosterError),
+}
+
+impl Access {
+    /// Who has this secret, if anyone who may still use it.
+    pub fn authenticate(&self, secret: &str) -> Option<Arc<Caller>> {
+        if secret.len() > SECRET_LEN_MAX {
+            return None;
+        }
+        self.keys.find(secret, self.runtime.now())
+    }
+
+    /// Who somebody without a secret is, where that is allowed at all: a tenant of their own, and no
+    /// operator.
+    pub fn anonymous(&self) -> Option<Arc<Caller>> {
+        let tenant = self.runtime.settings().open_tenant.clone()?;
+        let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
+        Some(Arc::new(Caller { key: KeyId::known(ANONYMOUS), name: ANONYMOUS.to_owned(), tenant, scopes }))
+    }
+
+    /// Makes a key. The secret is returned here and nowhere else.
+    pub async fn create_key(&self, new: NewKey) -> Result<(KeyRecord, String), KeyError> {
+        let mut secret = String::from(KEY_PREFIX);
+        for _ in 0..3 {
+            let _ = write!(secret, "{:016x}", self.runtime.random());
+        }
+        secret.truncate(KEY_PREFIX.len() + 40);
+        let key = self.keep_key(&secret, new).await?;
+        Ok((key, secret))
+    }
+
+    /// Keeps a key whose secret somebody else chose: the operator's, from the environment. One that is
+    /// there already, just as it is to be, is left as it is.
+    pub async fn keep_key(&self, secret: &str, new: NewKey) -> Result<KeyRecord, KeyError> {
+        if let Some(kept) = self.keys.kept(&hash(secret), &new) {
+            return Ok(kept);
+        }
+        if self.keys.len() >= KEYS_MAX {
+            return Err(KeyError::TooMany);
+        }
+        let hash = hash(secret);
+        let mut id = String::from("key_");
+        for byte in &hash[..6] {
+            let _ = write!(id, "{byte:02x}");
+        }
+        let key = KeyRecord {
+            id: KeyId::known(id),
+            hash,
+            // Eight characters tell keys apart and give 20 of 160 bits away.
+            prefix: secret.chars().take(8).collect(),
+            name: new.name,
+            tenant: new.tenant,
+            scopes: new.scopes,
+            created_by: new.created_by,
+            issued_by: new.issued_by,
+            project_ids: new.project_ids,
+            created_at: self.runtime.now(),
+            expires_at: new.expires_at,
+            revoked_at: None,
+            revoked_by: String::new(),
+            last_used_at: None,
+        };
+        let access = self.clone();
+        self.runtime
+            .run_detached(async move {
+                access.writer.write(Change::Key(key.clone())).await?;
+                access.keys.insert(key.clone());
+                access.audit.record(audit_writer::created(&key)).await;
+                Ok(key)
+            })
+            .await
+    }
+
+    /// From now on the key opens nothing. Says whether there was one.
+    pub async fn revoke_key(&self, id: &KeyId, by: &str) -> Result<bool, RosterError> {
+        match self.list_keys().iter().find(|key| key.id == *id) {
+            None => return Ok(false),
+            Some(key) if key.revoked_at.is_some() => return Ok(true),
+            Some(_) => {}
+        }
+        let (access, id, at, by) = (self.clone(), id.clone(), self.runtime.now(), by.to_owned());
+        self.runtime
+            .run_detached(async move {
+                let change = Change::RevokeKey { id: id.clone(), at, by: by.clone() };
+                access.writer.write(change).await?;
+                if let Some(draft) = access.keys.revoke(&id, at, by).as_ref().and_then(audit_writer::revoked)
+                {
+                    access.audit.record(draft).await;
+                }
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Notes when keys were last used.
+    pub(crate) async fn note_key_use(&self) {
+        let used = self.keys.take_used().into_iter();
+        let changes: Vec<Change> = used.map(|(id, at)| Change::KeyUsed { id, at }).collect();
+        if !changes.is_empty() {
+            self.writer.write_later(RosterBatch { changes, events: Vec::new() }).await;
+        }
+    }
+
+    /// Every tenant that has a key.
+    pub fn tenants(&self) -> BTreeSet<TenantId> {
+        self.keys.tenants()
+    }
+
+    /// Every key, by id.
+    pub fn list_keys(&self) -> Vec<KeyRecord> {
+        self.keys.list()
+    }
+}
+
+#[async_trait::async_trait]
+impl RosterCopy for Access {
+    async fn reload(&self) -> Result<bool, RosterError> {
+        let changes = self.keys.changes();
+        Ok(self.keys.replace(KeyIndex::load(&*self.roster).await?, changes))
+    }
+}

@@ -1,0 +1,218 @@
+//! A workspace is set up, starts, and starts again on another machine.
+
+use super::{WORKSPACES_MAX, WorkspaceError, Workspaces};
+use crate::secret::hash;
+use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub const NAME_LEN_MAX: usize = 255;
+pub const ROLE_LEN_MAX: usize = 1_000;
+pub const RUNTIME_LEN_MAX: usize = 100;
+pub const URL_LEN_MAX: usize = 2_048;
+pub const CARD_LEN_MAX: usize = 64 * 1024;
+
+/// What a workspace says when it starts.
+pub struct Registration {
+    pub id: WorkspaceId,
+    pub url: String,
+    pub agent_card: Value,
+}
+
+pub struct Registered {
+    pub workspace: Arc<Workspace>,
+    /// Shown here and nowhere else, and only if it had none.
+    pub token: Option<String>,
+}
+
+/// A workspace that somebody sets up before it starts.
+#[derive(Default)]
+pub struct NewWorkspace {
+    pub name: String,
+    pub role: Option<String>,
+    pub tier: i64,
+    pub runtime: Option<String>,
+    pub url: Option<String>,
+    pub parent_id: Option<WorkspaceId>,
+    pub max_concurrent_tasks: Option<u32>,
+    pub x: f64,
+    pub y: f64,
+}
+
+impl Workspaces {
+    /// Sets a workspace up. It comes online when it registers.
+    pub async fn create_workspace(
+        &self,
+        tenant: &TenantId,
+        new: NewWorkspace,
+    ) -> Result<Arc<Workspace>, WorkspaceError> {
+        if self.index.len() >= WORKSPACES_MAX {
+            return Err(WorkspaceError::TooMany);
+        }
+        check_text("name", &new.name, NAME_LEN_MAX)?;
+        check_text("role", new.role.as_deref().unwrap_or_default(), ROLE_LEN_MAX)?;
+        check_text("runtime", new.runtime.as_deref().unwrap_or_default(), RUNTIME_LEN_MAX)?;
+        if let Some(url) = &new.url {
+            self.check_url(url).await?;
+        }
+        let (workspaces, tenant) = (self.clone(), tenant.clone());
+        self.runtime.run_detached(async move { workspaces.set_up(tenant, new).await }).await
+    }
+
+    async fn set_up(&self, tenant: TenantId, new: NewWorkspace) -> Result<Arc<Workspace>, WorkspaceError> {
+        let _structure = self.index.lock_structure().await;
+        if let Some(parent) = &new.parent_id {
+            self.living(&tenant, parent)?;
+        }
+        let workspace = Workspace {
+            name: new.name,
+            role: new.role,
+            tier: new.tier,
+            runtime: new.runtime,
+            url: new.url,
+            parent_id: new.parent_id,
+            max_concurrent_tasks: new.max_concurrent_tasks,
+            x: new.x,
+            y: new.y,
+            ..self.blank(WorkspaceId::known(self.runtime.new_uuid()), tenant)
+        };
+        let payload = json!({
+            "name": workspace.name, "tier": workspace.tier, "runtime": workspace.runtime,
+            "parent_id": workspace.parent_id, "x": workspace.x, "y": workspace.y,
+        });
+        let _lock = self.index.lock(&workspace.id).await;
+        self.keep_workspace(workspace.clone(), Some(("WORKSPACE_PROVISIONING", payload))).await?;
+        Ok(Arc::new(workspace))
+    }
+
+    /// A workspace starts, or starts again elsewhere. It is durable when this returns.
+    ///
+    /// `tenant` is the credential's. Without one only a workspace that somebody has set up, and that has
+    /// no token yet, may register: its id is what it was given to show.
+    pub async fn register_workspace(
+        &self,
+        tenant: Option<&TenantId>,
+        token: Option<&str>,
+        registration: Registration,
+    ) -> Result<Registered, WorkspaceError> {
+        // Who may not register at all makes us look up no names.
+        self.may_register(&registration.id, tenant, token)?;
+        self.check_url(&registration.url).await?;
+        check_card(&registration.agent_card)?;
+        let (workspaces, tenant, token) = (self.clone(), tenant.cloned(), token.map(str::to_owned));
+        self.runtime
+            .run_detached(async move { workspaces.take_in_workspace(tenant, token, registration).await })
+            .await
+    }
+
+    async fn take_in_workspace(
+        &self,
+        tenant: Option<TenantId>,
+        token: Option<String>,
+        registration: Registration,
+    ) -> Result<Registered, WorkspaceError> {
+        let Registration { id, url, agent_card } = registration;
+        let _lock = self.index.lock(&id).await;
+        let mut workspace = match self.may_register(&id, tenant.as_ref(), token.as_deref())? {
+            Some(known) => (*known).clone(),
+            None => self.self_made(id, tenant.ok_or(WorkspaceError::TokenMissing)?, &agent_card)?,
+        };
+        let new_token = workspace.token_hash.is_none().then(|| self.new_token());
+        if let Some(token) = &new_token {
+            workspace.token_hash = Some(hash(token));
+        }
+        let payload = json!({ "url": url, "agent_card": agent_card });
+        workspace.url = Some(url);
+        workspace.agent_card = Some(agent_card);
+        workspace.status = WorkspaceStatus::Online;
+        workspace.updated_at = self.runtime.now();
+        self.keep_workspace(workspace.clone(), Some(("WORKSPACE_ONLINE", payload))).await?;
+        // It has just started: what it was sent is lost, and what it said of itself is no longer so.
+        self.call_back(|hook| hook.restarted(&workspace.id));
+        self.note_pulse(&workspace, Pulse::default());
+        Ok(Registered { workspace: Arc::new(workspace), token: new_token })
+    }
+
+    /// The workspace, if there is one; otherwise somebody with a key makes it by registering.
+    fn may_register(
+        &self,
+        id: &WorkspaceId,
+        tenant: Option<&TenantId>,
+        token: Option<&str>,
+    ) -> Result<Option<Arc<Workspace>>, WorkspaceError> {
+        match self.index.find(id) {
+            Some(known) => {
+                self.may_speak_for(&known, tenant, token)?;
+                if known.is_removed() { Err(WorkspaceError::Removed) } else { Ok(Some(known)) }
+            }
+            None if tenant.is_some() => Ok(None),
+            None => Err(WorkspaceError::TokenMissing),
+        }
+    }
+
+    fn self_made(
+        &self,
+        id: WorkspaceId,
+        tenant: TenantId,
+        card: &Value,
+    ) -> Result<Workspace, WorkspaceError> {
+        if self.index.len() >= WORKSPACES_MAX {
+            return Err(WorkspaceError::TooMany);
+        }
+        let name = card.get("name").and_then(Value::as_str).unwrap_or(id.as_str());
+        let name = name.chars().filter(|c| !c.is_control()).take(NAME_LEN_MAX).collect();
+        Ok(Workspace { name, tier: 1, ..self.blank(id, tenant) })
+    }
+
+    fn blank(&self, id: WorkspaceId, tenant: TenantId) -> Workspace {
+        let now = self.runtime.now();
+        Workspace {
+            id,
+            tenant,
+            status: WorkspaceStatus::Provisioning,
+            name: String::new(),
+            role: None,
+            tier: 0,
+            runtime: None,
+            url: None,
+            agent_card: None,
+            parent_id: None,
+            forwarded_to: None,
+            token_hash: None,
+            max_concurrent_tasks: None,
+            x: 0.0,
+            y: 0.0,
+            collapsed: false,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    async fn check_url(&self, url: &str) -> Result<(), WorkspaceError> {
+        if url.len() > URL_LEN_MAX {
+            return Err(WorkspaceError::bad("url", format!("is longer than {URL_LEN_MAX} bytes")));
+        }
+        self.a2a.check(url).await.map_err(WorkspaceError::BadUrl)
+    }
+}
+
+pub(super) fn check_card(agent_card: &Value) -> Result<(), WorkspaceError> {
+    if agent_card.to_string().len() > CARD_LEN_MAX {
+        return Err(WorkspaceError::bad("agent_card", format!("is longer than {CARD_LEN_MAX} bytes")));
+    }
+    Ok(())
+}
+
+pub(super) fn check_text(field: &'static str, text: &str, len_max: usize) -> Result<(), WorkspaceError> {
+    if field == "name" && text.is_empty() {
+        return Err(WorkspaceError::bad(field, "is empty"));
+    }
+    if text.len() > len_max {
+        return Err(WorkspaceError::bad(field, format!("is longer than {len_max} bytes")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(WorkspaceError::bad(field, "has a control character"));
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Somebody who reads the stream at their own pace.
+
+use super::shared::Found;
+use super::{Audience, Event, EventId, Events};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+pub struct Reader {
+    events: Arc<Events>,
+    audience: Audience,
+    start: Start,
+    seq: u64,
+    /// The life of the stream that `seq` counts in.
+    life: u64,
+    news: Arc<Notify>,
+}
+
+enum Start {
+    /// It came with a position. `reads` is how often the shared stream had been read by then.
+    From {
+        after: EventId,
+        reads: u64,
+    },
+    Afresh,
+    Over,
+}
+
+/// What a reader gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NextEvents {
+    /// It is new here, or was too slow: what it knows is not enough. It needs a snapshot, and reads on
+    /// from here.
+    StartAfresh(EventId),
+    Events(Vec<(EventId, Arc<Event>)>),
+}
+
+impl Events {
+    /// Reads on from `after`, or from now on.
+    pub fn subscribe(self: &Arc<Self>, audience: Audience, after: Option<EventId>) -> Reader {
+        let mut logs = self.lock();
+        let (last, life, reads) = (logs.last, logs.reading.life, logs.reading.reads);
+        let log = logs.of(&audience);
+        log.readers += 1;
+        let news = log.news.clone();
+        drop(logs);
+        let start = after.map_or(Start::Afresh, |after| Start::From { after, reads });
+        Reader { events: self.clone(), audience, start, seq: last, life, news }
+    }
+}
+
+impl Reader {
+    /// The next events, when there are any. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> NextEvents {
+        loop {
+            let news = self.news.clone();
+            let heard = news.notified();
+            tokio::pin!(heard);
+            // From here on an event is noticed, even one that comes before the first poll.
+            heard.as_mut().enable();
+            if let Some(news) = self.poll() {
+                return news;
+            }
+            heard.await;
+        }
+    }
+
+    /// What there is already, if anything.
+    pub fn poll(&mut self) -> Option<NextEvents> {
+        let events = self.events.clone();
+        let mut logs = events.lock();
+        if !logs.reading.is_begun {
+            return None;
+        }
+        let (last, begins, life) = (logs.last, logs.begins, logs.reading.life);
+        match std::mem::replace(&mut self.start, Start::Over) {
+            Start::Over => {}
+            Start::Afresh => self.life = life.wrapping_sub(1),
+            Start::From { after, reads } => match logs.find(&self.audience, after, events.epoch, reads) {
+                Found::Here => (self.seq, self.life) = (after.seq, life),
+                Found::Gone => self.life = life.wrapping_sub(1),
+                Found::NotYet => {
+                    self.start = Start::From { after, reads };
+                    return None;
+                }
+            },
+        }
+        let log = logs.of(&self.audience);
+        if self.life != life || self.seq < log.dropped.max(begins) {
+            (self.seq, self.life) = (last, life);
+            return Some(NextEvents::StartAfresh(events.id(last)));
+        }
+        let batch = log.after(self.seq);
+        self.seq = batch.last()?.seq;
+        Some(NextEvents::Events(batch.into_iter().map(|event| (events.id(event.seq), event)).collect()))
+    }
+
+    pub fn audience(&self) -> &Audience {
+        &self.audience
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut logs = self.events.lock();
+        let log = logs.of(&self.audience);
+        log.readers = log.readers.saturating_sub(1);
+    }
+}

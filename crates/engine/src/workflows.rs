@@ -1,0 +1,264 @@
+//! Runs of workflows: load, decide, commit, and then act on what was committed.
+//!
+//! A run that is under way is kept in memory, since every step of it needs all that came before. What it owes
+//! follows from its record alone, so that a start finds it again: a step that is under way owes a job (or
+//! another run, or an alert) whose id is known beforehand, and asking for one that is there is harmless.
+
+mod definitions;
+mod dry_run;
+mod open_runs;
+mod outcome;
+mod queries;
+mod rerun;
+mod rollback;
+mod run_lock;
+mod saga;
+mod send;
+mod start;
+mod timers;
+mod watch;
+
+pub use definitions::SaveError;
+pub use dry_run::{DryRun, DryStep, Judged};
+pub use rerun::RerunError;
+pub use rollback::{rollback_id, rollback_of};
+pub use run_lock::{LOCK as RUN_LOCK, RunLocks};
+pub use start::{Asked, StartRunError, Started};
+
+use crate::cluster::{Cluster, Lease, PeerMessage};
+use crate::jobs::{Jobs, RunHook, Waiters};
+use crate::observe::events::What;
+use crate::observe::{Observe, Trouble};
+use crate::runtime::{RETRY_PAUSE, Runtime};
+use open_runs::{OpenRun, OpenRuns};
+use reveille_bus::Bus;
+use reveille_core::flow::{Change, Event, Flow, Head, Node, NodeKey, Refusal, Run, RunState, advance};
+use reveille_core::id::RunId;
+use reveille_core::job::Job;
+use reveille_store::workflows::{RunCommit, RunStep, WorkflowStore};
+use reveille_store::{Store, StoreError};
+use std::ops::Deref;
+use std::sync::Arc;
+
+const CONFLICTS_MAX: usize = 50;
+
+pub struct Loaded {
+    pub run: Run,
+    pub flow: Arc<Flow>,
+}
+
+/// Why a run did not change.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RunError {
+    #[error("there is no such run")]
+    Unknown,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A handle; clones are the same room.
+#[derive(Clone)]
+pub struct Workflows(Arc<Inner>);
+
+pub struct Inner {
+    runtime: Runtime,
+    observe: Observe,
+    cluster: Arc<dyn Cluster>,
+    jobs: Jobs,
+    store: Arc<dyn WorkflowStore>,
+    bus: Arc<dyn Bus>,
+    locks: RunLocks,
+    runs: OpenRuns,
+    waiters: Waiters<RunId>,
+}
+
+/// What workflows are made of.
+pub struct WorkflowParts {
+    pub runtime: Runtime,
+    pub observe: Observe,
+    pub cluster: Arc<dyn Cluster>,
+    pub jobs: Jobs,
+    pub store: Arc<dyn WorkflowStore>,
+    pub locks: Arc<dyn Store>,
+    pub bus: Arc<dyn Bus>,
+}
+
+impl Deref for Workflows {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Workflows {
+    pub fn new(parts: WorkflowParts) -> Self {
+        let WorkflowParts { runtime, observe, cluster, jobs, store, locks, bus } = parts;
+        let locks = RunLocks::new(locks, runtime.end(), observe.metrics().run_lock_fallbacks());
+        let (runs, waiters) = (OpenRuns::default(), Waiters::default());
+        Self(Arc::new(Inner { runtime, observe, cluster, jobs, store, bus, locks, runs, waiters }))
+    }
+
+    /// Changes a run as an event demands.
+    pub(crate) async fn drive_run(&self, id: &RunId, event: &Event) -> Result<Head, RunError> {
+        let slot = self.runs.slot(id);
+        let mut place = slot.lock().await;
+        let mut lock = None;
+        let driven = self.drive_held(&mut place, &mut lock, id, event).await;
+        if let Some(lock) = lock {
+            lock.release().await;
+        }
+        if !place.is_unsure && !place.loaded.as_ref().is_some_and(|loaded| loaded.run.is_live()) {
+            place.loaded = None;
+            drop(place);
+            self.runs.close(id);
+        }
+        driven
+    }
+
+    async fn drive_held(
+        &self,
+        place: &mut OpenRun,
+        lock: &mut Option<Lease>,
+        id: &RunId,
+        event: &Event,
+    ) -> Result<Head, RunError> {
+        for _ in 0..CONFLICTS_MAX {
+            // Where others change runs too, what is in memory may be of old.
+            let is_fresh = place.loaded.is_none() || !self.cluster.others_may_act();
+            let loaded = self.hold(place, id).await?;
+            let change = match advance(&loaded.run, &loaded.flow, event, self.runtime.now()) {
+                Ok(change) => Arc::new(change),
+                Err(refusal) if is_fresh => return Err(refusal.into()),
+                Err(_) => {
+                    place.loaded = None;
+                    continue;
+                }
+            };
+            let committed = self.store.commit(RunStep::change(&loaded.run.head, change.clone())).await;
+            match committed {
+                Ok(RunCommit::Done) => {
+                    let before = loaded.run.head.state;
+                    loaded.run.apply(Change::clone(&change));
+                    self.publish_run(&loaded.run.head, Some(before));
+                    self.observe.metrics().saga().recorded(change.compensations.len());
+                    self.act_on_run(loaded, &change.nodes);
+                    return Ok(loaded.run.head.clone());
+                }
+                // Another server was first. It sends off what its own change began.
+                Ok(_) => {
+                    place.loaded = None;
+                    if lock.is_none() {
+                        *lock = self.locks.take(id).await;
+                    }
+                }
+                Err(error) => {
+                    if place.failed(&error) {
+                        self.runtime.spawn(self.clone().resolve_in_doubt(id.clone()));
+                    }
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(StoreError::Unavailable(format!("run {id} kept changing under us")).into())
+    }
+
+    /// The same, for what has nobody to tell: a store that fails is tried again until it works.
+    pub(crate) async fn drive_run_on(&self, id: &RunId, event: &Event) {
+        loop {
+            match self.drive_run(id, event).await {
+                Err(RunError::Store(error)) if error.is_transient() => {
+                    self.observe.log(Trouble::Store, "store failed; retrying", id, &error);
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(RunError::Store(error)) => {
+                    return tracing::error!(run = %id, %error, "a run cannot go on");
+                }
+                Err(refused) => return tracing::debug!(run = %id, %refused, "nothing changes"),
+                Ok(_) => return,
+            }
+        }
+    }
+
+    /// Acts on a run as it was committed: its timer, what its steps have sent off, who waits for its end.
+    /// Called with the run held; everything here is derived from the run, so calling it again does no harm.
+    pub(crate) fn act_on_run(&self, loaded: &Loaded, nodes: &[(NodeKey, Node)]) {
+        let head = &loaded.run.head;
+        self.runs.timers.set(&head.id, head.due);
+        self.observe.metrics().saga().settled(head, nodes);
+        for (key, node) in nodes {
+            if node.owes_cancel {
+                self.runtime.spawn(self.clone().call_back(head.id.clone(), key.clone(), node.clone()));
+            } else if !node.state.is_settled() && node.sent.is_some() {
+                self.send_off(loaded, key, node);
+            }
+        }
+        if head.owes_rollback {
+            self.runtime.spawn(self.clone().undo(head.id.clone()));
+        }
+        if head.state.is_terminal() {
+            self.waiters.wake(&head.id);
+            self.cluster.publish(&|| PeerMessage::Run(head.id.clone()));
+            self.notify_parent(&loaded.run);
+        }
+    }
+
+    /// Tells those who watch that a run is in another state.
+    fn publish_run(&self, head: &Head, before: Option<RunState>) {
+        if before != Some(head.state) {
+            self.publish_run_state(head, before);
+        }
+    }
+
+    /// Says it again: whoever committed the change may have been killed before it could. Readers tell by the revision
+    /// whether they know it.
+    fn publish_run_again(&self, head: &Head) {
+        self.publish_run_state(head, Some(head.state));
+    }
+
+    fn publish_run_state(&self, head: &Head, before: Option<RunState>) {
+        let Head { id, workflow, state, revision, .. } = head.clone();
+        self.observe.events().publish(
+            head.updated_at,
+            &head.tenant,
+            What::Run { id, workflow, state, before, revision },
+        );
+    }
+
+    /// The same for all that is under way: nobody knows what of it was done.
+    pub(crate) fn act_on_all(&self, loaded: &Loaded) {
+        let live: Vec<_> = loaded.run.live().map(|(key, node)| (key.clone(), node.clone())).collect();
+        self.act_on_run(loaded, &live);
+    }
+
+    pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<Head, RunError> {
+        let event = Event::Cancel { by: by.to_owned(), reason: reason.to_owned() };
+        let (engine, id) = (self.clone(), id.clone());
+        self.runtime.run_detached(async move { engine.drive_run(&id, &event).await }).await
+    }
+}
+
+#[async_trait::async_trait]
+impl RunHook for Workflows {
+    fn job_ended(&self, job: &Arc<Job>) {
+        self.on_step_ended(job);
+    }
+
+    fn saga_owed(&self, job: &Arc<Job>) {
+        self.note_in_saga_later(job);
+    }
+
+    async fn note_in_saga(&self, job: &Job) {
+        self.note_saga(job).await;
+    }
+
+    fn job_found(&self, job: &Job) {
+        self.keep_if_wanted(job);
+    }
+
+    fn server_lost(&self) {
+        self.runs.left_behind.notify_one();
+    }
+}

@@ -1,0 +1,102 @@
+//! Workflows: saved when there is nothing wrong with them, and read again with every run.
+
+use super::Workflows;
+use reveille_core::flow::{Document, Flow, Head, Origin, Problem};
+use reveille_core::id::{TenantId, WorkflowId};
+use reveille_store::StoreError;
+use reveille_store::workflows::Saved;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SaveError {
+    #[error(transparent)]
+    Bad(#[from] Problem),
+    #[error("the tenant has {0} workflows, and may have no more; delete one first")]
+    TooMany(u32),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Workflows {
+    /// Saves a workflow as its next version, and says which that is. Nothing of a bad one is stored.
+    pub async fn save_workflow(
+        &self,
+        tenant: &TenantId,
+        document: Document,
+        by: &str,
+    ) -> Result<u32, SaveError> {
+        let now = self.runtime.now();
+        let flow = Flow::check(&document, 1, now)?;
+        self.check_calls(tenant, &flow).await?;
+        let saved =
+            Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
+        let max = self.runtime.settings().limits.workflows_per_tenant;
+        self.store.save(saved, max).await?.ok_or(SaveError::TooMany(max))
+    }
+
+    /// A workflow must not end up in itself, whichever way it goes.
+    pub(super) async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
+        for (step, called) in flow.calls() {
+            let problem =
+                |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));
+            let (mut seen, mut open) = (BTreeSet::new(), vec![called.clone()]);
+            while let Some(next) = open.pop() {
+                if next == flow.id {
+                    return Err(problem(format!("the workflow would run itself through {called}")));
+                }
+                if !seen.insert(next.clone()) {
+                    continue;
+                }
+                match self.store.workflow(tenant, &next, None).await? {
+                    Some(saved) => {
+                        let read = Flow::read(&saved.document, saved.version);
+                        let read = read.map_err(|bad| problem(format!("{next} cannot be read: {bad}")))?;
+                        open.extend(read.calls().map(|(_, called)| called.clone()));
+                    }
+                    None if next == *called => return Err(problem(format!("there is no workflow {called}"))),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A workflow as it was saved, ready to run.
+    pub async fn flow(
+        &self,
+        tenant: &TenantId,
+        id: &WorkflowId,
+        version: Option<u32>,
+    ) -> Result<Option<Arc<Flow>>, StoreError> {
+        let now = self.runtime.now();
+        let read = |version: u32| self.runs.read(tenant, id, version, now);
+        if let Some(flow) = version.and_then(read) {
+            return Ok(Some(flow));
+        }
+        let Some(saved) = self.store.workflow(tenant, id, version).await? else { return Ok(None) };
+        if let Some(flow) = read(saved.version) {
+            return Ok(Some(flow));
+        }
+        let flow = Flow::read(&saved.document, saved.version);
+        let flow = flow.map_err(|problem| {
+            StoreError::Corrupt(format!("workflow {id}, version {}: {problem}", saved.version))
+        })?;
+        let flow = Arc::new(flow);
+        self.runs.keep(tenant, &flow, now);
+        Ok(Some(flow))
+    }
+
+    /// The workflow that a run goes by.
+    pub(crate) async fn flow_of(&self, head: &Head) -> Result<Arc<Flow>, StoreError> {
+        match head.origin {
+            Origin::Rollback { .. } => return Ok(super::rollback::flow(head.version)),
+            Origin::Client => return Ok(super::saga::flow()),
+            _ => {}
+        }
+        let flow = self.flow(&head.tenant, &head.workflow, Some(head.version)).await?;
+        let gone =
+            || StoreError::Corrupt(format!("version {} of workflow {} is gone", head.version, head.workflow));
+        flow.ok_or_else(gone)
+    }
+}

@@ -1,0 +1,155 @@
+//! How a run begins.
+
+use super::Loaded;
+use super::Workflows;
+use reveille_core::flow::{Flow, Head, Origin, Run, start};
+use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
+use reveille_core::request::Actor;
+use reveille_store::StoreError;
+use reveille_store::workflows::{RunCommit, RunStep};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Bytes of a run's input.
+const INPUT_LEN_MAX: usize = 256 * 1024;
+const KEY_LEN_MAX: usize = 256;
+
+/// A run that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub tenant: TenantId,
+    pub workflow: WorkflowId,
+    pub input: Json,
+    pub idempotency_key: Option<String>,
+    pub started_by: Option<KeyId>,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub enum Started {
+    New(Box<Head>),
+    /// The same idempotency key was used before.
+    Existing(RunId),
+}
+
+impl Started {
+    pub fn id(&self) -> &RunId {
+        match self {
+            Self::New(head) => &head.id,
+            Self::Existing(id) => id,
+        }
+    }
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StartRunError {
+    #[error("there is no workflow {0}")]
+    UnknownWorkflow(WorkflowId),
+    #[error("{field}: {problem}")]
+    Bad { field: &'static str, problem: String },
+    #[error("the tenant has {0} runs under way, and may have no more; try again later")]
+    TooMany(u32),
+    #[error("this server is shutting down")]
+    Draining,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Workflows {
+    /// Starts a run of a workflow's last version.
+    pub async fn start_run(&self, asked: Asked) -> Result<Started, StartRunError> {
+        if self.runtime.is_draining() {
+            return Err(StartRunError::Draining);
+        }
+        let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
+        let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
+        if asked.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > KEY_LEN_MAX) {
+            let problem = format!("must have 1 to {KEY_LEN_MAX} bytes");
+            return Err(StartRunError::Bad { field: "idempotency_key", problem });
+        }
+        let id = RunId::known(self.runtime.new_uuid());
+        let run = self.new_run(id, &asked, &flow, Origin::Started)?;
+        self.begin_run(run, flow, true).await
+    }
+
+    /// A run that has not begun, if its input is as it should be.
+    pub(super) fn new_run(
+        &self,
+        id: RunId,
+        asked: &Asked,
+        flow: &Flow,
+        origin: Origin,
+    ) -> Result<Run, StartRunError> {
+        let bad = |problem: String| StartRunError::Bad { field: "input", problem };
+        if asked.input.to_string().len() > INPUT_LEN_MAX {
+            return Err(bad(format!("is larger than {INPUT_LEN_MAX} bytes")));
+        }
+        if let Some(schema) = &flow.input_schema {
+            schema.check(&asked.input).map_err(bad)?;
+        }
+        let now = self.runtime.now();
+        let memory_id = asked.input.get("memory_id").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (tenant, workflow) = (asked.tenant.clone(), asked.workflow.clone());
+        let head = Head {
+            origin,
+            started_by: asked.started_by.clone(),
+            actor: asked.actor.clone(),
+            idempotency_key: asked.idempotency_key.clone(),
+            memory_id,
+            ..Head::new(id, tenant, workflow, flow.version, now)
+        };
+        Ok(Run::new(head, Arc::new(asked.input.clone())))
+    }
+
+    /// Commits a run with its first steps begun. A run that is part of another one is not counted.
+    pub(super) async fn begin_run(
+        &self,
+        run: Run,
+        flow: Arc<Flow>,
+        is_counted: bool,
+    ) -> Result<Started, StartRunError> {
+        let workflows = self.clone();
+        self.runtime
+            .run_detached(async move {
+                let id = run.head.id.clone();
+                let slot = workflows.runs.slot(&id);
+                let mut place = slot.lock().await;
+                let change = Arc::new(start(&run, &flow, workflows.runtime.now()));
+                let max = workflows.runtime.settings().limits.runs_per_tenant;
+                let runs_max = is_counted.then_some(max);
+                let mut run = run;
+                let step = RunStep { runs_max, ..RunStep::insert(Arc::new(run.clone()), change.clone()) };
+                let committed = workflows.store.commit(step).await;
+                let outcome = match committed {
+                    Ok(RunCommit::Done) => {
+                        run.apply((*change).clone());
+                        workflows.observe.metrics().saga().recorded(change.compensations.len());
+                        let loaded = Loaded { run, flow };
+                        workflows.publish_run(&loaded.run.head, None);
+                        workflows.act_on_all(&loaded);
+                        let begun = Box::new(loaded.run.head.clone());
+                        place.loaded = loaded.run.is_live().then_some(loaded);
+                        Ok(Started::New(begun))
+                    }
+                    Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
+                    Ok(RunCommit::QuotaExceeded) => Err(StartRunError::TooMany(max)),
+                    Ok(RunCommit::Conflict) => {
+                        Err(StoreError::Unavailable("the workflow was changed just now".to_owned()).into())
+                    }
+                    Err(error) => {
+                        // It may have counted all the same: then it goes on from what is stored.
+                        if place.failed(&error) {
+                            workflows.runtime.spawn(workflows.clone().resolve_in_doubt(id.clone()));
+                        }
+                        Err(error.into())
+                    }
+                };
+                if place.loaded.is_none() && !place.is_unsure {
+                    drop(place);
+                    workflows.runs.close(&id);
+                }
+                outcome
+            })
+            .await
+    }
+}

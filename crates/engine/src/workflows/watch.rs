@@ -1,0 +1,203 @@
+//! Looking after runs: when their time comes, when their server is gone, and for those who wait for one.
+
+use super::RunError;
+use super::Workflows;
+use super::open_runs::OpenRun;
+use crate::observe::Trouble;
+use crate::runtime::RETRY_PAUSE;
+use reveille_core::flow::{Event, Run};
+use reveille_core::id::RunId;
+use reveille_core::time::Millis;
+use reveille_store::StoreError;
+use reveille_store::workflows::RunQuery;
+use std::time::Duration;
+
+/// Runs read at once.
+const PAGE: usize = 200;
+/// How often to look for runs that are late, where there are several servers.
+const LOOK: Duration = Duration::from_millis(500);
+/// The server that is to look at a run is given this long; with `LOOK` it makes less than a second.
+const LATE_MS: i64 = 250;
+/// A server that is dead for longer than this has been noticed, and its last words are told.
+const ENDED_LATELY_MS: i64 = 60_000;
+/// Whoever waits for a run looks this often, should the word of another server be lost.
+const LOOK_AT_RUN_MS: i64 = 2_000;
+
+impl Workflows {
+    /// Looks at the clock for runs, for as long as the engine runs.
+    pub(crate) async fn run_timers(self) {
+        loop {
+            let due = self.runs.timers.next_due(self.runtime.now()).await;
+            self.runs_are_due(due);
+        }
+    }
+
+    /// Forgets what nobody asks for, and looks for runs whose time has come while their server is away.
+    pub(crate) async fn watch(self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = self.runtime.now();
+            self.runs.close_idle(now);
+            if !self.cluster.others_may_act() {
+                continue;
+            }
+            match self.store.due(now + -LATE_MS, PAGE).await {
+                Ok(due) => self.runs_are_due(due),
+                Err(error) => {
+                    let words = "nobody knows which runs are late";
+                    self.observe.log(Trouble::Store, words, &"cordum:wf:delay:timers", &error);
+                }
+            }
+        }
+    }
+
+    fn runs_are_due(&self, due: Vec<RunId>) {
+        for id in due {
+            let workflows = self.clone();
+            self.runtime.spawn(async move { workflows.drive_run_on(&id, &Event::Time).await });
+        }
+    }
+
+    /// After a start, and whenever a server is gone: every run that owes something goes on where it stands. However
+    /// many servers go at once, the runs are gone through once more, and not once for each.
+    pub(crate) async fn recover(self) {
+        loop {
+            self.pick_up_runs().await;
+            self.runs.left_behind.notified().await;
+        }
+    }
+
+    async fn pick_up_runs(&self) {
+        let (mut cursor, mut found) = (None, 0);
+        loop {
+            match self.store.live(cursor, PAGE).await {
+                Ok(page) => {
+                    for id in &page.items {
+                        found += 1;
+                        self.pick_up_run(id).await;
+                    }
+                    match page.next {
+                        Some(next) => cursor = Some(next),
+                        None => break,
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "runs could not be read; trying again");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+        if found > 0 {
+            tracing::info!(runs = found, "runs picked up");
+        }
+        if self.cluster.others_may_act() {
+            self.publish_ended_runs().await;
+        }
+    }
+
+    /// A run that ended while its server died may be one that nobody was told of. One server alone need not tell:
+    /// whoever watches it starts afresh with it.
+    async fn publish_ended_runs(&self) {
+        let updated_after = Some(self.runtime.now() - ENDED_LATELY_MS);
+        let mut query = RunQuery { updated_after, limit: PAGE, ..RunQuery::default() };
+        loop {
+            match self.store.runs(&query).await {
+                Ok(page) => {
+                    let ended = page.items.iter().filter(|head| head.state.is_terminal());
+                    ended.for_each(|head| self.publish_run_again(head));
+                    query.cursor = page.next;
+                    if page.next.is_none() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let words = "ends of runs may be untold; trying again";
+                    self.observe.log(Trouble::Store, words, &"runs", &error);
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Finds out whether a change of a run counted that was not answered.
+    pub(super) async fn resolve_in_doubt(self, id: RunId) {
+        loop {
+            let slot = self.runs.slot(&id);
+            let mut place = slot.lock().await;
+            if !place.is_unsure {
+                return;
+            }
+            let is_live = match self.hold(&mut place, &id).await {
+                Ok(loaded) => loaded.run.is_live(),
+                Err(RunError::Store(error)) if error.is_transient() => {
+                    let words = "nobody knows whether a change of a run counted";
+                    self.observe.log(Trouble::Store, words, &id, &error);
+                    drop(place);
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                    continue;
+                }
+                Err(_) => false,
+            };
+            if !is_live {
+                *place = OpenRun::default();
+                drop(place);
+                self.runs.close(&id);
+            }
+            return;
+        }
+    }
+
+    /// Reads a run again and sends off whatever it owes.
+    pub(super) async fn pick_up_run(&self, id: &RunId) {
+        loop {
+            match self.try_pick_up(id).await {
+                Ok(()) => return,
+                Err(error) if !error.is_transient() => {
+                    return tracing::error!(run = %id, %error, "a run cannot be read and is left alone");
+                }
+                Err(error) => {
+                    self.observe.log(Trouble::Store, "a run could not be read; trying again", id, &error);
+                }
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn try_pick_up(&self, id: &RunId) -> Result<(), StoreError> {
+        let slot = self.runs.slot(id);
+        let mut place = slot.lock().await;
+        let Some(loaded) = self.load_run(id).await? else {
+            *place = OpenRun::default();
+            drop(place);
+            self.runs.close(id);
+            return Ok(());
+        };
+        let is_ahead = loaded.run.head.is_ahead(self.runtime.now());
+        self.act_on_all(&loaded);
+        if self.cluster.others_may_act() && !loaded.run.head.state.is_terminal() {
+            self.publish_run_again(&loaded.run.head);
+        }
+        place.take(loaded, self.runtime.now());
+        drop(place);
+        if is_ahead {
+            // The clock was set back while nobody looked: its moments are brought into our time.
+            self.drive_run_on(id, &Event::Time).await;
+        }
+        Ok(())
+    }
+
+    /// A run as it stands, once it is over or the time is.
+    pub async fn run_after(&self, id: &RunId, until: Millis) -> Result<Option<Run>, StoreError> {
+        let waiter = self.waiters.register(id);
+        loop {
+            let woken = waiter.woken();
+            let Some(run) = self.store.run(id).await? else { return Ok(None) };
+            let left = until.since(self.runtime.now());
+            if run.head.state.is_terminal() || left == 0 || self.runtime.is_draining() {
+                return Ok(Some(run));
+            }
+            let left = if self.cluster.others_may_act() { left.min(LOOK_AT_RUN_MS) } else { left };
+            let _ = tokio::time::timeout(Duration::from_millis(left as u64), woken).await;
+        }
+    }
+}
