@@ -2,7 +2,9 @@
 //!
 //! A rule is here if a machine can tell and a reader would be tripped by the breach; matters of taste are not.
 
+mod rooms;
 mod routes;
+mod source;
 
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
@@ -27,6 +29,7 @@ pub fn run() -> anyhow::Result<()> {
         }
     }
     complaints.extend(fault_complaints(&fs::read_to_string("docs/faults.md")?, &functions));
+    complaints.extend(rooms::complaints()?);
     complaints.extend(routes::complaints()?);
     complaints.extend(dependency_complaints(&fs::read_to_string("Cargo.toml")?));
     complaints.extend(changelog_complaints(&fs::read_to_string("CHANGELOG.md").unwrap_or_default()));
