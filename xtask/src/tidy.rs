@@ -2,6 +2,7 @@
 //!
 //! A rule is here if a machine can tell and a reader would be tripped by the breach; matters of taste are not.
 
+mod glossary;
 mod rooms;
 mod routes;
 mod source;
@@ -29,6 +30,7 @@ pub fn run() -> anyhow::Result<()> {
         }
     }
     complaints.extend(fault_complaints(&fs::read_to_string("docs/faults.md")?, &functions));
+    complaints.extend(glossary::complaints()?);
     complaints.extend(rooms::complaints()?);
     complaints.extend(routes::complaints()?);
     complaints.extend(dependency_complaints(&fs::read_to_string("Cargo.toml")?));
