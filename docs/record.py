@@ -1,4 +1,4 @@
-"""Makes docs/console.png and docs/demo.txt: what the README shows, from a real server and a real browser.
+"""Makes docs/console.png and docs/demo.txt: what the README shows and links to, from a real server and a real browser.
 
     python3 docs/record.py [BINARY]
 
