@@ -1,6 +1,6 @@
-//! The chores of this repository, as `cargo xtask <task>`.
+//! The tasks of this repository, as `cargo xtask <task>`.
 //!
-//! A chore is plain Rust that runs other programs; it needs nothing installed but the toolchain. One file per task.
+//! A task is plain Rust that runs other programs; it needs nothing installed but the toolchain. One file per task.
 //! Ctrl-C reaches the running program and the task alike, since they share the terminal's process group.
 
 mod bench;
@@ -21,7 +21,7 @@ cargo xtask <task>
   sim [--seed N | --seeds N]    the simulation, in release; --seed replays one run
   bench [--only NAMES] [--seconds N]
                                 measure; writes bench-out/bench.md and bench.json
-  tidy                          the small rules of the house
+  tidy                          the rules of CONTRIBUTING.md that a machine can check
 ";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The simulation, in release: a thousand seeds at opt-level 0 would take the patience of a saint.
+//! The simulation, in release: a thousand seeds at opt-level 0 would take hours.
 
 use crate::process::{cargo, check};
 

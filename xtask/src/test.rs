@@ -23,7 +23,7 @@ struct Step {
 const STEPS: [Step; 11] = [
     Step { name: "install", what: "system and Python packages that are missing", run: install::run },
     Step { name: "fmt", what: "rustfmt has nothing to change", run: format },
-    Step { name: "tidy", what: "the small rules of the house", run: tidy::run },
+    Step { name: "tidy", what: "the rules of CONTRIBUTING.md that a machine can check", run: tidy::run },
     Step { name: "clippy", what: "no warnings", run: clippy },
     Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
     Step { name: "build", what: "the server, the simulation and the examples", run: build },
@@ -31,7 +31,7 @@ const STEPS: [Step; 11] = [
     Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
     Step { name: "stock", what: "stock SDK workers on the server", run: stock },
     Step { name: "client", what: "the Python client, and one that a generator makes", run: client },
-    Step { name: "chaos", what: "killed servers and workers, full disks, spoilt files", run: chaos },
+    Step { name: "chaos", what: "killed servers and workers, full disks, damaged files", run: chaos },
 ];
 
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -99,12 +99,12 @@ fn unit() -> anyhow::Result<()> {
 }
 
 /// All that there is, as the unit tests have it: of fewer packages, or without what only tests need, nearly
-/// everything would be built anew, with features of its own.
+/// everything would be built again, with features of its own.
 fn build() -> anyhow::Result<()> {
     check(cargo_for_all("build").arg("--all-targets"))
 }
 
-// Building is nothing to do after the build step; alone, it keeps these from testing yesterday's binaries.
+// Building is nothing to do after the build step; alone, it keeps these from testing old binaries.
 
 fn simulate() -> anyhow::Result<()> {
     build()?;

@@ -1,4 +1,4 @@
-//! The small rules of the house that no compiler checks.
+//! The rules of CONTRIBUTING.md that no compiler checks.
 //!
 //! A rule is here if a machine can tell and a reader would be tripped by the breach; matters of taste are not.
 
@@ -40,7 +40,7 @@ pub fn run() -> anyhow::Result<()> {
     }
     match complaints.len() {
         0 => Ok(()),
-        count => bail!("{count} breaches of the rules of the house"),
+        count => bail!("{count} breaches of the rules in CONTRIBUTING.md"),
     }
 }
 

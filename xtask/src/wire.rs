@@ -1,5 +1,5 @@
 //! Our packets against the published SDK: the same fields under the same numbers, and signatures that each side
-//! accepts of the other. The scripts are beside the crate that they judge, in `crates/wire/tests`.
+//! accepts of the other. The scripts are beside the crate that they check, in `crates/wire/tests`.
 
 use crate::install::venv_python;
 use crate::process::{built, cargo_for_all, check, command, target_directory};
@@ -19,7 +19,7 @@ const RANDOM_PACKETS: u32 = 500;
 pub fn run() -> anyhow::Result<()> {
     let scratch = target_directory().join("wire");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
-    // The examples, as the unit tests have them: built otherwise, their dependencies would be built anew.
+    // The examples, as the unit tests have them: built otherwise, their dependencies would be built again.
     check(cargo_for_all("test").args(["--quiet", "--no-run"]))?;
     compare_descriptors(&scratch)?;
     we_accept_what_the_sdk_signed(&scratch)?;
