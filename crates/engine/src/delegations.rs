@@ -317,7 +317,7 @@ impl Delegations {
         for id in given {
             let ended = self.jobs.cancel(&id, "platform", "the workspace was removed").await;
             if let Err(error) = ended {
-                tracing::debug!(job = %id, %error, "a delegation was not ended");
+                tracing::debug!(job = %id, %error, "delegation not ended");
             }
         }
     }

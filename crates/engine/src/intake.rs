@@ -145,8 +145,8 @@ impl Intake {
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
                 self.result_packet(result, message, from).await
             }
-            (subject::JOB_PROGRESS, Some(Payload::JobProgress(told))) => {
-                Ok(self.progress_packet(&sender_id, told).await?)
+            (subject::JOB_PROGRESS, Some(Payload::JobProgress(progress))) => {
+                Ok(self.progress_packet(&sender_id, progress).await?)
             }
             (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
                 // Our own broadcast to the workers comes back to us as well.
@@ -230,16 +230,16 @@ impl Intake {
             Err(DriveError::Seen) => Ok(None),
             // It would be lost with its acknowledgement.
             Err(DriveError::Store(error)) if from.is_some() => Err(Problem::NotNow(error.to_string())),
-            done => Ok(told(&id.to_string(), done)?),
+            done => Ok(answer_of(&id.to_string(), done)?),
         }
     }
 
-    async fn progress_packet(&self, sender: &str, told_of: JobProgress) -> Result<Option<String>, String> {
-        let (id, worker, progress) = convert::progress(sender, told_of).map_err(|error| error.to_string())?;
+    async fn progress_packet(&self, sender: &str, packet: JobProgress) -> Result<Option<String>, String> {
+        let (id, worker, progress) = convert::progress(sender, packet).map_err(|error| error.to_string())?;
         let known = self.fleet.knows(&worker).then(|| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
         let done = self.jobs.drive_on(&id, decide).await;
-        told(&id.to_string(), done)
+        answer_of(&id.to_string(), done)
     }
 
     async fn cancel_packet(&self, cancel: JobCancel, origin: &Origin) -> Result<Option<String>, String> {
@@ -250,7 +250,10 @@ impl Intake {
             Ok(_) => return Err(format!("job {id}: there is no such job")),
             Err(error) => return Err(error.to_string()),
         }
-        told(&id.to_string(), self.jobs.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await)
+        answer_of(
+            &id.to_string(),
+            self.jobs.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await,
+        )
     }
 
     fn tenant_of(&self, origin: &Origin) -> TenantId {
@@ -305,6 +308,6 @@ fn own_input(job: &JobRequest, origin: &Origin) -> Result<(), String> {
 }
 
 /// A refusal is an answer: late and repeated packets meet it all the time.
-fn told(id: &str, done: Result<Arc<Job>, DriveError>) -> Result<Option<String>, String> {
+fn answer_of(id: &str, done: Result<Arc<Job>, DriveError>) -> Result<Option<String>, String> {
     done.map(|job| Some(job.state().to_string())).map_err(|error| format!("job {id}: {error}"))
 }

@@ -248,10 +248,11 @@ mod tests {
             load("scanners: {badge: {finding_type: staff, patterns: [{name: number, regex: 'B-[0-9]{6}'}]}}");
         let first = first.unwrap().policy;
         let looked = |content: &[u8]| {
-            let sheet = reveille_core::policy::OutputMetadata { len: content.len() as u64, has_error: false };
+            let metadata =
+                reveille_core::policy::OutputMetadata { len: content.len() as u64, has_error: false };
             let mode = reveille_core::policy::FailMode::Open;
             let request = Request::plain("j", "job.a");
-            first.output().check_content(&request, sheet, content, mode).verdict.rule_id
+            first.output().check_content(&request, metadata, content, mode).verdict.rule_id
         };
         assert_eq!((looked(b"B-123456").as_str(), looked(b"B-12").as_str()), ("b", "default"));
         let (second, seen_after) =

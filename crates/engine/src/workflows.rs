@@ -104,15 +104,15 @@ impl Workflows {
     /// Changes a run as an event demands.
     pub(crate) async fn drive_run(&self, id: &RunId, event: &Event) -> Result<Head, RunError> {
         let slot = self.runs.slot(id);
-        let mut place = slot.lock().await;
+        let mut open = slot.lock().await;
         let mut lock = None;
-        let driven = self.drive_held(&mut place, &mut lock, id, event).await;
+        let driven = self.drive_held(&mut open, &mut lock, id, event).await;
         if let Some(lock) = lock {
             lock.release().await;
         }
-        if !place.is_unsure && !place.loaded.as_ref().is_some_and(|loaded| loaded.run.is_live()) {
-            place.loaded = None;
-            drop(place);
+        if !open.is_unsure && !open.loaded.as_ref().is_some_and(|loaded| loaded.run.is_live()) {
+            open.loaded = None;
+            drop(open);
             self.runs.close(id);
         }
         driven
@@ -120,20 +120,20 @@ impl Workflows {
 
     async fn drive_held(
         &self,
-        place: &mut OpenRun,
+        open: &mut OpenRun,
         lock: &mut Option<Lease>,
         id: &RunId,
         event: &Event,
     ) -> Result<Head, RunError> {
         for _ in 0..CONFLICTS_MAX {
             // Where others change runs too, what is in memory may be of old.
-            let is_fresh = place.loaded.is_none() || !self.cluster.others_may_act();
-            let loaded = self.hold(place, id).await?;
+            let is_fresh = open.loaded.is_none() || !self.cluster.others_may_act();
+            let loaded = self.hold(open, id).await?;
             let change = match advance(&loaded.run, &loaded.flow, event, self.runtime.now()) {
                 Ok(change) => Arc::new(change),
                 Err(refusal) if is_fresh => return Err(refusal.into()),
                 Err(_) => {
-                    place.loaded = None;
+                    open.loaded = None;
                     continue;
                 }
             };
@@ -149,13 +149,13 @@ impl Workflows {
                 }
                 // Another server was first. It sends off what its own change began.
                 Ok(_) => {
-                    place.loaded = None;
+                    open.loaded = None;
                     if lock.is_none() {
                         *lock = self.locks.take(id).await;
                     }
                 }
                 Err(error) => {
-                    if place.failed(&error) {
+                    if open.failed(&error) {
                         self.runtime.spawn(self.clone().resolve_in_doubt(id.clone()));
                     }
                     return Err(error.into());
@@ -174,9 +174,9 @@ impl Workflows {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(RunError::Store(error)) => {
-                    return tracing::error!(run = %id, %error, "a run cannot go on");
+                    return tracing::error!(run = %id, %error, "run cannot go on");
                 }
-                Err(refused) => return tracing::debug!(run = %id, %refused, "nothing changes"),
+                Err(refused) => return tracing::debug!(run = %id, %refused, "run unchanged"),
                 Ok(_) => return,
             }
         }

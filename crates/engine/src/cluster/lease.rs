@@ -79,7 +79,7 @@ impl Lease {
             return;
         }
         if let Err(error) = self.store.unlock(&self.lock).await {
-            tracing::debug!(lock = %self.lock.name, %error, "a lock is left to lapse");
+            tracing::debug!(lock = %self.lock.name, %error, "lock not released; it lapses by itself");
         }
     }
 }
@@ -125,7 +125,7 @@ impl Renewal {
                 Ok(Err(error)) => {
                     strikes += 1;
                     next = asked + self.ttl / TRIED_AFTER;
-                    tracing::debug!(lock = %self.lock.name, %error, strikes, "a lock was not renewed");
+                    tracing::debug!(lock = %self.lock.name, %error, strikes, "lock not renewed");
                     if strikes == STRIKES_MAX {
                         return self.lose("three renewals in a row have failed");
                     }
@@ -135,7 +135,7 @@ impl Renewal {
     }
 
     fn lose(&self, why: &str) {
-        tracing::warn!(lock = %self.lock.name, why, "a lock is lost");
+        tracing::warn!(lock = %self.lock.name, why, "lock lost");
         self.until.send_replace(None);
     }
 }

@@ -95,7 +95,7 @@ impl Shared {
             let Ok(body) = body else { continue };
             let message = Message::new(SUBJECT, body).with_headers([(FROM, self.store.name())]);
             if let Err(error) = self.bus.publish(message).await {
-                self.observe.log(Trouble::Bus, "peers were not told what was committed", &SUBJECT, &error);
+                self.observe.log(Trouble::Bus, "peer messages not sent", &SUBJECT, &error);
             }
             if !is_full {
                 tokio::time::sleep(PACE).await;

@@ -68,7 +68,7 @@ impl Fleet {
         let (known, alive) = (placement.fleet().len(), placement.fleet().alive());
         drop(placement);
         if known > 0 {
-            tracing::info!(known, alive, "the fleet is known again; who is alive has one TTL to be heard");
+            tracing::info!(known, alive, "fleet restored; members have one TTL to be heard");
         }
         Ok(())
     }
@@ -93,11 +93,11 @@ impl Fleet {
         }
         let found = match tokio::time::timeout(READ_WITHIN, self.snapshots.read()).await {
             Err(_) => {
-                tracing::warn!("the worker snapshot took longer than 5 s to read; starting cold");
+                tracing::warn!("worker snapshot not read within 5 s; starting cold");
                 return;
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the worker snapshot could not be read; starting cold");
+                tracing::warn!(%error, "worker snapshot not read; starting cold");
                 return;
             }
             Ok(Ok(None)) => {
@@ -109,7 +109,7 @@ impl Fleet {
         let snapshot: Snapshot = match serde_json::from_slice(&found) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                tracing::warn!(%error, "the worker snapshot is not readable; starting cold");
+                tracing::warn!(%error, "worker snapshot unreadable; starting cold");
                 return;
             }
         };

@@ -250,16 +250,16 @@ impl Workspaces {
         workspace: Workspace,
         event: Option<(&'static str, Value)>,
     ) -> Result<(), RosterError> {
-        let (mut changes, mut told) = (Vec::new(), None);
+        let (mut changes, mut published) = (Vec::new(), None);
         if let Some((name, payload)) = event {
             let (change, what) = self.structure_event(&workspace, name, workspace.parent_id.clone(), payload);
             changes.push(change);
-            told = Some(what);
+            published = Some(what);
         }
         changes.push(Change::Workspace(workspace.clone()));
         self.writer.write(RosterBatch { changes, events: Vec::new() }).await?;
         self.index.put(workspace);
-        if let Some((tenant, what)) = told {
+        if let Some((tenant, what)) = published {
             self.observe.events().publish(self.runtime.now(), &tenant, what);
         }
         Ok(())

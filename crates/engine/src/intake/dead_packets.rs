@@ -32,7 +32,7 @@ impl Intake {
         };
         let packet = DeadPacket::new(&name(message, from), about, &message.payload);
         while let Err(error) = self.store.bury(packet.clone()).await {
-            self.observe.log(Trouble::Store, "a bad packet could not be kept", &packet.key, &error);
+            self.observe.log(Trouble::Store, "dead packet not stored", &packet.key, &error);
             match from {
                 None => return,
                 Some(key) if key.delivered < GIVEN_BACK_MAX => return ack.later(PAUSE),

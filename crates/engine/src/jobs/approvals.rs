@@ -93,7 +93,7 @@ impl Jobs {
                 Ok(page) => page,
                 Err(error) if !error.is_transient() => return given_up(&error),
                 Err(error) => {
-                    tracing::warn!(%error, "approvals could not be read; trying again");
+                    tracing::warn!(%error, "approvals not read; retrying");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }

@@ -43,7 +43,7 @@ impl Jobs {
             match self.bus.publish(message.clone()).await {
                 Ok(heard) => break heard,
                 Err(error) => {
-                    self.observe.log(Trouble::Bus, "the bus failed; trying again", job.id(), &error);
+                    self.observe.log(Trouble::Bus, "bus failed; retrying", job.id(), &error);
                     tokio::time::sleep(BUS_PAUSE).await;
                     // It may have ended, or gone elsewhere, while the bus was away.
                     if !self.still_dispatched(&job, number).await {
@@ -109,7 +109,7 @@ impl Jobs {
                         .is_some_and(|attempt| attempt.number == number);
                 }
                 Err(error) => {
-                    self.observe.log(Trouble::Store, "the store failed; trying again", job.id(), &error);
+                    self.observe.log(Trouble::Store, "store failed; retrying", job.id(), &error);
                 }
             }
             tokio::time::sleep(BUS_PAUSE).await;
@@ -164,7 +164,7 @@ impl Jobs {
             }
             placement.matches(now)
         };
-        tracing::info!(%worker, %topic, "serves a topic, as its result shows");
+        tracing::info!(%worker, %topic, "worker serves a topic, as its result shows");
         self.assign_all(matches);
     }
 }

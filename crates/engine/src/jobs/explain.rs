@@ -40,7 +40,7 @@ pub struct Explainer<'a> {
 impl Explainer<'_> {
     pub fn explain(&mut self, job: &Job) -> Explanation {
         let now = self.jobs.runtime.now();
-        let told = |code, words: String, unblock: Option<&str>| Explanation {
+        let explained = |code, words: String, unblock: Option<&str>| Explanation {
             code,
             words,
             since: job.since(),
@@ -50,7 +50,7 @@ impl Explainer<'_> {
             Phase::Pending { judge_at, unanswered: 0 } => {
                 let words =
                     format!("Policy throttles it; it is judged again in {}.", seconds(judge_at.since(now)));
-                told("throttled", words, Some("Wait, or loosen the throttle rule."))
+                explained("throttled", words, Some("Wait, or loosen the throttle rule."))
             }
             Phase::Pending { judge_at, unanswered } => {
                 let problem = job.marks.last().map_or("", |mark| mark.note.as_str());
@@ -60,7 +60,7 @@ impl Explainer<'_> {
                     self.jobs.policy.kernel().circuit(Circuit::Input).name(),
                     seconds(judge_at.since(now))
                 );
-                told(
+                explained(
                     "safety_unavailable",
                     words,
                     Some("Bring the safety kernel back, or check safety.address and safety.key_file."),
@@ -74,7 +74,7 @@ impl Explainer<'_> {
                 } else {
                     format!("A person must approve it: rule {rule}.")
                 };
-                told("approval_required", words, Some("Approve or reject it."))
+                explained("approval_required", words, Some("Approve or reject it."))
             }
             Phase::Scheduled { not_before, .. } if *not_before > now => {
                 let last = job.marks.last().map_or("", |mark| mark.note.as_str());
@@ -82,7 +82,7 @@ impl Explainer<'_> {
                     "The last try did not work ({last}); the next is in {}.",
                     seconds(not_before.since(now))
                 );
-                told("backoff", words, Some("Wait for the delay to pass."))
+                explained("backoff", words, Some("Wait for the delay to pass."))
             }
             Phase::Scheduled { waiting_since, .. } => {
                 let tries = backoff::tries_by(*waiting_since, now) + 1;
@@ -91,7 +91,7 @@ impl Explainer<'_> {
             }
             Phase::Dispatched(attempt) => {
                 let to = attempt.worker.as_ref().map_or("the topic's queue group", |worker| worker.as_str());
-                told(
+                explained(
                     "dispatched",
                     format!("Attempt {} was sent to {to}; it has not started yet.", attempt.number),
                     None,
@@ -103,13 +103,13 @@ impl Explainer<'_> {
                     .progress
                     .as_ref()
                     .map_or(String::new(), |progress| format!(", {} % done", progress.percent));
-                told("running", format!("Attempt {} runs on {on}{progress}.", attempt.number), None)
+                explained("running", format!("Attempt {} runs on {on}{progress}.", attempt.number), None)
             }
             Phase::Ended(ending) => {
                 let code = ending.reason.map_or("ended", Reason::code);
                 let words =
                     if ending.words.is_empty() { String::new() } else { format!(": {}", ending.words) };
-                told(code, format!("It ended as {}{words}.", ending.state), way_out(job).as_deref())
+                explained(code, format!("It ended as {}{words}.", ending.state), way_out(job).as_deref())
             }
         }
     }
@@ -152,14 +152,14 @@ fn way_out(job: &Job) -> Option<String> {
 /// Why a scheduled job has no worker yet.
 fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Explanation {
     let topic = &job.request.topic;
-    let told = |code, words: String, unblock: String| Explanation {
+    let explained = |code, words: String, unblock: String| Explanation {
         code,
         words,
         since: job.since(),
         unblock: Some(unblock),
     };
     let Some(wait) = wait else {
-        return told(
+        return explained(
             "placing",
             "It is being placed.".to_owned(),
             "Nothing: it goes on in a moment.".to_owned(),
@@ -173,17 +173,17 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
     };
     let code = wait.reason.code();
     match wait.reason {
-        Reason::NoPoolMapping => told(
+        Reason::NoPoolMapping => explained(
             code,
             format!("No pool in pools.yaml takes topic {topic} with what the job requires."),
             format!("Map {topic} to a pool that is active and lists what the job requires."),
         ),
-        Reason::TenantLimit => told(
+        Reason::TenantLimit => explained(
             code,
             format!("Tenant {} has as many jobs running as it may.{ahead}", job.request.tenant),
             "Wait for one of its jobs to end, or raise max_concurrent_jobs.".to_owned(),
         ),
-        Reason::TopicLimit => told(
+        Reason::TopicLimit => explained(
             code,
             format!("As many jobs of topic {topic} are at workers as may be.{ahead}"),
             "Wait for one of them to end, or raise the topic's max_concurrent_jobs in pools.yaml.".to_owned(),
@@ -192,23 +192,25 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
             Fitting { ready: 0, busy: 0, drained: 0, away, .. }
                 if job.request.delegated.is_some() && *away > 0 =>
             {
-                told(
+                explained(
                     "workspace_away",
                     "The workspace it was given to is offline or cannot be reached.".to_owned(),
                     "It goes when the workspace beats again.".to_owned(),
                 )
             }
-            Fitting { ready: 0, busy: 0, drained, away, .. } if *drained >= *away && *drained > 0 => told(
-                "workers_drained",
-                format!("All workers that fit are drained ({drained}) or away ({away}).{ahead}"),
-                "Undrain a worker or its pool, or start another worker.".to_owned(),
-            ),
-            Fitting { ready: 0, busy: 0, drained, away, .. } if *away > 0 => told(
+            Fitting { ready: 0, busy: 0, drained, away, .. } if *drained >= *away && *drained > 0 => {
+                explained(
+                    "workers_drained",
+                    format!("All workers that fit are drained ({drained}) or away ({away}).{ahead}"),
+                    "Undrain a worker or its pool, or start another worker.".to_owned(),
+                )
+            }
+            Fitting { ready: 0, busy: 0, drained, away, .. } if *away > 0 => explained(
                 "workers_away",
                 format!("{away} workers fit and none is heard now ({drained} are drained).{ahead}"),
                 "It goes when one of them is heard again.".to_owned(),
             ),
-            Fitting { busy, hot, drained, away, .. } => told(
+            Fitting { busy, hot, drained, away, .. } => explained(
                 code,
                 format!(
                     "{} workers fit: {busy} at their limit{}, {drained} drained, {away} away.{ahead}",
@@ -218,7 +220,7 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 "It goes when one of them has room; more workers make that sooner.".to_owned(),
             ),
         },
-        Reason::NoWorkers if fitting.strangers > 0 => told(
+        Reason::NoWorkers if fitting.strangers > 0 => explained(
             code,
             format!(
                 "No live worker is known to fit topic {topic}, its labels and what it requires (try {tries}). {} have \
@@ -229,7 +231,7 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 "Start a worker that serves {topic}, or start one of those again so that it introduces itself."
             ),
         ),
-        _ => told(
+        _ => explained(
             code,
             format!(
                 "No live worker fits topic {topic}, its labels and what it requires (try {tries}).{ahead}"

@@ -17,11 +17,16 @@ impl Jobs {
     /// Sends them, and then marks them as sent. A crash in between sends them twice.
     pub(crate) async fn send_notices(self, job: Arc<Job>) {
         while let Err(error) = self.publish_notices(&job).await {
-            self.observe.log(Trouble::Bus, "a notice is still owed", job.id(), &error);
+            self.observe.log(Trouble::Bus, "notice not published; retrying", job.id(), &error);
             tokio::time::sleep(PAUSE).await;
         }
         while let Err(error) = self.mark_as_sent(&job).await {
-            self.observe.log(Trouble::Store, "notices were sent, and may be sent again", job.id(), &error);
+            self.observe.log(
+                Trouble::Store,
+                "notices sent, but not marked as sent; they may be sent again",
+                job.id(),
+                &error,
+            );
             tokio::time::sleep(PAUSE).await;
         }
     }

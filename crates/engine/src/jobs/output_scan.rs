@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of a result before its job ends.
 enum MetadataScan {
     None,
-    OutputMetadata(OutputMetadata),
+    Own(OutputMetadata),
     /// The kernel has spoken already.
     Kernel(OutputScan),
 }
@@ -96,8 +96,8 @@ impl Jobs {
         let rules = self.runtime.rules();
         let (verdict, copy) = match scan_metadata {
             MetadataScan::None => (None, None),
-            MetadataScan::OutputMetadata(sheet) => {
-                (rules.policy.output().check_metadata(&done.request, *sheet), None)
+            MetadataScan::Own(metadata) => {
+                (rules.policy.output().check_metadata(&done.request, *metadata), None)
             }
             MetadataScan::Kernel(look) => (Some(look.verdict.clone()), look.redacted_ptr.clone()),
         };
@@ -118,9 +118,9 @@ impl Jobs {
 
     /// What can be known of a result without reading it.
     async fn scan_metadata(&self, id: &JobId, report: &Report) -> MetadataScan {
-        let Some(sheet) = self.sheet(&report.result_ptr).await else { return MetadataScan::None };
+        let Some(metadata) = self.metadata_of(&report.result_ptr).await else { return MetadataScan::None };
         if self.policy.kernel().kernel().is_none() {
-            return MetadataScan::OutputMetadata(sheet);
+            return MetadataScan::Own(metadata);
         }
         let Ok(Some(job)) = self.store.job(id).await else { return MetadataScan::None };
         // Nobody is asked about what does not count.
@@ -132,7 +132,7 @@ impl Jobs {
             request: &job.request,
             worker: Some(&report.worker),
             result_ptr: &report.result_ptr,
-            len: sheet.len,
+            len: metadata.len,
             execution_ms: report.execution_ms,
             content: None,
         };
@@ -175,7 +175,7 @@ impl Jobs {
         self.runtime.settings().output.fail_mode.or(policy.output().fail_mode).unwrap_or(FailMode::Open)
     }
 
-    async fn sheet(&self, pointer: &str) -> Option<OutputMetadata> {
+    async fn metadata_of(&self, pointer: &str) -> Option<OutputMetadata> {
         let content = content(&*self.store, pointer).await.ok()?;
         Some(OutputMetadata { len: content.map_or(0, |content| content.len() as u64), has_error: false })
     }
@@ -217,7 +217,7 @@ impl Jobs {
             })
             .await;
         if let Err(error) = done {
-            tracing::debug!(job = %job.id(), %error, "the second look changed nothing");
+            tracing::debug!(job = %job.id(), %error, "content scan changed nothing");
         }
     }
 
@@ -236,20 +236,15 @@ impl Jobs {
                 }
                 Ok(content) => {
                     let content = content.unwrap_or_default();
-                    let sheet = OutputMetadata { len: content.len() as u64, has_error: false };
+                    let metadata = OutputMetadata { len: content.len() as u64, has_error: false };
                     let outcome =
-                        scan_output(policy.clone(), job.request.clone(), sheet, content, fail_mode).await;
+                        scan_output(policy.clone(), job.request.clone(), metadata, content, fail_mode).await;
                     let Some(redacted) = outcome.redacted else { return (outcome.verdict, None) };
                     if let Ok(copy) = self.put_copy(job.id(), redacted).await {
                         return (outcome.verdict, Some(copy));
                     }
                 }
-                Err(error) => self.observe.log(
-                    Trouble::Store,
-                    "a result could not be read; trying again",
-                    job.id(),
-                    &error,
-                ),
+                Err(error) => self.observe.log(Trouble::Store, "result not read; retrying", job.id(), &error),
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -302,13 +297,13 @@ impl Jobs {
     ) -> Result<(OutputVerdict, Option<String>), StoreError> {
         let rules = self.runtime.rules();
         let (output, fail_mode) = (rules.policy.output(), self.output_fail_mode(&rules.policy));
-        let sheet = OutputMetadata { len, has_error };
+        let metadata = OutputMetadata { len, has_error };
         if content.is_empty() {
             let unread = || output.unchecked(FailMode::Open, Stage::Sync, "its content was not sent");
-            return Ok((output.check_metadata(request, sheet).unwrap_or_else(unread), None));
+            return Ok((output.check_metadata(request, metadata).unwrap_or_else(unread), None));
         }
         let outcome =
-            scan_output(rules.policy.clone(), Arc::new(request.clone()), sheet, content, fail_mode).await;
+            scan_output(rules.policy.clone(), Arc::new(request.clone()), metadata, content, fail_mode).await;
         let Some(redacted) = outcome.redacted else { return Ok((outcome.verdict, None)) };
         let copy = self.put_copy(&request.id, redacted).await?;
         Ok((outcome.verdict, Some(copy)))
@@ -378,12 +373,12 @@ impl Jobs {
 async fn scan_output(
     policy: Policy,
     request: Arc<Request>,
-    sheet: OutputMetadata,
+    metadata: OutputMetadata,
     content: Bytes,
     fail_mode: FailMode,
 ) -> Outcome {
     let len = content.len();
-    let check = move || policy.output().check_content(&request, sheet, &content, fail_mode);
+    let check = move || policy.output().check_content(&request, metadata, &content, fail_mode);
     if len <= SMALL {
         return check();
     }

@@ -43,7 +43,7 @@ impl Jobs {
                 continue;
             }
             if let Err(error) = self.pass(sweep, &mut post, &mut cursor).await {
-                self.observe.log(Trouble::Store, "live jobs were not gone through", &sweep.as_str(), &error);
+                self.observe.log(Trouble::Store, "reconciler pass failed", &sweep.as_str(), &error);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Jobs {
                     tokio::time::sleep(RETRY_PAUSE).await
                 }
                 Err(error) => {
-                    tracing::error!(job = %id, %state, %error, sweep = sweep.as_str(), "left for the next pass");
+                    tracing::error!(job = %id, %state, %error, sweep = sweep.as_str(), "reconciler failed; left for the next pass");
                     self.observe.metrics().reconciler().left(sweep);
                     break;
                 }

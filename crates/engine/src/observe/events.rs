@@ -182,7 +182,7 @@ struct Log {
     /// The last event that is no longer here.
     dropped: u64,
     readers: usize,
-    news: Arc<Notify>,
+    published: Arc<Notify>,
 }
 
 impl Log {
@@ -195,7 +195,7 @@ impl Log {
             self.drop_oldest();
         }
         if self.readers > 0 {
-            self.news.notify_waiters();
+            self.published.notify_waiters();
         }
         self.entries.len() as isize - before
     }
@@ -288,8 +288,8 @@ mod tests {
         TenantId::known(name)
     }
 
-    fn seqs(news: Option<NextEvents>) -> Vec<u64> {
-        match news {
+    fn seqs(next: Option<NextEvents>) -> Vec<u64> {
+        match next {
             Some(NextEvents::Events(events)) => events.iter().map(|(_, event)| event.seq).collect(),
             other => panic!("{other:?}"),
         }

@@ -67,7 +67,7 @@ impl OpenRuns {
     pub(super) fn close_idle(&self, now: Millis) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, slot| match slot.try_lock() {
-            Ok(place) => Arc::strong_count(slot) > 1 || place.is_unsure || place.was_used(now),
+            Ok(open) => Arc::strong_count(slot) > 1 || open.is_unsure || open.was_used(now),
             Err(_) => true,
         });
     }
@@ -115,18 +115,18 @@ impl Workflows {
     /// The run as it is stored. If a change of ours went unanswered, what the run owes is sent off now.
     pub(super) async fn hold<'a>(
         &self,
-        place: &'a mut OpenRun,
+        open: &'a mut OpenRun,
         id: &RunId,
     ) -> Result<&'a mut Loaded, RunError> {
-        place.used_at = Some(self.runtime.now());
-        let loaded = match place.loaded.take() {
+        open.used_at = Some(self.runtime.now());
+        let loaded = match open.loaded.take() {
             Some(loaded) => loaded,
             None => self.load_run(id).await?.ok_or(RunError::Unknown)?,
         };
-        if std::mem::take(&mut place.is_unsure) {
+        if std::mem::take(&mut open.is_unsure) {
             self.act_on_all(&loaded);
         }
-        Ok(place.loaded.insert(loaded))
+        Ok(open.loaded.insert(loaded))
     }
 
     /// A run with its workflow as it was when the run began.

@@ -31,12 +31,7 @@ impl Workflows {
             match self.outcome_of(job).await {
                 Ok(outcome) => break outcome,
                 Err(error) => {
-                    self.observe.log(
-                        Trouble::Store,
-                        "a result could not be read; trying again",
-                        job.id(),
-                        &error,
-                    );
+                    self.observe.log(Trouble::Store, "result not read; retrying", job.id(), &error);
                     tokio::time::sleep(crate::runtime::RETRY_PAUSE).await;
                 }
             }

@@ -69,7 +69,7 @@ impl Workflows {
             match self.try_undo(&id).await {
                 Ok(None) => return,
                 Ok(Some(upto)) => return self.drive_run_on(&id, &Event::RollbackMade { upto }).await,
-                Err(error) => self.observe.log(Trouble::Store, "a rollback is still owed", &id, &error),
+                Err(error) => self.observe.log(Trouble::Store, "rollback not started; retrying", &id, &error),
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }

@@ -84,11 +84,16 @@ impl Workflows {
     /// Notes the end of a job in its saga, and then that it is noted.
     pub(super) async fn note_saga(&self, job: &Job) {
         while let Err(error) = self.try_note(job).await {
-            self.observe.log(Trouble::Store, "a job is not noted in its saga yet", job.id(), &error);
+            self.observe.log(Trouble::Store, "job not noted in its saga; retrying", job.id(), &error);
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         while let Err(error) = self.jobs.settle_saga(job.id()).await {
-            self.observe.log(Trouble::Store, "a job may be noted again in its saga", job.id(), &error);
+            self.observe.log(
+                Trouble::Store,
+                "job noted in its saga, but not marked as noted; retrying",
+                job.id(),
+                &error,
+            );
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
@@ -105,7 +110,7 @@ impl Workflows {
         let request = match convert::compensation(&job.request) {
             Ok(request) => request,
             Err(problem) => {
-                tracing::warn!(job = %job.id(), %problem, "what undoes a job cannot be read");
+                tracing::warn!(job = %job.id(), %problem, "compensation unreadable");
                 let words = format!("what undoes job {} cannot be read: {problem}", job.id());
                 if self.bury_compensation(job, None, Reason::SagaUnmarshalFailed, &words).await? {
                     self.observe.metrics().saga().unreadable();
@@ -121,7 +126,7 @@ impl Workflows {
             Err(RunError::Store(error)) if error.is_transient() => return Err(error),
             Err(refused) => refused,
         };
-        tracing::warn!(job = %job.id(), %refused, "what undoes a job cannot be kept");
+        tracing::warn!(job = %job.id(), %refused, "compensation not recorded");
         let words = format!("what undoes job {} cannot be kept: {refused}", job.id());
         self.bury_compensation(job, Some(request), Reason::SagaNotRecorded, &words).await.map(drop)
     }
@@ -139,7 +144,7 @@ impl Workflows {
                 Err(RunError::Refused(Refusal::TooEarly)) => tokio::time::sleep(MADE_PAUSE).await,
                 Err(RunError::Store(error)) if error.is_transient() => return Err(error),
                 Err(RunError::Store(error)) => {
-                    tracing::error!(job = %job.id(), %error, "a saga cannot be undone");
+                    tracing::error!(job = %job.id(), %error, "saga rollback cannot start");
                     return Ok(());
                 }
                 Ok(()) | Err(_) => return Ok(()),

@@ -105,7 +105,7 @@ impl Workflows {
                 }
                 Err(SubmitError::Draining) => return,
                 Err(error) if error.is_transient() => {
-                    self.observe.log(Trouble::Store, "a step's job is not taken in yet", &of.run, &error);
+                    self.observe.log(Trouble::Store, "step's job not submitted; retrying", &of.run, &error);
                 }
                 Err(error) => return self.step_failed(&of.run, &of.node, of.attempt, error.to_string()),
             }
@@ -124,7 +124,7 @@ impl Workflows {
                     return self.step_failed(&of.run, &of.node, of.attempt, words);
                 }
                 Err(error) => {
-                    self.observe.log(Trouble::Store, "a job could not be read", job.id(), &error);
+                    self.observe.log(Trouble::Store, "job not read; retrying", job.id(), &error);
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
@@ -140,7 +140,7 @@ impl Workflows {
             NotUndone::NoInput(problem) => format!("its input cannot be worked out: {problem}"),
             NotUndone::Unreadable(problem) => {
                 self.observe.metrics().saga().unreadable();
-                tracing::warn!(run = %head.id, step = %key, %problem, "a compensation cannot be read");
+                tracing::warn!(run = %head.id, step = %key, %problem, "compensation unreadable");
                 format!("{}: {problem}", Reason::SagaUnmarshalFailed.code())
             }
         };
@@ -168,7 +168,7 @@ impl Workflows {
             return true;
         }
         while let Err(error) = self.stop_job(job, "its run is over").await {
-            let what = "a job that no run wants is not cancelled yet";
+            let what = "job that no run wants not cancelled; retrying";
             self.observe.log(Trouble::Store, what, &of.run, &error);
             tokio::time::sleep(RETRY_PAUSE).await;
         }
@@ -184,7 +184,7 @@ impl Workflows {
                 Ok(None) => return false,
                 // Nobody else looks at this until the next start: a job that no run wants would stay.
                 Err(error) if error.is_transient() => {
-                    self.observe.log(Trouble::Store, "a step could not be read", &of.run, &error);
+                    self.observe.log(Trouble::Store, "step not read; retrying", &of.run, &error);
                 }
                 Err(_) => return true,
             }
@@ -225,12 +225,10 @@ impl Workflows {
                         return self.drive_run_on(parent, &event).await;
                     }
                     Ok(_) => return,
-                    Err(error) => {
-                        self.observe.log(Trouble::Store, "a run could not be read; trying again", &id, &error)
-                    }
+                    Err(error) => self.observe.log(Trouble::Store, "run not read; retrying", &id, &error),
                 },
                 Err(StartRunError::Store(error)) => {
-                    self.observe.log(Trouble::Store, "a run could not be begun; trying again", &id, &error);
+                    self.observe.log(Trouble::Store, "run not started; retrying", &id, &error);
                 }
                 Err(error) => return self.step_failed(parent, node, *attempt, error.to_string()),
             }
@@ -258,7 +256,7 @@ impl Workflows {
         });
         let packet = convert::alert_packet(&head, &node, level, &message, self.runtime.now());
         while let Err(error) = self.bus.publish(Message::new(subject::WORKFLOW_EVENT, packet.clone())).await {
-            self.observe.log(Trouble::Bus, "an alert of a run is still owed", &head.id, &error);
+            self.observe.log(Trouble::Bus, "run alert not published; retrying", &head.id, &error);
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         let event = Event::Over { node, attempt, outcome: Outcome::Succeeded(None) };
@@ -280,7 +278,7 @@ impl Workflows {
             match stopped {
                 Ok(()) => break,
                 Err(error) => {
-                    self.observe.log(Trouble::Store, "a step is not called back yet", &run, &error);
+                    self.observe.log(Trouble::Store, "step not cancelled; retrying", &run, &error);
                 }
             }
             tokio::time::sleep(RETRY_PAUSE).await;

@@ -113,7 +113,7 @@ impl Workflows {
             .run_detached(async move {
                 let id = run.head.id.clone();
                 let slot = workflows.runs.slot(&id);
-                let mut place = slot.lock().await;
+                let mut open = slot.lock().await;
                 let change = Arc::new(start(&run, &flow, workflows.runtime.now()));
                 let max = workflows.runtime.settings().limits.runs_per_tenant;
                 let runs_max = is_counted.then_some(max);
@@ -128,7 +128,7 @@ impl Workflows {
                         workflows.publish_run(&loaded.run.head, None);
                         workflows.act_on_all(&loaded);
                         let begun = Box::new(loaded.run.head.clone());
-                        place.loaded = loaded.run.is_live().then_some(loaded);
+                        open.loaded = loaded.run.is_live().then_some(loaded);
                         Ok(Started::New(begun))
                     }
                     Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
@@ -138,14 +138,14 @@ impl Workflows {
                     }
                     Err(error) => {
                         // It may have counted all the same: then it goes on from what is stored.
-                        if place.failed(&error) {
+                        if open.failed(&error) {
                             workflows.runtime.spawn(workflows.clone().resolve_in_doubt(id.clone()));
                         }
                         Err(error.into())
                     }
                 };
-                if place.loaded.is_none() && !place.is_unsure {
-                    drop(place);
+                if open.loaded.is_none() && !open.is_unsure {
+                    drop(open);
                     workflows.runs.close(&id);
                 }
                 outcome

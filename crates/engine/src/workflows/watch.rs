@@ -44,7 +44,7 @@ impl Workflows {
             match self.store.due(now + -LATE_MS, PAGE).await {
                 Ok(due) => self.runs_are_due(due),
                 Err(error) => {
-                    let words = "nobody knows which runs are late";
+                    let words = "late runs not read";
                     self.observe.log(Trouble::Store, words, &"cordum:wf:delay:timers", &error);
                 }
             }
@@ -82,7 +82,7 @@ impl Workflows {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "runs could not be read; trying again");
+                    tracing::warn!(%error, "runs not read; retrying");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
@@ -111,7 +111,7 @@ impl Workflows {
                     }
                 }
                 Err(error) => {
-                    let words = "ends of runs may be untold; trying again";
+                    let words = "ended runs not read; retrying";
                     self.observe.log(Trouble::Store, words, &"runs", &error);
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
@@ -123,24 +123,24 @@ impl Workflows {
     pub(super) async fn resolve_in_doubt(self, id: RunId) {
         loop {
             let slot = self.runs.slot(&id);
-            let mut place = slot.lock().await;
-            if !place.is_unsure {
+            let mut open = slot.lock().await;
+            if !open.is_unsure {
                 return;
             }
-            let is_live = match self.hold(&mut place, &id).await {
+            let is_live = match self.hold(&mut open, &id).await {
                 Ok(loaded) => loaded.run.is_live(),
                 Err(RunError::Store(error)) if error.is_transient() => {
-                    let words = "nobody knows whether a change of a run counted";
+                    let words = "run change still in doubt; retrying";
                     self.observe.log(Trouble::Store, words, &id, &error);
-                    drop(place);
+                    drop(open);
                     tokio::time::sleep(RETRY_PAUSE).await;
                     continue;
                 }
                 Err(_) => false,
             };
             if !is_live {
-                *place = OpenRun::default();
-                drop(place);
+                *open = OpenRun::default();
+                drop(open);
                 self.runs.close(&id);
             }
             return;
@@ -153,10 +153,10 @@ impl Workflows {
             match self.try_pick_up(id).await {
                 Ok(()) => return,
                 Err(error) if !error.is_transient() => {
-                    return tracing::error!(run = %id, %error, "a run cannot be read and is left alone");
+                    return tracing::error!(run = %id, %error, "run unreadable; left alone");
                 }
                 Err(error) => {
-                    self.observe.log(Trouble::Store, "a run could not be read; trying again", id, &error);
+                    self.observe.log(Trouble::Store, "run not read; retrying", id, &error);
                 }
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -165,10 +165,10 @@ impl Workflows {
 
     async fn try_pick_up(&self, id: &RunId) -> Result<(), StoreError> {
         let slot = self.runs.slot(id);
-        let mut place = slot.lock().await;
+        let mut open = slot.lock().await;
         let Some(loaded) = self.load_run(id).await? else {
-            *place = OpenRun::default();
-            drop(place);
+            *open = OpenRun::default();
+            drop(open);
             self.runs.close(id);
             return Ok(());
         };
@@ -177,8 +177,8 @@ impl Workflows {
         if self.cluster.others_may_act() && !loaded.run.head.state.is_terminal() {
             self.publish_run_again(&loaded.run.head);
         }
-        place.take(loaded, self.runtime.now());
-        drop(place);
+        open.take(loaded, self.runtime.now());
+        drop(open);
         if is_ahead {
             // The clock was set back while nobody looked: its moments are brought into our time.
             self.drive_run_on(id, &Event::Time).await;

@@ -103,7 +103,9 @@ impl Workspaces {
             drop(lock);
             match kept {
                 Ok(()) => break,
-                Err(error) => tracing::warn!(workspace = %id, %error, "not marked offline; trying again"),
+                Err(error) => {
+                    tracing::warn!(workspace = %id, %error, "workspace not marked offline; retrying")
+                }
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }

@@ -12,7 +12,7 @@ pub struct Reader {
     seq: u64,
     /// The life of the stream that `seq` counts in.
     life: u64,
-    news: Arc<Notify>,
+    published: Arc<Notify>,
 }
 
 enum Start {
@@ -41,10 +41,10 @@ impl Events {
         let (last, life, reads) = (logs.last, logs.reading.life, logs.reading.reads);
         let log = logs.of(&audience);
         log.readers += 1;
-        let news = log.news.clone();
+        let published = log.published.clone();
         drop(logs);
         let start = after.map_or(Start::Afresh, |after| Start::From { after, reads });
-        Reader { events: self.clone(), audience, start, seq: last, life, news }
+        Reader { events: self.clone(), audience, start, seq: last, life, published }
     }
 }
 
@@ -52,13 +52,13 @@ impl Reader {
     /// The next events, when there are any. Dropping the future loses nothing.
     pub async fn next(&mut self) -> NextEvents {
         loop {
-            let news = self.news.clone();
-            let heard = news.notified();
+            let published = self.published.clone();
+            let heard = published.notified();
             tokio::pin!(heard);
             // From here on an event is noticed, even one that comes before the first poll.
             heard.as_mut().enable();
-            if let Some(news) = self.poll() {
-                return news;
+            if let Some(next) = self.poll() {
+                return next;
             }
             heard.await;
         }

@@ -108,7 +108,7 @@ impl Logs {
 
     fn wake_all(&self) {
         for log in self.tenants.values().chain([&self.everyone]).filter(|log| log.readers > 0) {
-            log.news.notify_waiters();
+            log.published.notify_waiters();
         }
     }
 }
@@ -128,8 +128,8 @@ impl Events {
     }
 
     pub(super) fn append(&self, writer: &LogWriter, at: Millis, tenant: &TenantId, what: What) {
-        let told = LoggedEvent { at, tenant: tenant.clone(), by: Some(writer.name.clone()), what };
-        if writer.events.try_send(told).is_err() {
+        let event = LoggedEvent { at, tenant: tenant.clone(), by: Some(writer.name.clone()), what };
+        if writer.events.try_send(event).is_err() {
             self.lock().reading.has_lost = true;
         }
     }
@@ -145,7 +145,7 @@ impl Events {
     }
 
     /// Takes in what was read after `after`, when the store kept the places from the first to the last; returns
-    /// what servers have told. What steps of jobs tell is nobody's.
+    /// what servers have published. What steps of jobs carry is no server's.
     pub fn take_in(
         &self,
         after: u64,
@@ -169,14 +169,14 @@ impl Events {
         }
         logs.reading.reads += 1;
         let is_news_to_all = items.is_empty() || !logs.reading.is_begun;
-        let mut heard = Vec::new();
+        let mut announced = Vec::new();
         for (place, item) in items {
             match item {
-                LogItem::Event(told) => {
-                    if told.by.is_some() {
-                        heard.push(told.clone());
+                LogItem::Event(event) => {
+                    if event.by.is_some() {
+                        announced.push(event.clone());
                     }
-                    logs.push(place, told.at, &told.tenant, told.what);
+                    logs.push(place, event.at, &event.tenant, event.what);
                 }
                 LogItem::Lost => {
                     logs.begin_anew(place);
@@ -188,6 +188,6 @@ impl Events {
         if is_news_to_all {
             logs.wake_all();
         }
-        heard
+        announced
     }
 }
