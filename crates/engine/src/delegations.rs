@@ -12,7 +12,7 @@ mod status;
 
 pub use shared_status::LOCK as DELEGATION_LOCK;
 
-use crate::cluster::Cluster;
+use crate::base::Base;
 use crate::fleet::workspaces::{WorkspaceError, WorkspaceHook, Workspaces};
 use crate::jobs::{DelegationHook, Jobs, Submission, SubmitError, Submitted, Submitter};
 use crate::locks::SharedLocks;
@@ -95,10 +95,7 @@ pub struct Inner {
 
 /// What delegations are made of.
 pub struct DelegationParts {
-    pub runtime: Runtime,
-    pub observe: Observe,
-    pub cluster: Arc<dyn Cluster>,
-    pub placement: PlacementTable,
+    pub base: Base,
     pub jobs: Jobs,
     pub workspaces: Workspaces,
     pub store: Arc<dyn Store>,
@@ -117,18 +114,8 @@ impl Deref for Delegations {
 
 impl Delegations {
     pub fn new(parts: DelegationParts) -> Self {
-        let DelegationParts {
-            runtime,
-            observe,
-            cluster,
-            placement,
-            jobs,
-            workspaces,
-            store,
-            a2a,
-            roster,
-            writer,
-        } = parts;
+        let DelegationParts { base, jobs, workspaces, store, a2a, roster, writer } = parts;
+        let Base { runtime, observe, cluster, placement } = base;
         let writer = StatusWriter {
             runtime: runtime.clone(),
             jobs: jobs.clone(),

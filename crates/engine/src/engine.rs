@@ -1,41 +1,35 @@
-//! The engine: its rooms, wired together once, and how it starts and stops. Nothing is decided here.
+//! The engine: the rooms, and what belongs to none of them. Nothing is decided here.
 
-use crate::access::{Access, KeyIndex};
+mod start;
+mod wiring;
+
+use crate::access::Access;
+use crate::base::Base;
 use crate::clock::{Clock, Rng};
-use crate::cluster::{Alone, Cluster, PeerMessage, PeerMessages, Shared};
-use crate::delegations::{DelegationParts, Delegations};
-use crate::fleet::workspaces::{WorkspaceHook, WorkspaceIndex, WorkspaceParts, Workspaces};
-use crate::fleet::{Departures, Fleet, FleetParts, SnapshotWriter};
-use crate::intake::Intake;
-use crate::janitor::Janitor;
-use crate::jobs::{DelegationHook, JobParts, Jobs, RunHook};
-use crate::locks::SharedLocks;
+use crate::cluster::Cluster;
+use crate::delegations::Delegations;
+use crate::fleet::Fleet;
+use crate::fleet::workspaces::Workspaces;
+use crate::jobs::Jobs;
 use crate::observe::Observe;
-use crate::observe::audit_writer::{AtStart, AuditWriter};
-use crate::observe::events::{Events, Unlogged};
-use crate::observe::metrics::{Metrics, Sweep};
+use crate::observe::audit_writer::AuditWriter;
+use crate::observe::events::Events;
+use crate::observe::metrics::Metrics;
 use crate::placement::PlacementTable;
-use crate::roster::{Hints, Refresh, RosterWriter};
+use crate::roster::RosterWriter;
 use crate::rules::{BadFile, Rules};
 use crate::runtime::Runtime;
 use crate::settings::Settings;
-use crate::tick;
-use crate::workflows::{WorkflowParts, Workflows};
+use crate::workflows::Workflows;
 use reveille_a2a::A2aClient;
 use reveille_bus::{Bus, BusError};
-use reveille_core::placement::Placement;
 use reveille_core::time::Millis;
 use reveille_kernel::Kernel;
-use reveille_roster::{Generations, Roster, RosterError};
+use reveille_roster::{Roster, RosterError};
 use reveille_store::workflows::WorkflowStore;
 use reveille_store::{Store, StoreError};
 use reveille_traces::Traces;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// How long a stop waits for the collector; spans are not worth more.
-const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// What an engine is made of.
 pub struct Parts {
@@ -59,11 +53,8 @@ pub struct Parts {
 pub struct Engine(Arc<Rooms>);
 
 struct Rooms {
-    runtime: Runtime,
-    observe: Observe,
+    base: Base,
     audit: AuditWriter,
-    cluster: Arc<dyn Cluster>,
-    placement: PlacementTable,
     access: Access,
     jobs: Jobs,
     workspaces: Workspaces,
@@ -75,250 +66,10 @@ struct Rooms {
     bus: Arc<dyn Bus>,
 }
 
-/// One of several servers: what its tasks need.
-struct Joined {
-    shared: Arc<Shared>,
-    messages: PeerMessages,
-    unlogged: Unlogged,
-    generations: Generations,
-}
-
 impl Engine {
-    /// Starts working. What the store still owes is picked up behind the open doors.
-    pub async fn start(parts: Parts) -> Result<Self, StartError> {
-        let Parts { store, roster, workflows, bus, a2a, kernel, traces, clock, rng, rules, settings } = parts;
-        let generations = roster.generations().await?;
-        let keys = Arc::new(KeyIndex::load(&*roster).await?);
-        let index = Arc::new(WorkspaceIndex::load(&*roster).await?);
-        let runtime = Runtime::new(clock, rng, settings);
-        let (events, unlogged) = if store.is_shared() {
-            let (events, unlogged) = Events::shared(store.name());
-            (events, Some(unlogged))
-        } else {
-            (Events::new(runtime.random()), None)
-        };
-        let observe = Observe::new(runtime.clone(), events, traces);
-        let (cluster, joined): (Arc<dyn Cluster>, _) = match unlogged {
-            None => (Arc::new(Alone::new(runtime.clone(), observe.clone())), None),
-            Some(unlogged) => {
-                let (shared, messages) =
-                    Shared::new(runtime.clone(), observe.clone(), store.clone(), bus.clone());
-                (shared.clone(), Some(Joined { shared, messages, unlogged, generations }))
-            }
-        };
-        let placement = PlacementTable::new(new_table(&runtime, &*bus));
-        let (audit, audit_writes) = AuditWriter::new(runtime.clone(), observe.clone(), store.clone());
-        let (writer, roster_task) =
-            RosterWriter::new(runtime.clone(), observe.clone(), placement.clone(), roster.clone());
-        let access = Access::new(
-            runtime.clone(),
-            observe.clone(),
-            roster.clone(),
-            writer.clone(),
-            audit.clone(),
-            keys.clone(),
-        );
-        let jobs = Jobs::new(JobParts {
-            runtime: runtime.clone(),
-            observe: observe.clone(),
-            cluster: cluster.clone(),
-            placement: placement.clone(),
-            keys,
-            store: store.clone(),
-            bus: bus.clone(),
-            kernel,
-        });
-        let departures = Departures {
-            runtime: runtime.clone(),
-            observe: observe.clone(),
-            cluster: cluster.clone(),
-            jobs: jobs.clone(),
-        };
-        let workspaces = Workspaces::new(WorkspaceParts {
-            departures: departures.clone(),
-            placement: placement.clone(),
-            locks: SharedLocks::new(&store),
-            roster: roster.clone(),
-            writer: writer.clone(),
-            a2a: a2a.clone(),
-            index: index.clone(),
-        });
-        let snapshots = SnapshotWriter::new(
-            runtime.clone(),
-            observe.clone(),
-            cluster.clone(),
-            placement.clone(),
-            store.clone(),
-        );
-        let fleet = Fleet::new(FleetParts {
-            departures,
-            placement: placement.clone(),
-            workspaces: workspaces.clone(),
-            snapshots,
-            roster: roster.clone(),
-            writer: writer.clone(),
-            bus: bus.clone(),
-        });
-        let delegations = Arc::new(Delegations::new(DelegationParts {
-            runtime: runtime.clone(),
-            observe: observe.clone(),
-            cluster: cluster.clone(),
-            placement: placement.clone(),
-            jobs: jobs.clone(),
-            workspaces: workspaces.clone(),
-            store: store.clone(),
-            a2a,
-            roster: roster.clone(),
-            writer: writer.clone(),
-        }));
-        let runs = workflows;
-        let workflows = Arc::new(Workflows::new(WorkflowParts {
-            runtime: runtime.clone(),
-            observe: observe.clone(),
-            cluster: cluster.clone(),
-            jobs: jobs.clone(),
-            store: runs.clone(),
-            locks: store.clone(),
-            bus: bus.clone(),
-        }));
-        let (run_hook, delegation_hook) =
-            (workflows.clone() as Arc<dyn RunHook>, delegations.clone() as Arc<dyn DelegationHook>);
-        jobs.set_hooks(&run_hook, &delegation_hook);
-        workspaces.set_hook(&(delegations.clone() as Arc<dyn WorkspaceHook>));
-        let engine = Self(Arc::new(Rooms {
-            runtime,
-            observe,
-            audit,
-            cluster,
-            placement,
-            access,
-            jobs,
-            workspaces,
-            fleet,
-            delegations,
-            workflows,
-            writer,
-            store,
-            bus,
-        }));
-        engine.metrics().fleet().started(engine.now());
-        engine.put_in_force(rules);
-        let snapshot = engine.rules().policy.snapshot().to_owned();
-        let at_start = AtStart { snapshot, keys: engine.access().list_keys() };
-        let hydrated_at = Instant::now();
-        engine.fleet().hydrate().await?;
-        engine.delegations().load().await?;
-        let Rooms { runtime, jobs, workflows, store, bus, .. } = &*engine.0;
-        let hints = joined.is_some().then(|| {
-            let url_of = move |id: &_| Some(index.find(id)?.url.clone());
-            let (hints, task) = Hints::new(store.clone(), Box::new(url_of));
-            runtime.spawn(task);
-            hints
-        });
-        runtime.spawn(roster_task.run(hints));
-        runtime.spawn(engine.0.audit.clone().run(audit_writes, at_start));
-        match joined {
-            Some(joined) => engine.join(joined, roster.clone()).await?,
-            None => runtime.spawn(jobs.clone().recover()),
-        }
-        let intake = Intake {
-            runtime: runtime.clone(),
-            observe: engine.0.observe.clone(),
-            jobs: jobs.clone(),
-            fleet: engine.fleet().clone(),
-            store: store.clone(),
-            bus: bus.clone(),
-        };
-        intake.listen().await?;
-        runtime.spawn(engine.fleet().clone().watch_listeners());
-        runtime.spawn(tick::run(engine.clone(), hydrated_at));
-        runtime.spawn(Workflows::clone(workflows).recover());
-        runtime.spawn(Workflows::clone(workflows).run_timers());
-        runtime.spawn(Workflows::clone(workflows).watch());
-        runtime.spawn(jobs.clone().reconcile(Sweep::Reconciler));
-        runtime.spawn(jobs.clone().reconcile(Sweep::Replayer));
-        runtime.spawn(engine.delegations().clone().recover());
-        runtime.spawn(engine.fleet().snapshots().clone().run());
-        runtime.spawn(engine.fleet().clone().end_overdue_drains());
-        let janitor = Janitor {
-            runtime: runtime.clone(),
-            access: engine.access().clone(),
-            fleet: engine.fleet().clone(),
-            store: store.clone(),
-            workflows: runs,
-            roster,
-        };
-        runtime.spawn(janitor.run());
-        Ok(engine)
-    }
-
-    /// Starts what only one of several servers does.
-    async fn join(&self, joined: Joined, roster: Arc<dyn Roster>) -> Result<(), StartError> {
-        let Joined { shared, messages, unlogged, generations } = joined;
-        let Rooms { runtime, observe, jobs, fleet, workspaces, workflows, .. } = &*self.0;
-        shared.appear().await?;
-        let (peer_jobs, peer_fleet, peer_workspaces, peer_runs, peers) =
-            (jobs.clone(), fleet.clone(), workspaces.clone(), Workflows::clone(workflows), shared.clone());
-        let receive = move |message: &PeerMessage| match message {
-            PeerMessage::Job(job) => peer_jobs.on_peer_job(&peers, job),
-            PeerMessage::Agent { tenant, beat } => peer_fleet.on_peer_agent(tenant, beat),
-            PeerMessage::Pulse { workspace, pulse } => {
-                peer_workspaces.on_peer_pulse(workspace, (**pulse).clone());
-            }
-            PeerMessage::Run(run) => peer_runs.on_peer_run(run),
-            PeerMessage::Counted(counted) => peer_jobs.policy().on_peer_counted(counted.clone()),
-        };
-        shared.receive_peer_messages(receive).await?;
-        runtime.spawn(shared.clone().send_peer_messages(messages));
-        let refresh = Arc::new(Refresh {
-            roster,
-            observe: observe.clone(),
-            keys: Arc::new(self.0.access.clone()),
-            workspaces: Arc::new(workspaces.clone()),
-            drains: Arc::new(fleet.clone()),
-            seen: tokio::sync::Mutex::new(generations),
-        });
-        runtime.spawn(refresh.clone().run());
-        runtime.spawn(shared.clone().follow_event_log(move || {
-            let refresh = refresh.clone();
-            async move { refresh.refresh().await }
-        }));
-        runtime.spawn(shared.clone().append_events(unlogged));
-        runtime.spawn(shared.clone().announce_overdue());
-        runtime.spawn(jobs.clone().join_cluster(shared));
-        Ok(())
-    }
-
-    /// Takes no more work, finishes what was begun, and stops.
-    pub async fn drain(&self, patience: Duration) {
-        let Rooms { runtime, observe, audit, jobs, workflows, fleet, writer, .. } = &*self.0;
-        runtime.begin_drain();
-        // Whoever waits for a job to end is told how it stands; it can ask again after the restart.
-        jobs.wake_all();
-        workflows.wake_all();
-        // What runs for ever ends with the token; the rest gets its time first.
-        let settled = async {
-            while jobs.decisions() > 0 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let _ = tokio::time::timeout(patience, settled).await;
-        // The next start finds the fleet as it was a moment ago.
-        let last_writes = async {
-            let _ = writer.flush().await;
-            audit.finish().await;
-            let _ = fleet.snapshots().write().await;
-            fleet.snapshots().leave().await;
-        };
-        let _ = tokio::time::timeout(patience, last_writes).await;
-        observe.flush_traces(patience.min(LAST_SPANS)).await;
-        runtime.kill();
-        runtime.join().await;
-    }
-
     /// Stops between any two steps, as kill -9 would.
     pub fn kill(&self) {
-        self.0.runtime.kill();
+        self.0.base.runtime.kill();
     }
 
     // The rooms.
@@ -348,15 +99,15 @@ impl Engine {
     }
 
     pub fn cluster(&self) -> &dyn Cluster {
-        &*self.0.cluster
+        &*self.0.base.cluster
     }
 
     pub fn events(&self) -> &Arc<Events> {
-        self.0.observe.events()
+        self.0.base.observe.events()
     }
 
     pub fn metrics(&self) -> &Metrics {
-        self.0.observe.metrics()
+        self.0.base.observe.metrics()
     }
 
     pub fn audit(&self) -> &AuditWriter {
@@ -364,15 +115,15 @@ impl Engine {
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
-        &self.0.runtime
+        &self.0.base.runtime
     }
 
     pub(crate) fn observe(&self) -> &Observe {
-        &self.0.observe
+        &self.0.base.observe
     }
 
     pub(crate) fn placement(&self) -> &PlacementTable {
-        &self.0.placement
+        &self.0.base.placement
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -386,24 +137,24 @@ impl Engine {
     // What belongs to no room.
 
     pub fn now(&self) -> Millis {
-        self.0.runtime.now()
+        self.0.base.runtime.now()
     }
 
     pub fn settings(&self) -> &Settings {
-        self.0.runtime.settings()
+        self.0.base.runtime.settings()
     }
 
     pub fn rules(&self) -> Arc<Rules> {
-        self.0.runtime.rules()
+        self.0.base.runtime.rules()
     }
 
     pub fn is_draining(&self) -> bool {
-        self.0.runtime.is_draining()
+        self.0.base.runtime.is_draining()
     }
 
     /// Whether everything that was owed at the start has been picked up.
     pub fn is_recovered(&self) -> bool {
-        self.0.runtime.is_recovered()
+        self.0.base.runtime.is_recovered()
     }
 
     /// What this server is called among several.
@@ -418,7 +169,7 @@ impl Engine {
         self.0.audit.record_reload(before.policy.snapshot(), self.rules().policy.snapshot());
         // Until everything is picked up, the recovery looks after it.
         if self.is_recovered() {
-            self.0.runtime.spawn(self.jobs().clone().review_approvals());
+            self.0.base.runtime.spawn(self.jobs().clone().review_approvals());
         }
     }
 
@@ -430,9 +181,9 @@ impl Engine {
     /// Returns what held before.
     fn put_in_force(&self, rules: Rules) -> Arc<Rules> {
         let rules = Arc::new(rules);
-        let before = self.0.runtime.set_rules(rules.clone());
+        let before = self.0.base.runtime.set_rules(rules.clone());
         let matches = {
-            let mut table = self.0.placement.lock();
+            let mut table = self.0.base.placement.lock();
             table.limit_tenants(rules.policy.tenant_limits());
             table.reroute(rules.routing.clone());
             table.matches(self.now())
@@ -440,16 +191,6 @@ impl Engine {
         self.jobs().assign_all(matches);
         before
     }
-}
-
-fn new_table(runtime: &Runtime, bus: &dyn Bus) -> Placement {
-    let mut table = Placement::new(runtime.settings().ttls);
-    if !bus.shows_listeners() {
-        table.try_topics();
-    }
-    // Until the recovery has found what is at workers.
-    table.begin_recount();
-    table
 }
 
 /// Why the engine could not start.

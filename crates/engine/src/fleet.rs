@@ -20,6 +20,7 @@ pub use snapshot::Snapshot;
 pub use snapshot_writer::{LOCK as SNAPSHOT_LOCK, SnapshotWriter};
 pub use views::WorkerView;
 
+use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::jobs::Jobs;
 use crate::observe::Observe;
@@ -57,8 +58,9 @@ pub struct Inner {
 
 /// What a fleet is made of.
 pub struct FleetParts {
+    pub base: Base,
+    pub jobs: Jobs,
     pub departures: Departures,
-    pub placement: PlacementTable,
     pub workspaces: Workspaces,
     pub snapshots: SnapshotWriter,
     pub roster: Arc<dyn Roster>,
@@ -76,8 +78,8 @@ impl Deref for Fleet {
 
 impl Fleet {
     pub fn new(parts: FleetParts) -> Self {
-        let FleetParts { departures, placement, workspaces, snapshots, roster, writer, bus } = parts;
-        let Departures { runtime, observe, cluster, jobs } = departures.clone();
+        let FleetParts { base, jobs, departures, workspaces, snapshots, roster, writer, bus } = parts;
+        let Base { runtime, observe, cluster, placement } = base;
         Self(Arc::new(Inner {
             runtime,
             observe,

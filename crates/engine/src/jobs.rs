@@ -36,6 +36,7 @@ pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use waiters::Waiters;
 
 use crate::access::KeyIndex;
+use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::hook::Hook;
 use crate::observe::Observe;
@@ -74,19 +75,6 @@ pub struct Inner {
     delegations: Hook<dyn DelegationHook>,
 }
 
-/// What jobs are made of.
-pub struct JobParts {
-    pub runtime: Runtime,
-    pub observe: Observe,
-    pub cluster: Arc<dyn Cluster>,
-    pub placement: PlacementTable,
-    pub keys: Arc<KeyIndex>,
-    pub store: Arc<dyn Store>,
-    pub bus: Arc<dyn Bus>,
-    /// Who decides instead of the policy file, if somebody does.
-    pub kernel: Option<Arc<dyn Kernel>>,
-}
-
 impl Deref for Jobs {
     type Target = Inner;
 
@@ -96,9 +84,16 @@ impl Deref for Jobs {
 }
 
 impl Jobs {
-    pub fn new(parts: JobParts) -> Self {
-        let JobParts { runtime, observe, cluster, placement, keys, store, bus, kernel } = parts;
-        let policy = PolicyChecker::new(&runtime, &observe, &cluster, &store, kernel);
+    /// `kernel` decides instead of the policy file, if there is one.
+    pub fn new(
+        base: Base,
+        keys: Arc<KeyIndex>,
+        store: Arc<dyn Store>,
+        bus: Arc<dyn Bus>,
+        kernel: Option<Arc<dyn Kernel>>,
+    ) -> Self {
+        let policy = PolicyChecker::new(&base, store.clone(), kernel);
+        let Base { runtime, observe, cluster, placement } = base;
         Self(Arc::new(Inner {
             runtime,
             observe,

@@ -7,6 +7,7 @@
 //! lost at any moment and is built again from the store.
 
 mod access;
+mod base;
 mod clock;
 mod cluster;
 mod delegations;

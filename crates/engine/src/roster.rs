@@ -7,4 +7,4 @@ mod writer;
 
 pub use hints::Hints;
 pub use refresh::{Refresh, RosterCopy};
-pub use writer::{RosterBatch, RosterWriter};
+pub use writer::{RosterBatch, RosterTask, RosterWriter};

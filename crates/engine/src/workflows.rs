@@ -25,6 +25,7 @@ pub use rollback::{rollback_id, rollback_of};
 pub use run_lock::{LOCK as RUN_LOCK, RunLocks};
 pub use start::{Asked, StartRunError, Started};
 
+use crate::base::Base;
 use crate::cluster::{Cluster, Lease, PeerMessage};
 use crate::jobs::{Jobs, RunHook, Waiters};
 use crate::observe::events::What;
@@ -74,17 +75,6 @@ pub struct Inner {
     waiters: Waiters<RunId>,
 }
 
-/// What workflows are made of.
-pub struct WorkflowParts {
-    pub runtime: Runtime,
-    pub observe: Observe,
-    pub cluster: Arc<dyn Cluster>,
-    pub jobs: Jobs,
-    pub store: Arc<dyn WorkflowStore>,
-    pub locks: Arc<dyn Store>,
-    pub bus: Arc<dyn Bus>,
-}
-
 impl Deref for Workflows {
     type Target = Inner;
 
@@ -94,8 +84,15 @@ impl Deref for Workflows {
 }
 
 impl Workflows {
-    pub fn new(parts: WorkflowParts) -> Self {
-        let WorkflowParts { runtime, observe, cluster, jobs, store, locks, bus } = parts;
+    /// `locks` is where the locks of runs are.
+    pub fn new(
+        base: Base,
+        jobs: Jobs,
+        store: Arc<dyn WorkflowStore>,
+        locks: Arc<dyn Store>,
+        bus: Arc<dyn Bus>,
+    ) -> Self {
+        let Base { runtime, observe, cluster, .. } = base;
         let locks = RunLocks::new(locks, runtime.end(), observe.metrics().run_lock_fallbacks());
         let (runs, waiters) = (OpenRuns::default(), Waiters::default());
         Self(Arc::new(Inner { runtime, observe, cluster, jobs, store, bus, locks, runs, waiters }))

@@ -1,7 +1,7 @@
-//! Which in_flight are under way: one for a job at a time, so that nobody is asked twice while it still thinks.
+//! Which requests are in flight: one for a job at a time, so that nobody is asked twice while it still thinks.
 //!
 //! A workspace that thinks hard may forget to beat and count as dead. As long as a request is under way it has
-//! the job all the same. Only a workspace that starts anew has lost its in_flight; then they are recalled.
+//! the job all the same. Only a workspace that starts anew has lost its requests; then they are recalled.
 
 use reveille_core::id::{JobId, WorkspaceId};
 use rustc_hash::FxHashMap;

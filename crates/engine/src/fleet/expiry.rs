@@ -1,6 +1,7 @@
 //! Members that fall silent or are retired: their jobs go elsewhere, and those who watch are told.
 
 use super::Fleet;
+use crate::base::Base;
 use crate::cluster::{Cluster, SeenBy};
 use crate::jobs::Jobs;
 use crate::observe::Observe;
@@ -15,13 +16,18 @@ use std::sync::Arc;
 /// What becomes of those who leave.
 #[derive(Clone)]
 pub struct Departures {
-    pub runtime: Runtime,
-    pub observe: Observe,
-    pub cluster: Arc<dyn Cluster>,
-    pub jobs: Jobs,
+    runtime: Runtime,
+    observe: Observe,
+    cluster: Arc<dyn Cluster>,
+    jobs: Jobs,
 }
 
 impl Departures {
+    pub fn new(base: Base, jobs: Jobs) -> Self {
+        let Base { runtime, observe, cluster, .. } = base;
+        Self { runtime, observe, cluster, jobs }
+    }
+
     pub fn member_gone(&self, gone: Gone) {
         let Some(member) = gone.member else {
             tracing::warn!(jobs = gone.jobs.len(), "an anonymous worker left its jobs behind");

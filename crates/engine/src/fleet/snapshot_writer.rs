@@ -1,6 +1,7 @@
 //! Writes the worker snapshot: every few seconds, by the one server that holds the writer's lease.
 
 use super::snapshot::Snapshot;
+use crate::base::Base;
 use crate::cluster::{Cluster, LeaderLease};
 use crate::observe::Observe;
 use crate::placement::PlacementTable;
@@ -45,13 +46,8 @@ impl Deref for SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    pub fn new(
-        runtime: Runtime,
-        observe: Observe,
-        cluster: Arc<dyn Cluster>,
-        placement: PlacementTable,
-        store: Arc<dyn Store>,
-    ) -> Self {
+    pub fn new(base: Base, store: Arc<dyn Store>) -> Self {
+        let Base { runtime, observe, cluster, placement } = base;
         let lease = Mutex::new(LeaderLease::new(LOCK, LOCK_MS, runtime.end()));
         Self(Arc::new(Inner { runtime, observe, cluster, placement, store, lease }))
     }

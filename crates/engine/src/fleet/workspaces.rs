@@ -19,6 +19,7 @@ pub use registry::{NewWorkspace, Registered, Registration};
 pub use retire::{Removed, Whereabouts};
 
 use super::expiry::Departures;
+use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::hook::Hook;
 use crate::jobs::Jobs;
@@ -89,8 +90,9 @@ pub struct Inner {
 
 /// What workspaces are made of.
 pub struct WorkspaceParts {
+    pub base: Base,
+    pub jobs: Jobs,
     pub departures: Departures,
-    pub placement: PlacementTable,
     pub locks: SharedLocks,
     pub roster: Arc<dyn Roster>,
     pub writer: RosterWriter,
@@ -130,8 +132,8 @@ pub struct WorkspaceView {
 
 impl Workspaces {
     pub fn new(parts: WorkspaceParts) -> Self {
-        let WorkspaceParts { departures, placement, locks, roster, writer, a2a, index } = parts;
-        let Departures { runtime, observe, cluster, jobs } = departures.clone();
+        let WorkspaceParts { base, jobs, departures, locks, roster, writer, a2a, index } = parts;
+        let Base { runtime, observe, cluster, placement } = base;
         let delegations = Hook::default();
         Self(Arc::new(Inner {
             runtime,

@@ -3,6 +3,7 @@
 
 use super::blob_access::content;
 use super::safety_kernel::SafetyKernel;
+use crate::base::Base;
 use crate::cluster::{Cluster, PeerMessage};
 use crate::observe::Observe;
 use crate::observe::metrics::Circuit;
@@ -81,22 +82,11 @@ pub struct PolicyChecker {
 }
 
 impl PolicyChecker {
-    pub(super) fn new(
-        runtime: &Runtime,
-        observe: &Observe,
-        cluster: &Arc<dyn Cluster>,
-        store: &Arc<dyn Store>,
-        kernel: Option<Arc<dyn Kernel>>,
-    ) -> Self {
+    pub(super) fn new(base: &Base, store: Arc<dyn Store>, kernel: Option<Arc<dyn Kernel>>) -> Self {
+        let Base { runtime, observe, cluster, .. } = base.clone();
         let windows = if cluster.others_may_act() { Windows::shared() } else { Windows::default() };
-        Self {
-            runtime: runtime.clone(),
-            observe: observe.clone(),
-            cluster: cluster.clone(),
-            store: store.clone(),
-            kernel: SafetyKernel::new(runtime.clone(), observe.clone(), store.clone(), kernel),
-            windows: Mutex::new(windows),
-        }
+        let kernel = SafetyKernel::new(runtime.clone(), observe.clone(), store.clone(), kernel);
+        Self { runtime, observe, cluster, store, kernel, windows: Mutex::new(windows) }
     }
 
     /// The safety kernel that is asked instead of the policy file, if there is one.

@@ -106,7 +106,7 @@ impl Jobs {
                     break;
                 }
                 Err(error) if error.is_transient() && tried < TRIES_MAX => {
-                    tokio::time::sleep(RETRY_PAUSE).await
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => {
                     tracing::error!(job = %id, %state, %error, sweep = sweep.as_str(), "reconciler failed; left for the next pass");

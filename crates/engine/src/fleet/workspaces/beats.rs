@@ -104,7 +104,7 @@ impl Workspaces {
             match kept {
                 Ok(()) => break,
                 Err(error) => {
-                    tracing::warn!(workspace = %id, %error, "workspace not marked offline; retrying")
+                    tracing::warn!(workspace = %id, %error, "workspace not marked offline; retrying");
                 }
             }
             tokio::time::sleep(RETRY_PAUSE).await;

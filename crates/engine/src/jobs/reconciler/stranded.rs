@@ -70,10 +70,8 @@ impl Jobs {
             if job.owed.output_scan {
                 self.clone().scan_content(job.clone()).await;
             }
-            if job.owed.saga {
-                if let Some(runs) = self.runs.get() {
-                    runs.note_in_saga(job).await;
-                }
+            if let Some(runs) = self.runs.get().filter(|_| job.owed.saga) {
+                runs.note_in_saga(job).await;
             }
         };
         let paid = tokio::time::timeout(PAID_WITHIN, paid).await;
