@@ -32,7 +32,7 @@ fn measure_one(report: &mut Report, workers: usize) {
     for (number, id) in ids.iter().enumerate() {
         let now = START + (number * 5_000 / workers) as i64;
         placement.beat(id, &tenant, &beat(number, 0), now);
-        placement.serves(id, &tenant, [Topic::known("job.echo")], now);
+        placement.announce_topics(id, &tenant, [Topic::known("job.echo")], now);
     }
     let bytes = (resident_bytes() - before - ids_bytes) / workers as f64;
     // Names are shared between the caller's list and the registry, so they are added here.
@@ -55,14 +55,14 @@ fn measure_one(report: &mut Report, workers: usize) {
     let requests: Vec<Arc<Request>> = (0..1_000).map(job).collect();
     for request in &requests {
         if placement.reserve(request, START).is_ok() {
-            placement.leave(&request.id);
+            placement.remove(&request.id);
         }
     }
     let (rounds, mut placing, mut releasing) = (200, 0.0, 0.0);
     for _ in 0..rounds {
         placing +=
             timed(|| requests.iter().for_each(|request| drop(black_box(placement.reserve(request, START)))));
-        releasing += timed(|| requests.iter().for_each(|request| placement.leave(&request.id)));
+        releasing += timed(|| requests.iter().for_each(|request| placement.remove(&request.id)));
     }
     let jobs = f64::from(rounds) * requests.len() as f64;
     report.add(format!("{workers} workers: a placement with two labels"), placing / jobs, "ns", "< 1,000");

@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const BEAT_MS: i64 = 15_000;
 
-pub struct Agent {
+pub struct SimAgent {
     pub key: AgentKey,
-    state: Mutex<State>,
+    state: Mutex<AgentState>,
 }
 
 #[derive(Default)]
-struct State {
+struct AgentState {
     dead: bool,
     stalled_until: Millis,
 }
 
-impl Agent {
+impl SimAgent {
     pub fn new(key: AgentKey) -> Self {
         Self { key, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AgentState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,7 +43,7 @@ impl Agent {
     }
 
     pub fn come_back(&self) {
-        *self.state() = State::default();
+        *self.state() = AgentState::default();
     }
 
     /// Beats for as long as the run lasts.

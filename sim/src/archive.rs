@@ -1,8 +1,8 @@
 //! What was written to the roster, and what must be true of it at every moment: a workspace's status is
 //! what its last event says, and a delegation is told rung by rung and ends once.
 
-use crate::invariants::Verdict;
-use crate::sights::{Sight, Sights};
+use crate::invariants::Checked;
+use crate::situations::{Situation, Situations};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::{Job, State};
 use reveille_core::presence::delegation::{Delegation, DelegationStatus};
@@ -25,7 +25,7 @@ pub struct Archive {
 
 impl Archive {
     /// A write became durable, all of it.
-    pub fn written(&mut self, changes: &[Change], sights: &Sights) -> Verdict {
+    pub fn written(&mut self, changes: &[Change], situations: &Situations) -> Checked {
         for change in changes {
             match change {
                 Change::Presence(row) => {
@@ -37,7 +37,7 @@ impl Archive {
                 Change::Workspace(workspace) => {
                     self.workspaces.insert(workspace.id.clone(), workspace.clone());
                 }
-                Change::Event(event) => self.event(event, sights)?,
+                Change::Event(event) => self.event(event, situations)?,
                 Change::Delegation(row) if row.is_job => self.row(row)?,
                 _ => {}
             }
@@ -55,37 +55,37 @@ impl Archive {
         Ok(())
     }
 
-    fn event(&mut self, event: &StructureEvent, sights: &Sights) -> Verdict {
+    fn event(&mut self, event: &StructureEvent, situations: &Situations) -> Checked {
         *self.kept.entry((event.workspace.clone(), event.kind.clone())).or_default() += 1;
         if let Some(status) = status_told(&event.kind) {
             let before = self.told.insert(event.workspace.clone(), status);
             match (before, status) {
-                (_, WorkspaceStatus::Offline) => sights.saw(Sight::WorkspaceOffline),
-                (Some(WorkspaceStatus::Offline), _) => sights.saw(Sight::WorkspaceBack),
+                (_, WorkspaceStatus::Offline) => situations.record(Situation::WorkspaceOffline),
+                (Some(WorkspaceStatus::Offline), _) => situations.record(Situation::WorkspaceBack),
                 _ => {}
             }
         }
         if event.kind == "DELEGATION_STATUS" {
-            return self.rung(event, sights);
+            return self.rung(event, situations);
         }
         Ok(())
     }
 
     /// A rung is told: none is left out on the way up, and none follows the last.
-    fn rung(&mut self, event: &StructureEvent, sights: &Sights) -> Verdict {
+    fn rung(&mut self, event: &StructureEvent, situations: &Situations) -> Checked {
         let text = |key: &str| event.payload.get(key).and_then(|value| value.as_str()).unwrap_or_default();
         let id = JobId::known(text("delegation_id"));
         let rung = RUNGS.into_iter().find(|rung| rung.as_str() == text("status"));
         let rung = rung.ok_or_else(|| format!("{id} got to a rung that there is not: {}", event.payload))?;
         let before = self.rungs.insert(id.clone(), rung);
         match rung {
-            DelegationStatus::Completed => sights.saw(Sight::DelegationCompleted),
-            DelegationStatus::Failed => sights.saw(Sight::DelegationFailed),
-            DelegationStatus::Pending if before.is_some() => sights.saw(Sight::DelegationAgain),
+            DelegationStatus::Completed => situations.record(Situation::DelegationCompleted),
+            DelegationStatus::Failed => situations.record(Situation::DelegationFailed),
+            DelegationStatus::Pending if before.is_some() => situations.record(Situation::DelegationAgain),
             _ => {}
         }
         match before {
-            Some(before) if before.is_last() => {
+            Some(before) if before.is_final() => {
                 Err(format!("{id} had ended as {} and was told to be {}", before.as_str(), rung.as_str()))
             }
             Some(before) if !follows(before, rung) => {
@@ -96,7 +96,7 @@ impl Archive {
         }
     }
 
-    fn row(&mut self, row: &Delegation) -> Verdict {
+    fn row(&mut self, row: &Delegation) -> Checked {
         let id = &row.id;
         if self.rungs.get(id) != Some(&row.status) {
             let told = self.rungs.get(id);
@@ -141,7 +141,7 @@ impl Archive {
     }
 
     /// Every delegation has ended as its job has.
-    pub fn settled(&self, job_of: impl Fn(&JobId) -> Option<Arc<Job>>) -> Verdict {
+    pub fn settled(&self, job_of: impl Fn(&JobId) -> Option<Arc<Job>>) -> Checked {
         for row in self.rows.values() {
             let (id, status) = (&row.id, row.status);
             let Some(job) = job_of(id) else {

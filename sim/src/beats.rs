@@ -1,15 +1,15 @@
 //! When each server was last here, as the store knows it: nobody takes anything from one that is.
 
-use crate::invariants::Verdict;
+use crate::invariants::Checked;
 use reveille_core::time::Millis;
 use reveille_store::BEAT_TTL_MS;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub struct Beats(Mutex<BTreeMap<String, Vec<Millis>>>);
+pub struct BeatLog(Mutex<BTreeMap<String, Vec<Millis>>>);
 
-impl Beats {
+impl BeatLog {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Millis>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -23,7 +23,7 @@ impl Beats {
         self.all().get(name).is_some_and(|beats| beats.len() > 1)
     }
 
-    pub fn may_be_taken_from(&self, name: &str, now: Millis) -> Verdict {
+    pub fn may_be_taken_from(&self, name: &str, now: Millis) -> Checked {
         let last = self.all().get(name).and_then(|beats| beats.last().copied());
         let silent_ms = last.map_or(i64::MAX, |last| now.since(last));
         if silent_ms < BEAT_TTL_MS {

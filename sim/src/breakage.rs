@@ -16,7 +16,7 @@ pub enum Breakage {
     /// The bus has a dispatch before the store has it.
     Unjudged,
     /// A dispatch is stored with the verdict of a policy that never held.
-    ForgeJudgement,
+    ForgeVerdict,
     /// The bus swallows dead letters and says they were sent.
     MuteDeadLetters,
     /// The store takes an idempotency key for unused.
@@ -33,8 +33,8 @@ pub enum Breakage {
     MixTenants,
     /// The roster loses a rung of every delegation.
     SkipRung,
-    /// The courier gives a repeated letter another id.
-    RenameLetter,
+    /// A repeated A2A request gets another id.
+    RenameA2aRequest,
     /// The roster acknowledges a drain and drops it.
     ForgetDrains,
     /// A member's row never goes back in time, however far ahead it is.
@@ -87,7 +87,7 @@ impl Breakage {
         ("ghost-beats", Self::GhostBeats),
         ("double-end", Self::DoubleEnd),
         ("unjudged", Self::Unjudged),
-        ("forge-judgement", Self::ForgeJudgement),
+        ("forge-judgement", Self::ForgeVerdict),
         ("mute-dead-letters", Self::MuteDeadLetters),
         ("forget-keys", Self::ForgetKeys),
         ("misroute", Self::Misroute),
@@ -96,7 +96,7 @@ impl Breakage {
         ("ignore-agent-ttl", Self::IgnoreAgentTtl),
         ("mix-tenants", Self::MixTenants),
         ("skip-rung", Self::SkipRung),
-        ("rename-letter", Self::RenameLetter),
+        ("rename-letter", Self::RenameA2aRequest),
         ("forget-drains", Self::ForgetDrains),
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),

@@ -2,10 +2,10 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::links::Way;
+use crate::links::Dependency;
 use crate::server::Life;
 use crate::world::World;
-use reveille_bus::{Bus, BusError, Heard, Listener, Message, Subscription};
+use reveille_bus::{Bus, BusError, DeliveryReport, Listener, Message, Subscription};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
 use std::sync::Arc;
@@ -45,19 +45,21 @@ impl SimBus {
 
 #[async_trait::async_trait]
 impl Bus for SimBus {
-    async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         let world = &self.world;
         self.life.here().await;
         let words = message.subject.clone();
         if world.strikes(Fault::CrashBefore) {
             world.crash(&self.life, format!("before publish {words}")).await;
         }
-        if world.outages.on_publish(world.now()) || !world.server(self.life.server).links.leads(Way::Bus) {
+        if world.outages.on_publish(world.now())
+            || !world.server(self.life.server).links.leads(Dependency::Bus)
+        {
             world.trace.say(format_args!("bus: publish {words} failed"));
             return Err(BusError::Unavailable("the simulation says so".to_owned()));
         }
         if world.breakage == Some(Breakage::MuteDeadLetters) && words == subject::JOB_DLQ {
-            return Ok(Heard::Nobody);
+            return Ok(DeliveryReport::Nobody);
         }
         self.inspect(&message);
         let heard = world.network.publish(world, message);

@@ -2,16 +2,17 @@
 //! that befalls workers.
 
 use crate::faults::Fault;
-use crate::links::Way;
-use crate::outages::Kept;
-use crate::server::Server;
+use crate::links::Dependency;
+use crate::outages::Backend;
+use crate::server::SimServer;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a server that is cut from what is kept does not reach.
-const CUTS: [&[Way]; 3] = [&[Way::Store], &[Way::Roster], &[Way::Store, Way::Roster]];
+const CUTS: [&[Dependency]; 3] =
+    [&[Dependency::Store], &[Dependency::Roster], &[Dependency::Store, Dependency::Roster]];
 
 /// Stirs until it is told to stop.
 pub async fn stir(world: Arc<World>) {
@@ -48,21 +49,21 @@ async fn upset_the_server(world: &Arc<World>) {
 }
 
 /// One of several stands still, or does not reach what the others reach. One trouble at a time.
-fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
+fn part_from_the_others(world: &Arc<World>, server: &Arc<SimServer>) {
     if server.is_stopped() || !server.links.are_whole() {
         return;
     }
     // Longer than every lock lasts, or a moment.
     let ms = world.rng.pick(&[2_100, 4_000, 10_000, 40_000, 70_000]) + world.rng.between(0, 5_000);
     let until = world.now() + ms;
-    let ways: &[Way] = if world.strikes(Fault::ServerStopped) {
+    let ways: &[Dependency] = if world.strikes(Fault::ServerStopped) {
         &[]
     } else if world.strikes(Fault::CutFromStore) {
         CUTS[world.rng.below(3) as usize]
     } else if world.strikes(Fault::CutFromBus) {
-        &[Way::Bus]
+        &[Dependency::Bus]
     } else if world.strikes(Fault::CutOff) {
-        &[Way::Store, Way::Roster, Way::Bus]
+        &[Dependency::Store, Dependency::Roster, Dependency::Bus]
     } else {
         return;
     };
@@ -90,16 +91,16 @@ fn part_from_the_others(world: &Arc<World>, server: &Arc<Server>) {
 fn upset_the_ports(world: &Arc<World>) {
     let until = || world.now() + world.rng.skewed(500, 40_000);
     if world.strikes(Fault::StoreUnavailable) {
-        world.outages.is_away(Kept::Store, until());
+        world.outages.is_away(Backend::Store, until());
     }
     if world.strikes(Fault::StoreFull) {
-        world.outages.is_full(Kept::Store, until());
+        world.outages.is_full(Backend::Store, until());
     }
     if world.strikes(Fault::RosterUnavailable) {
-        world.outages.is_away(Kept::Roster, until());
+        world.outages.is_away(Backend::Roster, until());
     }
     if world.strikes(Fault::RosterFull) {
-        world.outages.is_full(Kept::Roster, until());
+        world.outages.is_full(Backend::Roster, until());
     }
     if world.strikes(Fault::BusUnavailable) {
         let until = until();
@@ -113,9 +114,9 @@ fn upset_the_ports(world: &Arc<World>) {
 
 fn bus_is_away_from_all(world: &Arc<World>, until: Millis) {
     let until = until.max(world.now() + 2_100);
-    let whole = |server: &&Arc<Server>| !server.is_stopped() && server.links.are_whole();
+    let whole = |server: &&Arc<SimServer>| !server.is_stopped() && server.links.are_whole();
     for server in world.servers().iter().filter(whole) {
-        server.cut(&[Way::Bus], world.now());
+        server.cut(&[Dependency::Bus], world.now());
         let (world, server) = (world.clone(), server.clone());
         tokio::spawn(async move {
             sleep_ms(until.since(world.now())).await;

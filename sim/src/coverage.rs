@@ -1,7 +1,7 @@
 //! What the runs have met. A set of runs that met too little proves nothing and counts as failed.
 
 use crate::faults::Fault;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use reveille_core::job::{Event, State};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ pub struct Coverage {
     pub endings: BTreeMap<State, u64>,
     pub events: BTreeMap<Event, u64>,
     pub faults: BTreeMap<Fault, u64>,
-    pub sights: BTreeMap<Sight, u64>,
+    pub situations: BTreeMap<Situation, u64>,
 }
 
 impl Coverage {
@@ -45,7 +45,7 @@ impl Coverage {
         add(&mut self.endings, &other.endings);
         add(&mut self.events, &other.events);
         add(&mut self.faults, &other.faults);
-        add(&mut self.sights, &other.sights);
+        add(&mut self.situations, &other.situations);
     }
 
     /// What was never met, in words.
@@ -60,7 +60,7 @@ impl Coverage {
         for fault in Fault::ALL.iter().filter(|fault| !self.faults.contains_key(fault)) {
             missing.push(format!("the fault \"{}\" never happened", fault.as_str()));
         }
-        for sight in Sight::ALL.iter().filter(|sight| !self.sights.contains_key(sight)) {
+        for sight in Situation::ALL.iter().filter(|sight| !self.situations.contains_key(sight)) {
             missing.push(format!("nobody saw \"{}\"", sight.as_str()));
         }
         let succeeded = self.endings.get(&State::Succeeded).copied().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Coverage {
             ("states", named(&self.states, State::as_str)),
             ("events", named(&self.events, Event::as_str)),
             ("faults", named(&self.faults, Fault::as_str)),
-            ("sights", named(&self.sights, Sight::as_str)),
+            ("situations", named(&self.situations, Situation::as_str)),
         ] {
             let _ = writeln!(table, "{title}");
             for (name, count) in counts {

@@ -95,11 +95,11 @@ faults! {
     WorkspaceDied = "workspace died", 500;
     WorkspaceReturned = "workspace returned", 2500;
     WorkspaceMoved = "workspace moved", 300;
-    /// A letter does not reach its workspace.
-    LetterLost = "letter lost", 600;
+    /// An A2A request does not reach its workspace.
+    A2aRequestLost = "A2A request lost", 600;
     /// It does, and the answer does not come back.
-    LetterBroken = "letter broken", 600;
-    LetterRepeated = "letter repeated", 600;
+    A2aReplyLost = "A2A reply lost", 600;
+    A2aRequestRepeated = "A2A request repeated", 600;
     /// A reader of the event stream loses its connection.
     ReaderLeft = "reader left", 300;
     /// Whoever asked goes away before the answer.

@@ -1,18 +1,20 @@
 //! Workflows as one life of a server sees them: in the same file as its jobs, and as slow, failing and deadly as
 //! that. What is kept outlives the server.
 
-pub mod book;
+pub mod history;
 pub mod reference;
 pub mod script;
 pub mod starters;
 pub mod workflows;
 
+use crate::backend::BackendPort;
 use crate::breakage::Breakage;
-use crate::outages::Kept;
-use crate::port::Port;
+use crate::outages::Backend;
 use crate::server::Life;
 use crate::world::World;
-use reveille_core::flow::{Change, Due, Head, Line, Node, NodeKey, Origin, Run, StepState};
+use reveille_core::flow::{
+    Node, NodeDue, NodeKey, Run, RunChange, RunHead, RunOrigin, StepState, TimelineEntry,
+};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_store::workflows::{MemoryWorkflows, RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
@@ -22,13 +24,13 @@ use std::sync::Arc;
 pub struct SimFlows {
     world: Arc<World>,
     life: Life,
-    port: Port,
+    port: BackendPort,
     flows: MemoryWorkflows,
 }
 
 impl SimFlows {
     pub fn new(world: Arc<World>, life: Life) -> Self {
-        let port = Port::new(world.clone(), life.clone(), Kept::Store);
+        let port = BackendPort::new(world.clone(), life.clone(), Backend::Store);
         let flows = world.flows.clone();
         Self { world, life, port, flows }
     }
@@ -36,7 +38,7 @@ impl SimFlows {
     async fn try_commit(&self, step: RunStep) -> Result<RunCommit, StoreError> {
         let world = &self.world;
         let broken = world.breakage.filter(|_| world.rng.percent(50));
-        let is_rollback = matches!(step.change.head.origin, Origin::Rollback { .. });
+        let is_rollback = matches!(step.change.head.origin, RunOrigin::Rollback { .. });
         let is_new = step.begins_with.is_some();
         match broken {
             Some(Breakage::ForgetRollback) if is_rollback && is_new => return Ok(RunCommit::Done),
@@ -63,7 +65,7 @@ impl SimFlows {
         self.apply(step).await
     }
 
-    /// Commits for good, and the book sees it.
+    /// Commits for good, and the history records it.
     async fn apply(&self, step: RunStep) -> Result<RunCommit, StoreError> {
         let (world, head) = (&self.world, &step.change.head);
         let done = self.flows.commit(step.clone()).await?;
@@ -71,7 +73,7 @@ impl SimFlows {
         world.trace.say(format_args!("{} commits {words}: {done:?}", self.life.name()));
         if done == RunCommit::Done {
             let now = world.server(self.life.server).clock.now();
-            world.book(|book| book.committed(&step, self.life.number, now, &world.sights));
+            world.flow_history(|history| history.committed(&step, self.life.number, now, &world.situations));
         }
         Ok(done)
     }
@@ -81,7 +83,7 @@ impl SimFlows {
         let Some(run) = self.flows.run(&step.change.head.id).await? else { return Ok(None) };
         let waited = step.change.nodes.iter().find_map(|(key, node)| {
             let before = run.nodes.get(key)?;
-            let is_over = node.state == StepState::Running && matches!(before.due, Some(Due::Begin(_)));
+            let is_over = node.state == StepState::Running && matches!(before.due, Some(NodeDue::Begin(_)));
             is_over.then(|| (key.clone(), before.clone()))
         });
         Ok(waited)
@@ -90,31 +92,31 @@ impl SimFlows {
     /// Puts one step back to where its timer has not fired.
     async fn set_back(&self, step: &RunStep, key: NodeKey, before: Node) -> Result<(), StoreError> {
         // Under the same revision, so that nothing but the step itself tells.
-        let head = Head { due: before.due.map(Due::at), ..step.change.head.clone() };
+        let head = RunHead { due: before.due.map(NodeDue::at), ..step.change.head.clone() };
         // What was sent off counts: if the timer fires again, it is another attempt.
         let sent = step.change.nodes.iter().find(|(sent, _)| *sent == key);
         let attempt = sent.map_or(before.attempt, |(_, node)| node.attempt);
         let nodes = vec![(key, Node { attempt, ..before })];
-        let change = Change { head, nodes, timeline: Vec::new(), ..Change::clone(&step.change) };
+        let change = RunChange { head, nodes, timeline: Vec::new(), ..RunChange::clone(&step.change) };
         self.flows.commit(RunStep::change(&step.change.head, Arc::new(change))).await?;
         Ok(())
     }
 }
 
 /// Whether a job's result ends a step.
-fn settles(change: &Change) -> bool {
+fn settles(change: &RunChange) -> bool {
     change.nodes.iter().any(|(_, node)| node.state == StepState::Succeeded && node.sent.is_some())
 }
 
 fn without_key(step: &RunStep) -> RunStep {
-    let head = Head { idempotency_key: None, ..step.change.head.clone() };
-    RunStep { change: Arc::new(Change { head, ..Change::clone(&step.change) }), ..step.clone() }
+    let head = RunHead { idempotency_key: None, ..step.change.head.clone() };
+    RunStep { change: Arc::new(RunChange { head, ..RunChange::clone(&step.change) }), ..step.clone() }
 }
 
 /// A rollback with another list.
 fn relisted(step: &RunStep, relist: impl Fn(&mut Vec<serde_json::Value>)) -> RunStep {
     let mut step = step.clone();
-    let mut change = Change::clone(&step.change);
+    let mut change = RunChange::clone(&step.change);
     for (_, items) in &mut change.items {
         relist(Arc::make_mut(items));
     }
@@ -185,7 +187,7 @@ impl WorkflowStore for SimFlows {
         self.port.read("late runs", self.flows.due(by, limit)).await
     }
 
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         self.port.read("runs", self.flows.runs(query)).await
     }
 
@@ -194,7 +196,12 @@ impl WorkflowStore for SimFlows {
         self.port.read("live runs", self.flows.live(cursor, 2)).await
     }
 
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {
+    async fn timeline(
+        &self,
+        id: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         self.port.read("timeline", self.flows.timeline(id, after, limit)).await
     }
 

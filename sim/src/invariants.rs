@@ -2,13 +2,13 @@
 //! every dispatch that left, and what workers and people really did; whoever breaks a promise is told
 //! on at once, in words.
 
-mod past;
+mod history;
 
 use crate::plan;
 use crate::plan::WorkerPlan;
 use crate::results;
 use crate::workers::fits;
-use past::{is_decision, new_marks, succession};
+use history::{is_decision, new_marks, succession};
 use reveille_core::audit::Draft;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Mark, Phase, State};
@@ -25,11 +25,11 @@ const OUTRUN_MS: i64 = 1_000;
 /// The same where servers share a store: between the look at it and the packet its answer may have been late.
 const OUTRUN_SHARED_MS: i64 = 5_000;
 
-pub type Verdict = Result<(), String>;
+pub type Checked = Result<(), String>;
 
 /// When a server does something.
 #[derive(Clone, Copy)]
-pub struct Moment {
+pub struct ServerMoment {
     pub now: Millis,
     /// When the server last went on after it was stopped.
     pub went_on_at: Millis,
@@ -38,7 +38,7 @@ pub struct Moment {
 
 #[derive(Default)]
 pub struct Ledger {
-    entries: BTreeMap<JobId, Entry>,
+    entries: BTreeMap<JobId, JobRecord>,
     pub live: BTreeSet<JobId>,
     keys: BTreeMap<(TenantId, String), JobId>,
     acknowledged: BTreeMap<JobId, TenantId>,
@@ -61,7 +61,7 @@ pub struct Ledger {
     policies: BTreeMap<String, Policy>,
 }
 
-pub struct Entry {
+pub struct JobRecord {
     pub job: Arc<Job>,
     ended_at: Option<Millis>,
     given: BTreeSet<(u64, Option<WorkerId>)>,
@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// What belongs to no job was recorded.
-    pub fn recorded(&mut self, drafts: Vec<Draft>) -> Verdict {
+    pub fn recorded(&mut self, drafts: Vec<Draft>) -> Checked {
         match drafts.iter().find(|draft| self.records.contains(draft)) {
             Some(draft) => return Err(format!("recorded twice: {draft:?}")),
             None => self.records.extend(drafts),
@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     /// A commit became durable.
-    pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> Verdict {
+    pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> Checked {
         self.commits += 1;
         let id = job.id().clone();
         let before = self.entries.get(&id).map(|entry| entry.job.clone());
@@ -139,7 +139,7 @@ impl Ledger {
         } else {
             self.live.remove(&id);
         }
-        let entry = self.entries.entry(id).or_insert_with(|| Entry {
+        let entry = self.entries.entry(id).or_insert_with(|| JobRecord {
             job: job.clone(),
             ended_at: None,
             given: BTreeSet::new(),
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// One key of one tenant is one job.
-    fn claims_its_key(&mut self, job: &Job) -> Verdict {
+    fn claims_its_key(&mut self, job: &Job) -> Checked {
         let Some(key) = job.request.idempotency_key.clone() else { return Ok(()) };
         let holder = self.keys.entry((job.request.tenant.clone(), key.clone())).or_insert(job.id().clone());
         if holder == job.id() {
@@ -176,7 +176,12 @@ impl Ledger {
     }
 
     /// A dispatch leaves: it must be committed, and judged.
-    pub fn dispatched(&mut self, packet: &JobRequest, to: Option<&WorkerId>, moment: Moment) -> Verdict {
+    pub fn dispatched(
+        &mut self,
+        packet: &JobRequest,
+        to: Option<&WorkerId>,
+        moment: ServerMoment,
+    ) -> Checked {
         let id = &packet.job_id;
         let attempt = packet.dispatch.as_ref().map_or(0, |dispatch| dispatch.attempt);
         let entry =
@@ -214,7 +219,7 @@ impl Ledger {
     }
 
     /// A delegated job is at a workspace's door: it was given to it, and judged.
-    pub fn delivered(&self, id: &JobId, to: &WorkspaceId) -> Verdict {
+    pub fn delivered(&self, id: &JobId, to: &WorkspaceId) -> Checked {
         let entry =
             self.entries.get(id).ok_or_else(|| format!("{id} came to {to} before it was committed"))?;
         let is_given = entry
@@ -233,7 +238,7 @@ impl Ledger {
     }
 
     /// A cancel was acknowledged.
-    pub fn cancel_acknowledged(&self, id: &JobId) -> Verdict {
+    pub fn cancel_acknowledged(&self, id: &JobId) -> Checked {
         match self.job(id).map(|job| job.state()) {
             Some(State::Cancelled) => Ok(()),
             state => Err(format!("the cancel of {id} was acknowledged, and it is {state:?}")),
@@ -241,7 +246,7 @@ impl Ledger {
     }
 
     /// A submit was acknowledged with this job.
-    pub fn acknowledged(&mut self, asked: &plan::JobPlan, answered: &Job) -> Verdict {
+    pub fn acknowledged(&mut self, asked: &plan::JobPlan, answered: &Job) -> Checked {
         let (request, id) = (&asked.request, answered.id());
         if answered.request.tenant != request.tenant {
             return Err(format!("{} was answered with {id} of {}", request.tenant, answered.request.tenant));
@@ -258,7 +263,7 @@ impl Ledger {
     }
 
     /// A submit was acknowledged on the bus, where the answer does not carry the job.
-    pub fn acknowledged_unseen(&mut self, asked: &plan::JobPlan) -> Verdict {
+    pub fn acknowledged_unseen(&mut self, asked: &plan::JobPlan) -> Checked {
         let request = &asked.request;
         let by_key =
             request.idempotency_key.clone().and_then(|key| self.keys.get(&(request.tenant.clone(), key)));
@@ -278,7 +283,7 @@ impl Ledger {
         }
     }
 
-    fn packets_are_jobs(&self) -> Verdict {
+    fn packets_are_jobs(&self) -> Checked {
         let has_job = |request: &Request| {
             let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
             self.entries.contains_key(&request.id) || key.is_some_and(|key| self.keys.contains_key(&key))
@@ -302,7 +307,7 @@ impl Ledger {
     }
 
     /// A worker begins to run a job.
-    pub fn started(&self, worker: &WorkerPlan, packet: &JobRequest) -> Verdict {
+    pub fn started(&self, worker: &WorkerPlan, packet: &JobRequest) -> Checked {
         let (id, name) = (&packet.job_id, &worker.name);
         let assigned = packet.dispatch.as_ref().map_or("", |dispatch| dispatch.assigned_worker_id.as_str());
         if !assigned.is_empty() && assigned != name.as_str() {
@@ -328,7 +333,7 @@ impl Ledger {
     }
 
     /// The spans of a job left.
-    pub fn story_told(&mut self, job: &Job) -> Verdict {
+    pub fn trace_exported(&mut self, job: &Job) -> Checked {
         let id = job.id();
         // Where there are several servers, another may have gone on before this one got to tell.
         if self.job(id).is_none_or(|committed| committed.revision < job.revision) {
@@ -341,7 +346,7 @@ impl Ledger {
     }
 
     /// Everything that must hold when the dust has settled. `stored` is what the store has.
-    pub fn settled(&self, stored: &[Arc<Job>]) -> Verdict {
+    pub fn settled(&self, stored: &[Arc<Job>]) -> Checked {
         let stored: BTreeMap<&JobId, &Arc<Job>> = stored.iter().map(|job| (job.id(), job)).collect();
         for (id, entry) in &self.entries {
             match stored.get(id) {
@@ -391,11 +396,10 @@ impl Ledger {
 
     /// The verdict that let it go: an allowance, or an approval followed by a fresh look; and one that a
     /// policy of this world gives about this very request.
-    fn judged(&self, job: &Job) -> Verdict {
+    fn judged(&self, job: &Job) -> Checked {
         let id = job.id();
-        let last_verdict =
-            job.last_verdict().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
-        let said = &last_verdict.verdict;
+        let recorded = job.last_verdict().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
+        let said = &recorded.verdict;
         match said.decision {
             Decision::Allow | Decision::AllowWithConstraints => {}
             Decision::RequireApproval => {

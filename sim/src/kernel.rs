@@ -3,10 +3,10 @@
 
 use crate::faults::Fault;
 use crate::server::Life;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
-use reveille_core::policy::{FailMode, OutputMetadata, Policy, Verdict};
+use reveille_core::policy::{ContentMetadata, FailMode, Policy, Verdict};
 use reveille_core::request::Request;
 use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
 use reveille_store::{BlobKey, Blobs, PutMode};
@@ -48,13 +48,13 @@ impl Kernel for SimKernel {
 
     async fn judge(&self, request: &Request, _: Option<&Bytes>, _: Purpose) -> Result<Verdict, NoAnswer> {
         let verdict = self.policy().await?.evaluate(request);
-        self.world.sights.saw(Sight::KernelJudged);
+        self.world.situations.record(Situation::KernelJudged);
         Ok(verdict)
     }
 
     async fn scan_output(&self, result: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         let policy = self.policy().await?;
-        let sheet = OutputMetadata { len: result.len, has_error: false };
+        let sheet = ContentMetadata { len: result.len, has_error: false };
         let Some(content) = result.content else {
             let verdict = policy.output().check_metadata(result.request, sheet);
             let stage = reveille_core::output::Stage::Sync;
@@ -69,7 +69,7 @@ impl Kernel for SimKernel {
             let put = self.world.store.put_blob(key.clone(), copy.into(), until, PutMode::Always).await;
             redacted_ptr = put.is_ok().then(|| key.pointer());
         }
-        self.world.sights.saw(Sight::KernelLooked);
+        self.world.situations.record(Situation::KernelLooked);
         Ok(OutputScan { verdict: outcome.verdict, redacted_ptr })
     }
 }

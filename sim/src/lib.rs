@@ -9,16 +9,17 @@
 //! Deliberately not here: real sockets, disks and processes. Other tests have those; this one has
 //! every order of events that they would meet once in a year.
 
+pub mod a2a;
 pub mod agents;
 pub mod archive;
+pub mod backend;
 pub mod beats;
 pub mod breakage;
 pub mod bus;
 pub mod chaos;
 pub mod clock;
-pub mod courier;
 pub mod coverage;
-pub mod delegators;
+pub mod delegations;
 pub mod faults;
 pub mod flows;
 pub mod invariants;
@@ -30,18 +31,17 @@ pub mod outages;
 pub mod panics;
 pub mod people;
 pub mod plan;
-pub mod port;
 pub mod readers;
 pub mod results;
 pub mod rng;
 pub mod roster;
 pub mod server;
-pub mod sights;
+pub mod situations;
 pub mod store;
-pub mod stories;
 mod stream;
 pub mod submitters;
 pub mod trace;
+pub mod traces;
 pub mod watch;
 pub mod workers;
 pub mod workspaces;
@@ -49,4 +49,4 @@ pub mod world;
 
 pub use breakage::Breakage;
 pub use coverage::Coverage;
-pub use world::{Failure, Outcome, Voice, run};
+pub use world::{SeedFailure, SeedOutcome, Verbosity, run};

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// What a server is connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Dependency {
     Store,
     Roster,
     Bus,
@@ -16,21 +16,21 @@ pub enum Way {
 
 /// The ways of one server that lead nowhere.
 #[derive(Default)]
-pub struct Links(Mutex<Cut>);
+pub struct Links(Mutex<LinkState>);
 
 #[derive(Default)]
-struct Cut {
-    ways: Vec<Way>,
+struct LinkState {
+    ways: Vec<Dependency>,
     /// Since when the server hears nothing.
     deaf_since: Option<Millis>,
 }
 
 impl Links {
-    fn state(&self) -> MutexGuard<'_, Cut> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn cut(&self, ways: &[Way]) {
+    pub fn cut(&self, ways: &[Dependency]) {
         self.state().ways.extend(ways);
     }
 
@@ -38,7 +38,7 @@ impl Links {
         self.state().ways.clear();
     }
 
-    pub fn leads(&self, way: Way) -> bool {
+    pub fn leads(&self, way: Dependency) -> bool {
         !self.state().ways.contains(&way)
     }
 
@@ -59,12 +59,12 @@ impl Links {
 
 /// Nobody of a stopped server gets past it.
 #[derive(Default)]
-pub struct Gate {
+pub struct PauseGate {
     is_shut: AtomicBool,
     opened: Notify,
 }
 
-impl Gate {
+impl PauseGate {
     pub fn shut(&self) {
         self.is_shut.store(true, Ordering::Relaxed);
     }

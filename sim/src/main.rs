@@ -1,6 +1,6 @@
 //! Runs seeds. `--seeds N` runs many and says what they met; `--seed N` runs one, aloud.
 
-use reveille_sim::{Breakage, Coverage, Outcome, Voice, run};
+use reveille_sim::{Breakage, Coverage, SeedOutcome, Verbosity, run};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ const SEEDS: u64 = 1_000;
 const USAGE: &str = "reveille-sim [--seeds N] [--from SEED] [--seed SEED] [--break RULE]";
 
 #[derive(Default)]
-struct Wanted {
+struct Options {
     seeds: Option<u64>,
     from: u64,
     seed: Option<u64>,
@@ -22,7 +22,7 @@ struct Wanted {
 
 fn main() -> ExitCode {
     match wanted(std::env::args().skip(1)) {
-        Ok(Wanted { seed: Some(seed), breakage, .. }) => run_one(seed, breakage),
+        Ok(Options { seed: Some(seed), breakage, .. }) => run_one(seed, breakage),
         Ok(wanted) => run_many(&wanted),
         Err(problem) => {
             eprintln!("{problem}\n{USAGE}");
@@ -31,8 +31,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let mut wanted = Wanted::default();
+fn wanted(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut wanted = Options::default();
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} wants a value"))?;
         let number = || value.parse::<u64>().map_err(|_| format!("{word} wants a number, not {value:?}"));
@@ -54,7 +54,7 @@ fn rules(word: &str) -> String {
 }
 
 fn run_one(seed: u64, breakage: Option<Breakage>) -> ExitCode {
-    let outcome = run(seed, breakage, Voice::Aloud);
+    let outcome = run(seed, breakage, Verbosity::Aloud);
     println!("trace {:016x}", outcome.trace_hash);
     print!("{}", outcome.coverage.table());
     match outcome.failure {
@@ -66,18 +66,18 @@ fn run_one(seed: u64, breakage: Option<Breakage>) -> ExitCode {
     }
 }
 
-fn run_many(wanted: &Wanted) -> ExitCode {
+fn run_many(wanted: &Options) -> ExitCode {
     let started = Instant::now();
     let end = wanted.from + wanted.seeds.unwrap_or(SEEDS);
     let (next, broken) = (AtomicU64::new(wanted.from), AtomicBool::new(false));
-    let (coverage, failed) = (Mutex::new(Coverage::default()), Mutex::new(None::<Outcome>));
+    let (coverage, failed) = (Mutex::new(Coverage::default()), Mutex::new(None::<SeedOutcome>));
     let work = || {
         while !broken.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= end {
                 break;
             }
-            let outcome = run(seed, wanted.breakage, Voice::Silent);
+            let outcome = run(seed, wanted.breakage, Verbosity::Silent);
             coverage.lock().unwrap_or_else(PoisonError::into_inner).merge(&outcome.coverage);
             if outcome.failure.is_some() {
                 broken.store(true, Ordering::Relaxed);
@@ -104,7 +104,7 @@ fn run_many(wanted: &Wanted) -> ExitCode {
     if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tell(outcome: &Outcome) -> ExitCode {
+fn tell(outcome: &SeedOutcome) -> ExitCode {
     if let Some(failure) = &outcome.failure {
         for line in &failure.last_lines {
             println!("{line}");

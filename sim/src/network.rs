@@ -6,10 +6,10 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::links::Way;
+use crate::links::Dependency;
 use crate::stream::Stream;
 use crate::world::{World, sleep_ms};
-use reveille_bus::{Delivery, Heard, HeardBy, Listener, Message, Origin, Sender};
+use reveille_bus::{Delivery, DeliveryReport, HeardBy, Listener, Message, MessageOrigin, MessageSender};
 use reveille_core::id::TenantId;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,16 +22,16 @@ const INBOX_LEN_MAX: usize = 8_192;
 #[derive(Default)]
 pub struct Network {
     pub stream: Stream,
-    state: Mutex<State>,
+    state: Mutex<NetworkState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct NetworkState {
     subscriptions: Vec<ServerSubscription>,
     /// What came for a stopped server; it reads it when it goes on.
     held: BTreeMap<usize, Vec<(mpsc::Sender<Delivery>, Delivery)>>,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, SimConnection>,
     changed: BTreeMap<u64, Listener>,
     replies: BTreeMap<String, oneshot::Sender<Message>>,
     /// Whose turn it is in a topic's queue group: the last connection that had one.
@@ -52,14 +52,14 @@ pub struct ServerSubscription {
     inbox: mpsc::Sender<Delivery>,
 }
 
-struct Connection {
+struct SimConnection {
     worker: usize,
     name: Option<String>,
     subjects: BTreeSet<String>,
 }
 
 impl Network {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,11 +107,11 @@ impl Network {
     }
 
     /// Sends on its way what a server publishes, and says who will get it if nothing goes wrong.
-    pub fn publish(&self, world: &Arc<World>, message: Message) -> Heard {
+    pub fn publish(&self, world: &Arc<World>, message: Message) -> DeliveryReport {
         let mut state = self.state();
         if let Some(reply) = state.replies.remove(&message.subject) {
             let _ = reply.send(message);
-            return Heard::Somebody { by: None };
+            return DeliveryReport::Somebody { by: None };
         }
         let own = state.ears(&message.subject);
         let recipients = state.recipients(&message.subject);
@@ -140,7 +140,7 @@ impl Network {
                 world.network.arrive_at_worker(world, connection, message);
             });
         }
-        if heard { Heard::Somebody { by } } else { Heard::Nobody }
+        if heard { DeliveryReport::Somebody { by } } else { DeliveryReport::Nobody }
     }
 
     // The workers' and clients' side.
@@ -152,7 +152,7 @@ impl Network {
         let listener =
             Listener { connection, name: name.clone(), subjects: subjects.iter().cloned().collect() };
         state.changed.insert(connection, listener);
-        state.connections.insert(connection, Connection { worker, name, subjects });
+        state.connections.insert(connection, SimConnection { worker, name, subjects });
         drop(state);
         self.changed.notify_one();
         connection
@@ -172,7 +172,7 @@ impl Network {
 
     /// A message to the server from a client of a tenant.
     pub fn send(&self, world: &Arc<World>, tenant: &str, subject: &str, payload: bytes::Bytes) {
-        let origin = Origin::Client(Sender { tenant: TenantId::known(tenant), key: None });
+        let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known(tenant), key: None });
         let message = Message { origin, ..Message::new(subject, payload) };
         self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
     }
@@ -193,7 +193,7 @@ impl Network {
             state.replies.insert(inbox.clone(), reply);
             inbox
         };
-        let origin = Origin::Client(Sender { tenant: tenant.clone(), key: None });
+        let origin = MessageOrigin::Client(MessageSender { tenant: tenant.clone(), key: None });
         let message = Message { origin, reply: Some(inbox), ..Message::new(subject, payload) };
         self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
         answer
@@ -250,7 +250,7 @@ impl Network {
             return self.stream.keep(world, message.clone());
         }
         let mut ears = self.state().ears(&message.subject);
-        ears.retain(|ear| world.server(ear.server).links.leads(Way::Bus));
+        ears.retain(|ear| world.server(ear.server).links.leads(Dependency::Bus));
         if ears.len() > 1 && ears[0].shares {
             ears = vec![world.rng.pick(&ears).clone()];
         }
@@ -291,7 +291,7 @@ fn put(world: &World, server: usize, inbox: &mpsc::Sender<Delivery>, delivery: D
     }
 }
 
-impl State {
+impl NetworkState {
     fn ears(&self, subject: &str) -> Vec<ServerSubscription> {
         self.subscriptions.iter().filter(|ear| ear.subject == subject).cloned().collect()
     }

@@ -10,25 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The drains that were acknowledged and that nobody has begun to take back.
 #[derive(Default)]
-pub struct Drains(Mutex<BTreeMap<Drained, Held>>);
+pub struct Drains(Mutex<BTreeMap<Drained, DrainRecord>>);
 
 /// Since when a drain is certain, and until when, by the server's clock, jobs may stay.
 #[derive(Debug, Clone, Copy)]
-pub struct Held {
+pub struct DrainRecord {
     pub since: Millis,
     pub until: Millis,
 }
 
 impl Drains {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<Drained, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<Drained, DrainRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn of_worker(&self, worker: &WorkerId) -> Option<Held> {
+    pub fn of_worker(&self, worker: &WorkerId) -> Option<DrainRecord> {
         self.held().get(&Drained::Worker(worker.clone())).copied()
     }
 
-    pub fn of_pool(&self, pool: &PoolId) -> Option<Held> {
+    pub fn of_pool(&self, pool: &PoolId) -> Option<DrainRecord> {
         self.held().get(&Drained::Pool(pool.clone())).copied()
     }
 
@@ -72,7 +72,7 @@ async fn drain(world: &World, what: &Drained) {
     let done = life.answer(engine.fleet().drain_workers(what.clone(), seconds, "op")).await;
     world.trace.say(format_args!("op drains {what:?} for {seconds} s: {}", matches!(done, Some(Ok(_)))));
     if let Some(Ok(drain)) = done {
-        world.drains.held().insert(what.clone(), Held { since: world.now(), until: drain.until });
+        world.drains.held().insert(what.clone(), DrainRecord { since: world.now(), until: drain.until });
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Plan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WorkerKind {
     /// Introduces itself, listens on its own subject and on its topics, beats.
     Agent,
     /// Listens on its topics and says nothing about itself.
@@ -76,7 +76,7 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
     pub name: WorkerId,
-    pub kind: Kind,
+    pub kind: WorkerKind,
     pub topics: Vec<Topic>,
     pub pool: PoolId,
     pub region: &'static str,
@@ -100,7 +100,7 @@ impl WorkerPlan {
 #[derive(Debug, Clone)]
 pub struct JobPlan {
     pub request: Request,
-    pub door: Door,
+    pub door: SubmitDoor,
     /// Asked for again under another id if nobody answers; only with an idempotency key.
     pub fresh_ids: bool,
 }
@@ -115,7 +115,7 @@ pub struct DelegationPlan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum SubmitDoor {
     Call,
     Packet,
 }
@@ -205,7 +205,7 @@ impl Plan {
         if self.mapped {
             pools.contains(&worker.pool.as_str())
         } else {
-            worker.kind == Kind::Agent && worker.topics.contains(&request.topic)
+            worker.kind == WorkerKind::Agent && worker.topics.contains(&request.topic)
         }
     }
 
@@ -283,8 +283,13 @@ fn workers(rng: &SimRng) -> Vec<WorkerPlan> {
     (0..count)
         .map(|number| {
             let kind = match number {
-                0 | 1 => Kind::Agent,
-                _ => *rng.pick(&[Kind::Agent, Kind::Agent, Kind::Runner, Kind::BeatingRunner]),
+                0 | 1 => WorkerKind::Agent,
+                _ => *rng.pick(&[
+                    WorkerKind::Agent,
+                    WorkerKind::Agent,
+                    WorkerKind::Runner,
+                    WorkerKind::BeatingRunner,
+                ]),
             };
             let all = OPEN_TOPICS.iter().chain(&[ASKED, SLOWED]);
             let topics = all.filter(|_| number < 2 || rng.percent(50)).map(|topic| Topic::known(*topic));
@@ -306,7 +311,7 @@ fn workers(rng: &SimRng) -> Vec<WorkerPlan> {
 fn careful_worker(rng: &SimRng, number: usize) -> WorkerPlan {
     WorkerPlan {
         name: WorkerId::known(format!("c{number}")),
-        kind: Kind::Agent,
+        kind: WorkerKind::Agent,
         topics: [STEP, UNDO].map(Topic::known).to_vec(),
         pool: PoolId::known(CAREFUL_POOL),
         region: REGIONS[number % 2],
@@ -376,5 +381,5 @@ fn job(rng: &SimRng, number: i64, workers: &[WorkerPlan], ghosts: bool) -> JobPl
         request.id = JobId::known(format!("j{}", rng.below(10)));
     }
     let fresh_ids = request.idempotency_key.is_some() && rng.percent(60);
-    JobPlan { request, door: if rng.percent(65) { Door::Call } else { Door::Packet }, fresh_ids }
+    JobPlan { request, door: if rng.percent(65) { SubmitDoor::Call } else { SubmitDoor::Packet }, fresh_ids }
 }

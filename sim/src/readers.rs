@@ -4,8 +4,8 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::invariants::Verdict;
-use crate::sights::Sight;
+use crate::invariants::Checked;
+use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::Contract;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 const UNKEPT: [&str; 2] = ["TASK_UPDATED", "AGENT_MESSAGE"];
 
 pub async fn read(world: Arc<World>, tenant: TenantId) {
-    let mut reading = Reading { tenant, last: None, seq: 0, offline: BTreeMap::new(), told: BTreeMap::new() };
+    let mut reading =
+        EventReader { tenant, last: None, seq: 0, offline: BTreeMap::new(), told: BTreeMap::new() };
     loop {
         let Some((engine, life)) = world.engine() else {
             sleep_ms(world.rng.between(50, 3_000)).await;
@@ -30,7 +31,7 @@ pub async fn read(world: Arc<World>, tenant: TenantId) {
     }
 }
 
-struct Reading {
+struct EventReader {
     tenant: TenantId,
     /// As it came over the wire.
     last: Option<String>,
@@ -41,9 +42,9 @@ struct Reading {
     told: BTreeMap<(WorkspaceId, String), u64>,
 }
 
-impl Reading {
+impl EventReader {
     /// Reads until it loses its connection.
-    async fn follow(&mut self, world: &World, engine: &Engine) -> Verdict {
+    async fn follow(&mut self, world: &World, engine: &Engine) -> Checked {
         let after = self.last.as_deref().and_then(EventId::parse);
         let audience = match world.breakage {
             Some(Breakage::MixTenants) => Audience::Everyone,
@@ -54,7 +55,7 @@ impl Reading {
         loop {
             let mut news = Some(reader.next().await);
             if std::mem::take(&mut is_first) && matches!(news, Some(NextEvents::Events(_))) {
-                world.sights.saw(Sight::ReaderResumed);
+                world.situations.record(Situation::ReaderResumed);
             }
             while let Some(some) = news {
                 self.take(world, engine, some)?;
@@ -74,10 +75,10 @@ impl Reading {
         }
     }
 
-    fn take(&mut self, world: &World, engine: &Engine, news: NextEvents) -> Verdict {
+    fn take(&mut self, world: &World, engine: &Engine, news: NextEvents) -> Checked {
         match news {
             NextEvents::StartAfresh(id) => {
-                world.sights.saw(Sight::ReaderAfresh);
+                world.situations.record(Situation::ReaderAfresh);
                 self.last = Some(id.to_string());
                 self.seq = 0;
                 self.offline = self.listed(engine);
@@ -92,7 +93,7 @@ impl Reading {
         Ok(())
     }
 
-    fn hear(&mut self, world: &World, event: &Event) -> Verdict {
+    fn hear(&mut self, world: &World, event: &Event) -> Checked {
         let tenant = &self.tenant;
         if event.seq <= self.seq {
             return Err(format!("{tenant} was told {event:?} after {}", self.seq));
@@ -124,7 +125,7 @@ impl Reading {
         engine.fleet().agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
     }
 
-    fn agrees(&self, engine: &Engine) -> Verdict {
+    fn agrees(&self, engine: &Engine) -> Checked {
         let listed = self.listed(engine);
         if listed == self.offline {
             return Ok(());

@@ -2,9 +2,9 @@
 //! sees. What it holds outlives the server, and what was written is looked at before it counts.
 
 use crate::archive::Archive;
+use crate::backend::BackendPort;
 use crate::breakage::Breakage;
-use crate::outages::Kept;
-use crate::port::Port;
+use crate::outages::Backend;
 use crate::server::Life;
 use crate::world::World;
 use reveille_core::id::{JobId, WorkspaceId};
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 pub struct SimRoster {
     world: Arc<World>,
-    port: Port,
+    port: BackendPort,
 }
 
 impl SimRoster {
     pub fn new(world: Arc<World>, life: Life) -> Self {
-        let port = Port::new(world.clone(), life, Kept::Roster);
+        let port = BackendPort::new(world.clone(), life, Backend::Roster);
         Self { world, port }
     }
 
@@ -39,7 +39,7 @@ impl SimRoster {
                 world.trace.say(format_args!("roster: {} {} {}", event.kind, event.workspace, event.payload));
             }
         }
-        world.archive(|archive| archive.written(&changes, &world.sights));
+        world.archive(|archive| archive.written(&changes, &world.situations));
         Ok(())
     }
 

@@ -1,18 +1,18 @@
 //! The servers: engines that die, are stopped, and are started again on the same store.
 
+use crate::a2a::SimA2aClient;
 use crate::breakage::Breakage;
 use crate::bus::SimBus;
 use crate::clock::{ServerClock, SimClock};
-use crate::courier::SimCourier;
 use crate::faults::Fault;
 use crate::flows::SimFlows;
 use crate::kernel::SimKernel;
-use crate::links::{Gate, Links, Way};
+use crate::links::{Dependency, Links, PauseGate};
 use crate::roster::SimRoster;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::store::SimStore;
-use crate::stories::SimTraces;
-use crate::watch::Watched;
+use crate::traces::SimTraces;
+use crate::watch::WorkersWatched;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, Parts, SeededRng, Settings};
@@ -34,11 +34,11 @@ pub struct Life {
     pub server: usize,
     pub number: u64,
     ended: CancellationToken,
-    gate: Arc<Gate>,
+    gate: Arc<PauseGate>,
 }
 
 impl Life {
-    fn new(server: &Server, number: u64) -> Self {
+    fn new(server: &SimServer, number: u64) -> Self {
         Self { server: server.number, number, ended: CancellationToken::new(), gate: server.gate.clone() }
     }
 
@@ -84,12 +84,12 @@ impl Life {
     }
 }
 
-pub struct Server {
+pub struct SimServer {
     pub number: usize,
     pub clock: ServerClock,
     pub links: Links,
-    pub watched: Watched,
-    gate: Arc<Gate>,
+    pub watched: WorkersWatched,
+    gate: Arc<PauseGate>,
     stopped: Mutex<Stopped>,
     up: Mutex<Option<(Engine, Life)>>,
 }
@@ -101,13 +101,13 @@ struct Stopped {
     until: Millis,
 }
 
-impl Server {
+impl SimServer {
     pub fn new(number: usize, truth: SimClock) -> Self {
         Self {
             number,
             clock: ServerClock::new(truth),
             links: Links::default(),
-            watched: Watched::default(),
+            watched: WorkersWatched::default(),
             gate: Arc::default(),
             stopped: Mutex::default(),
             up: Mutex::default(),
@@ -140,12 +140,12 @@ impl Server {
 
     /// Whether messages reach it.
     pub fn hears(&self) -> bool {
-        !self.is_stopped() && self.links.leads(Way::Bus)
+        !self.is_stopped() && self.links.leads(Dependency::Bus)
     }
 
     /// Whether the bus gives it kept messages: one that was stopped a moment ago has asked for some.
     pub fn asks_for_kept(&self, now: Millis) -> bool {
-        self.links.leads(Way::Bus) && self.stopped_ms(now).is_none_or(|ms| ms < ASKS_MS)
+        self.links.leads(Dependency::Bus) && self.stopped_ms(now).is_none_or(|ms| ms < ASKS_MS)
     }
 
     /// It stands still, as after SIGSTOP: it sees no time pass, hears nothing, and whatever it has begun waits.
@@ -181,7 +181,7 @@ impl Server {
     }
 
     /// Its ways to the others lead nowhere from here on.
-    pub fn cut(&self, ways: &[Way], now: Millis) {
+    pub fn cut(&self, ways: &[Dependency], now: Millis) {
         self.links.cut(ways);
         self.note_hearing(now);
     }
@@ -200,7 +200,7 @@ impl Server {
 }
 
 /// Starts a server whenever it is down, for as long as the run lasts.
-pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
+pub async fn supervise(world: Arc<World>, server: Arc<SimServer>) {
     if world.plan.is_shared() {
         server.clock.set(world.rng.between(-SET_MS[1], SET_MS[1]));
         world.note_skew();
@@ -221,9 +221,9 @@ pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
             let knew_anybody = server.watched.up(world.now());
             world.agents_watched.up(world.now());
             world.workspaces_watched.up(world.now());
-            world.sights.saw(if knew_anybody { Sight::WarmStart } else { Sight::ColdStart });
+            world.situations.record(if knew_anybody { Situation::WarmStart } else { Situation::ColdStart });
             if world.drains.are_there() {
-                world.sights.saw(Sight::DrainOutlived);
+                world.situations.record(Situation::DrainOutlived);
             }
             server.set(Some((engine.clone(), life.clone())));
             life.ended.cancelled().await;
@@ -238,7 +238,7 @@ pub async fn supervise(world: Arc<World>, server: Arc<Server>) {
     }
 }
 
-fn set_clock(world: &World, server: &Server) {
+fn set_clock(world: &World, server: &SimServer) {
     if !world.strikes(Fault::ClockSet) {
         return;
     }
@@ -266,12 +266,12 @@ fn settings(world: &World) -> Settings {
     settings
 }
 
-async fn start(world: &Arc<World>, server: &Server, life: &Life) -> Option<Engine> {
+async fn start(world: &Arc<World>, server: &SimServer, life: &Life) -> Option<Engine> {
     let parts = Parts {
         store: Arc::new(SimStore::new(world.clone(), life.clone())),
         roster: Arc::new(SimRoster::new(world.clone(), life.clone())),
         workflows: Arc::new(SimFlows::new(world.clone(), life.clone())),
-        a2a: Arc::new(SimCourier::new(world.clone(), life.clone())),
+        a2a: Arc::new(SimA2aClient::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         traces: Arc::new(SimTraces(world.clone())),

@@ -3,12 +3,12 @@
 
 mod sharing;
 
+use crate::backend::BackendPort;
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::outages::Kept;
-use crate::port::Port;
+use crate::outages::Backend;
 use crate::server::Life;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::watch::{drains, limits};
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
@@ -33,14 +33,14 @@ const RIVAL_OFF_MS: i64 = 5_000;
 pub struct SimStore {
     world: Arc<World>,
     life: Life,
-    port: Port,
+    port: BackendPort,
     /// What there is, as this server has it.
     store: MemoryStore,
 }
 
 impl SimStore {
     pub fn new(world: Arc<World>, life: Life) -> Self {
-        let port = Port::new(world.clone(), life.clone(), Kept::Store);
+        let port = BackendPort::new(world.clone(), life.clone(), Backend::Store);
         let is_shared = world.plan.is_shared();
         let store = if is_shared { world.store.as_replica(&life.name()) } else { world.store.clone() };
         Self { world, life, port, store }
@@ -54,7 +54,7 @@ impl SimStore {
         if world.breakage == Some(Breakage::LoseCommit) && world.rng.percent(2) {
             return Ok(Commit::Done);
         }
-        if world.breakage == Some(Breakage::ForgeJudgement) && step.job.attempt().is_some() {
+        if world.breakage == Some(Breakage::ForgeVerdict) && step.job.attempt().is_some() {
             step.job = forged(&step.job);
         }
         let ends = step.job.state().is_terminal();
@@ -102,8 +102,8 @@ impl SimStore {
             world.server(self.life.server).watched.given_up(worker);
         }
         match done {
-            Commit::Fenced => world.sights.saw(Sight::Fenced),
-            Commit::QuotaExceeded(_) => world.sights.saw(Sight::QuotaExceeded),
+            Commit::Fenced => world.situations.record(Situation::Fenced),
+            Commit::QuotaExceeded(_) => world.situations.record(Situation::QuotaExceeded),
             _ => {}
         }
         if done == Commit::Done {
@@ -115,7 +115,7 @@ impl SimStore {
                 limits::committed(world, ledger, &job)?;
                 ledger.committed(&job, world.now())
             });
-            world.book(|book| book.job_committed(&job));
+            world.flow_history(|history| history.job_committed(&job));
         }
         Ok(done)
     }
@@ -154,8 +154,8 @@ impl SimStore {
 
 fn forged(job: &Job) -> Arc<Job> {
     let mut job = job.clone();
-    if let Some(last_verdict) = job.verdicts.last_mut() {
-        "forged".clone_into(&mut last_verdict.verdict.snapshot);
+    if let Some(recorded) = job.verdicts.last_mut() {
+        "forged".clone_into(&mut recorded.verdict.snapshot);
     }
     Arc::new(job)
 }

@@ -3,7 +3,7 @@
 
 use crate::breakage::Breakage;
 use crate::server::Life;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_bus::{Ack, Delivery, Message, MessageKey, Word};
 use reveille_core::time::Millis;
@@ -19,15 +19,15 @@ const PROGRESS_MS: i64 = 10_000;
 const NOBODY_MS: i64 = 500;
 
 #[derive(Default)]
-pub struct Stream(Mutex<State>);
+pub struct Stream(Mutex<StreamState>);
 
 #[derive(Default)]
-struct State {
-    kept: BTreeMap<u64, Kept>,
+struct StreamState {
+    kept: BTreeMap<u64, StoredMessage>,
     seq_last: u64,
 }
 
-struct Kept {
+struct StoredMessage {
     message: Message,
     at: Millis,
     delivered: u64,
@@ -37,7 +37,7 @@ struct Kept {
 }
 
 impl Stream {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl Stream {
             let mut state = self.state();
             state.seq_last += 1;
             let seq = state.seq_last;
-            let kept = Kept { message, at: world.now(), delivered: 0, with: None, had_by: None };
+            let kept = StoredMessage { message, at: world.now(), delivered: 0, with: None, had_by: None };
             state.kept.insert(seq, kept);
             seq
         };
@@ -87,7 +87,7 @@ impl Stream {
         kept.delivered += 1;
         kept.with = Some(life.clone());
         if kept.had_by.replace(life.server).is_some_and(|before| before != life.server) {
-            world.sights.saw(Sight::HandedToAnother);
+            world.situations.record(Situation::HandedToAnother);
         }
         let from = MessageKey {
             stream: NAME.into(),
@@ -118,7 +118,7 @@ impl Stream {
         };
         kept.with = None;
         if !is_heard {
-            return world.sights.saw(Sight::AckLost);
+            return world.situations.record(Situation::AckLost);
         }
         match said {
             Word::Done | Word::End => drop(state.kept.remove(&seq)),

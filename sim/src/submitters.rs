@@ -1,7 +1,7 @@
 //! Those who ask for jobs. They ask again when they get no answer, as careful clients do.
 
 use crate::faults::Fault;
-use crate::plan::{Door, JobPlan};
+use crate::plan::{JobPlan, SubmitDoor};
 use crate::workers::client_packet;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub async fn submit_all(world: Arc<World>) {
 }
 
 #[derive(PartialEq, Eq)]
-enum Answer {
+enum SubmitAnswer {
     Final,
     AskAgain,
 }
@@ -51,10 +51,10 @@ async fn ask(world: Arc<World>, mut job: JobPlan) {
             Ok(())
         });
         let answer = match job.door {
-            Door::Call => call(&world, &job).await,
-            Door::Packet => post(&world, &job).await,
+            SubmitDoor::Call => call(&world, &job).await,
+            SubmitDoor::Packet => post(&world, &job).await,
         };
-        if answer == Answer::Final {
+        if answer == SubmitAnswer::Final {
             return;
         }
         sleep_ms(world.rng.skewed(100, 30_000)).await;
@@ -62,8 +62,8 @@ async fn ask(world: Arc<World>, mut job: JobPlan) {
 }
 
 /// As HTTP does it.
-async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
-    let Some((engine, life)) = world.engine() else { return Answer::AskAgain };
+async fn call(world: &Arc<World>, job: &JobPlan) -> SubmitAnswer {
+    let Some((engine, life)) = world.engine() else { return SubmitAnswer::AskAgain };
     let (id, tenant) = (&job.request.id, &job.request.tenant);
     let submitter = if world.rng.percent(50) { Submitter::IsGone } else { Submitter::Listens };
     let submission =
@@ -79,9 +79,9 @@ async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
         Some(Ok(Submitted::New(answered) | Submitted::Existing(answered))) => {
             world.trace.say(format_args!("{tenant} has its {id} taken as {}", answered.id()));
             world.check(|ledger| ledger.acknowledged(job, &answered));
-            Answer::Final
+            SubmitAnswer::Final
         }
-        Some(Ok(Submitted::Throttled(_))) => Answer::Final,
+        Some(Ok(Submitted::Throttled(_))) => SubmitAnswer::Final,
         Some(Err(SubmitError::Store(error))) => {
             world.trace.say(format_args!("{tenant} is told that {id} could not be stored: {error}"));
             // Where the store is not in the server itself, nobody knows whether it was stored.
@@ -91,27 +91,27 @@ async fn call(world: &Arc<World>, job: &JobPlan) -> Answer {
                     Ok(())
                 });
             }
-            Answer::AskAgain
+            SubmitAnswer::AskAgain
         }
         Some(Err(error)) => {
             world.trace.say(format_args!("{tenant} is refused {id}: {error}"));
-            Answer::Final
+            SubmitAnswer::Final
         }
-        None => Answer::AskAgain,
+        None => SubmitAnswer::AskAgain,
     }
 }
 
 /// As a client on the bus does it.
-async fn post(world: &Arc<World>, job: &JobPlan) -> Answer {
+async fn post(world: &Arc<World>, job: &JobPlan) -> SubmitAnswer {
     let packet = client_packet(world, Payload::JobRequest(on_the_wire(&job.request)));
     let answer = world.network.request(world, &job.request.tenant, subject::JOB_SUBMIT, packet);
-    let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, answer).await else { return Answer::AskAgain };
+    let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, answer).await else { return SubmitAnswer::AskAgain };
     if world.plan.is_shared() {
         world.check(|ledger| {
             ledger.kept(&job.request);
             Ok(())
         });
-        return Answer::Final;
+        return SubmitAnswer::Final;
     }
     let taken = serde_json::from_slice::<serde_json::Value>(&answer.payload)
         .is_ok_and(|answer| answer["ok"] == serde_json::Value::Bool(true));
@@ -119,7 +119,7 @@ async fn post(world: &Arc<World>, job: &JobPlan) -> Answer {
         world.trace.say(format_args!("{} has its packet {} taken", job.request.tenant, job.request.id));
         world.check(|ledger| ledger.acknowledged_unseen(job));
     }
-    Answer::Final
+    SubmitAnswer::Final
 }
 
 fn on_the_wire(request: &Request) -> JobRequest {

@@ -8,19 +8,19 @@ use std::sync::{Mutex, PoisonError};
 /// Lines kept for the report of a failure.
 pub const LINES_KEPT: usize = 60;
 
-pub struct Trace {
+pub struct EventTrace {
     clock: SimClock,
     aloud: bool,
-    kept: Mutex<Kept>,
+    kept: Mutex<TraceState>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct TraceState {
     lines: VecDeque<String>,
     hash: u64,
 }
 
-impl Trace {
+impl EventTrace {
     pub fn silent(clock: SimClock) -> Self {
         Self { clock, aloud: false, kept: Mutex::default() }
     }

@@ -12,10 +12,10 @@ mod workers;
 mod workspaces;
 
 pub use agents::{AgentKey, AgentsWatched};
-pub use workers::Watched;
+pub use workers::WorkersWatched;
 pub use workspaces::WorkspacesWatched;
 
-use crate::invariants::Verdict;
+use crate::invariants::Checked;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,13 +32,13 @@ const LOOK_MS: i64 = 230;
 
 /// The last that was heard of a member of the fleet.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hearing {
+pub struct LastHeard {
     pub at: Millis,
     /// Each pause of the server may have been taken for a little longer than it was.
     pub doubt_ms: i64,
 }
 
-impl Hearing {
+impl LastHeard {
     pub fn at(at: Millis) -> Self {
         Self { at, doubt_ms: 0 }
     }
@@ -82,7 +82,7 @@ pub async fn watch(world: Arc<World>) {
 }
 
 /// One server alone, and all that it says.
-fn look_at_the_one(world: &World) -> Verdict {
+fn look_at_the_one(world: &World) -> Checked {
     let server = world.server(0);
     let Some((engine, life)) = server.engine() else { return Ok(()) };
     let mut seen = server.watched.seen();

@@ -4,7 +4,7 @@
 
 mod careful;
 
-use crate::plan::{Kind, WorkerPlan};
+use crate::plan::{WorkerKind, WorkerPlan};
 use crate::results;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const BEAT_MS: i64 = 5_000;
 
-pub struct Worker {
+pub struct SimWorker {
     pub number: usize,
     pub plan: WorkerPlan,
-    state: Mutex<State>,
+    state: Mutex<WorkerState>,
 }
 
-struct State {
+struct WorkerState {
     alive: bool,
     /// Counts restarts: what an earlier process began, a later one does not finish.
     process: u64,
@@ -44,9 +44,9 @@ pub fn fits(worker: &WorkerPlan, job: &JobRequest) -> bool {
     job.labels.get("placement.region").is_none_or(|region| region == worker.region)
 }
 
-impl Worker {
+impl SimWorker {
     pub fn new(number: usize, plan: WorkerPlan) -> Self {
-        let state = State {
+        let state = WorkerState {
             alive: true,
             process: 0,
             introduced: false,
@@ -58,7 +58,7 @@ impl Worker {
         Self { number, plan, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Worker {
         if self.plan.careful {
             self.ask_for_missing(world);
         }
-        if self.plan.kind != Kind::Runner {
+        if self.plan.kind != WorkerKind::Runner {
             self.send(world, subject::HEARTBEAT, Payload::Heartbeat(self.beat()));
         }
     }
@@ -104,7 +104,7 @@ impl Worker {
     /// Whether it should have been heard lately.
     pub fn beats(&self, now: Millis) -> bool {
         let is_well = now.since(self.state().stalled_until) > 2 * BEAT_MS;
-        is_well && self.is_alive() && self.plan.kind != Kind::Runner
+        is_well && self.is_alive() && self.plan.kind != WorkerKind::Runner
     }
 
     pub fn is_alive(&self) -> bool {
@@ -114,7 +114,7 @@ impl Worker {
     /// Says whether this process is a new one: then it introduces itself.
     fn connect(self: &Arc<Self>, world: &Arc<World>) -> bool {
         let mut subjects: BTreeSet<String> = self.plan.topics.iter().map(ToString::to_string).collect();
-        if self.plan.kind == Kind::Agent {
+        if self.plan.kind == WorkerKind::Agent {
             subjects.insert(subject::worker_jobs(&self.plan.name));
             subjects.insert(subject::JOB_CANCEL.to_owned());
         }
@@ -133,7 +133,7 @@ impl Worker {
     }
 
     fn introduce(&self, world: &Arc<World>) {
-        if self.plan.kind != Kind::Agent {
+        if self.plan.kind != WorkerKind::Agent {
             return;
         }
         let handshake = Handshake {

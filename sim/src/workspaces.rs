@@ -1,10 +1,10 @@
-//! Simulated Molecule workspaces: they register until they are answered, beat, take letters and answer
+//! Simulated Molecule workspaces: they register until they are answered, beat, take A2A requests and answer
 //! them, die with what they had, come back, and move to another address.
 
 use crate::faults::Fault;
 use crate::world::{World, sleep_ms};
 use bytes::Bytes;
-use reveille_a2a::Reply;
+use reveille_a2a::A2aReply;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::workspace::Pulse;
 use reveille_engine::{Registration, WorkspaceError};
@@ -15,29 +15,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BEAT_MS: i64 = 30_000;
 const TRY_AGAIN_MS: i64 = 2_500;
 
-pub struct Workspace {
+pub struct SimWorkspace {
     pub id: WorkspaceId,
     pub tenant: TenantId,
-    state: Mutex<State>,
+    state: Mutex<WorkspaceState>,
 }
 
 #[derive(Default)]
-struct State {
+struct WorkspaceState {
     dead: bool,
     registered: bool,
     /// Counts restarts: what an earlier process began, a later one does not finish.
     process: u64,
     address: u64,
-    /// Letters by their message's id, with the answer once there is one.
-    letters: BTreeMap<String, Option<Reply>>,
+    /// A2A requests by their message's id, with the answer once there is one.
+    requests: BTreeMap<String, Option<A2aReply>>,
 }
 
-impl Workspace {
+impl SimWorkspace {
     pub fn new(id: WorkspaceId, tenant: TenantId) -> Self {
         Self { id, tenant, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkspaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,12 @@ impl Workspace {
 
     pub fn die(&self) {
         let mut state = self.state();
-        *state = State { dead: true, process: state.process + 1, address: state.address, ..State::default() };
+        *state = WorkspaceState {
+            dead: true,
+            process: state.process + 1,
+            address: state.address,
+            ..WorkspaceState::default()
+        };
     }
 
     /// A new process under the old name, here or elsewhere.
@@ -88,7 +93,7 @@ impl Workspace {
             world.workspaces_watched.heard(&self.id, world.now());
             let pulse = Pulse {
                 error_rate: *world.rng.pick(&[0.0, 0.0, 0.05, 0.3, 0.7]),
-                active_tasks: self.state().letters.values().filter(|answer| answer.is_none()).count() as u32,
+                active_tasks: self.state().requests.values().filter(|answer| answer.is_none()).count() as u32,
                 ..Pulse::default()
             };
             let answer = life.answer(engine.workspaces().workspace_beat(&self.id, pulse)).await;
@@ -114,25 +119,25 @@ impl Workspace {
         }
     }
 
-    /// Does what a letter asks for. Nothing if the process dies over it.
-    pub async fn answer(&self, world: &Arc<World>, message: &str) -> Option<Reply> {
+    /// Does what a request asks for. Nothing if the process dies over it.
+    pub async fn answer(&self, world: &Arc<World>, message: &str) -> Option<A2aReply> {
         let process = self.state().process;
         let known = {
             let mut state = self.state();
-            let known = state.letters.get(message).cloned();
-            state.letters.entry(message.to_owned()).or_default();
+            let known = state.requests.get(message).cloned();
+            state.requests.entry(message.to_owned()).or_default();
             known
         };
         match known {
             Some(Some(reply)) => return Some(reply),
-            // The same letter again: it gets the answer that the first one gets.
+            // The same request again: it gets the answer that the first one gets.
             Some(None) => loop {
                 sleep_ms(500).await;
                 let state = self.state();
                 if state.process != process {
                     return None;
                 }
-                if let Some(Some(reply)) = state.letters.get(message) {
+                if let Some(Some(reply)) = state.requests.get(message) {
                     return Some(reply.clone());
                 }
             },
@@ -143,25 +148,25 @@ impl Workspace {
             return None;
         }
         let reply = self.outcome(world, message);
-        self.state().letters.insert(message.to_owned(), Some(reply.clone()));
+        self.state().requests.insert(message.to_owned(), Some(reply.clone()));
         Some(reply)
     }
 
-    fn outcome(&self, world: &Arc<World>, message: &str) -> Reply {
+    fn outcome(&self, world: &Arc<World>, message: &str) -> A2aReply {
         let body = |value: serde_json::Value| Bytes::from(value.to_string());
         let error = |code| json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "no" } });
         match world.rng.below(100) {
             0..=9 => {
                 self.finished(world, message);
                 tokio::spawn(tell_later(world.clone(), self.id.clone(), JobId::known(message)));
-                Reply::new(202, body(json!({ "queued": true })))
+                A2aReply::new(202, body(json!({ "queued": true })))
             }
-            10..=19 => Reply::new(200, body(error(-32_001))),
-            20..=27 => Reply::new(200, body(error(-32_600))),
+            10..=19 => A2aReply::new(200, body(error(-32_001))),
+            20..=27 => A2aReply::new(200, body(error(-32_600))),
             _ => {
                 self.finished(world, message);
                 let parts = json!([{ "kind": "text", "text": "done" }]);
-                Reply::new(200, body(json!({ "jsonrpc": "2.0", "result": { "parts": parts } })))
+                A2aReply::new(200, body(json!({ "jsonrpc": "2.0", "result": { "parts": parts } })))
             }
         }
     }
@@ -174,7 +179,7 @@ impl Workspace {
     }
 }
 
-/// It has kept the letter for later, and says in a call of its own how it went, until it is answered.
+/// It has kept the request for later, and says in a call of its own how it went, until it is answered.
 async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
     loop {
         sleep_ms(world.rng.between(100, 20_000)).await;
@@ -188,7 +193,7 @@ async fn tell_later(world: Arc<World>, id: WorkspaceId, job: JobId) {
             .answer(engine.delegations().report_delegation(&speaker, &job, Ok("done later".to_owned())))
             .await;
         match told {
-            Some(Ok(())) => return world.sights.saw(crate::sights::Sight::AnsweredLater),
+            Some(Ok(())) => return world.situations.record(crate::situations::Situation::AnsweredLater),
             Some(Err(reveille_engine::DelegateError::Refused(_))) => return,
             _ => {}
         }

@@ -4,30 +4,30 @@
 mod final_check;
 mod who;
 
-use crate::agents::Agent;
+use crate::agents::SimAgent;
 use crate::archive::Archive;
-use crate::beats::Beats;
+use crate::beats::BeatLog;
 use crate::breakage::Breakage;
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
-use crate::delegators::Post;
+use crate::delegations::DelegationLog;
 use crate::faults::{Fault, Faults};
-use crate::flows::book::Book;
+use crate::flows::history::FlowHistory;
 use crate::flows::reference::Compared;
 use crate::flows::starters;
-use crate::invariants::{Ledger, Verdict};
+use crate::invariants::{Checked, Ledger};
 use crate::network::Network;
 use crate::operators::Drains;
 use crate::outages::Outages;
 use crate::plan::Plan;
 use crate::rng::SimRng;
-use crate::server::{Life, Server};
-use crate::sights::Sights;
-use crate::trace::Trace;
+use crate::server::{Life, SimServer};
+use crate::situations::Situations;
+use crate::trace::EventTrace;
 use crate::watch::{AgentsWatched, Calm, WorkspacesWatched};
-use crate::workers::Worker;
-use crate::workspaces::Workspace;
-use crate::{chaos, delegators, operators, panics, people, plan, readers, server, submitters, watch};
+use crate::workers::SimWorker;
+use crate::workspaces::SimWorkspace;
+use crate::{chaos, delegations, operators, panics, people, plan, readers, server, submitters, watch};
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
 use reveille_engine::Rules;
@@ -46,10 +46,10 @@ pub struct World {
     pub plan: Plan,
     pub rng: SimRng,
     pub clock: SimClock,
-    pub trace: Trace,
+    pub trace: EventTrace,
     pub faults: Faults,
     pub outages: Outages,
-    pub sights: Sights,
+    pub situations: Situations,
     pub calm: Calm,
     pub roster_calm: Calm,
     pub agents_watched: AgentsWatched,
@@ -60,20 +60,20 @@ pub struct World {
     /// How many runs were compared with the reference, once they were.
     compared: OnceLock<Compared>,
     pub network: Network,
-    servers: Vec<Arc<Server>>,
-    pub beats: Beats,
+    servers: Vec<Arc<SimServer>>,
+    pub beats: BeatLog,
     /// The furthest that two servers' clocks were apart.
     skew_ms: AtomicI64,
     /// What is durable.
     pub store: MemoryStore,
     pub roster: MemoryRoster,
     pub flows: MemoryWorkflows,
-    workers: Vec<Arc<Worker>>,
-    agents: Vec<Arc<Agent>>,
-    workspaces: Vec<Arc<Workspace>>,
-    post: Mutex<Post>,
+    workers: Vec<Arc<SimWorker>>,
+    agents: Vec<Arc<SimAgent>>,
+    workspaces: Vec<Arc<SimWorkspace>>,
+    delegation_log: Mutex<DelegationLog>,
     ledger: Mutex<Ledger>,
-    book: Mutex<Book>,
+    flow_history: Mutex<FlowHistory>,
     archive: Mutex<Archive>,
     quiet_since: OnceLock<Millis>,
     failure: Mutex<Option<String>>,
@@ -81,29 +81,29 @@ pub struct World {
 }
 
 /// What a run came to.
-pub struct Outcome {
+pub struct SeedOutcome {
     pub seed: u64,
     pub coverage: Coverage,
     /// Equal for two runs that were equal.
     pub trace_hash: u64,
-    pub failure: Option<Failure>,
+    pub failure: Option<SeedFailure>,
 }
 
 #[derive(Debug)]
-pub struct Failure {
+pub struct SeedFailure {
     /// The promise that was broken.
     pub words: String,
     pub last_lines: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum Verbosity {
     Silent,
     Aloud,
 }
 
 /// Runs one seed to its end.
-pub fn run(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Outcome {
+pub fn run(seed: u64, breakage: Option<Breakage>, voice: Verbosity) -> SeedOutcome {
     panics::watch();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = match runtime {
@@ -127,22 +127,23 @@ pub async fn sleep_ms(ms: i64) {
 }
 
 impl World {
-    fn make(seed: u64, breakage: Option<Breakage>, voice: Voice) -> Self {
+    fn make(seed: u64, breakage: Option<Breakage>, voice: Verbosity) -> Self {
         let rng = SimRng::new(seed);
         let clock = SimClock::start();
         let plan = Plan::draw(&rng);
         let plan = if breakage.is_some_and(Breakage::is_of_one_alone) { plan.alone() } else { plan };
         let plan = plan.with_flows(seed);
-        let servers: Vec<_> = (0..plan.servers).map(|number| Arc::new(Server::new(number, clock))).collect();
+        let servers: Vec<_> =
+            (0..plan.servers).map(|number| Arc::new(SimServer::new(number, clock))).collect();
         // One alone has its store in itself; one that is shared has a clock of its own.
         let (alone, is_shared) = (servers[0].clock.clone(), plan.is_shared());
         let store_clock = move || if is_shared { clock.now() } else { alone.now() };
         let workers = plan.workers.iter().cloned().enumerate();
-        let workers = workers.map(|(number, plan)| Arc::new(Worker::new(number, plan))).collect();
-        let agents = plan.agents.iter().cloned().map(|key| Arc::new(Agent::new(key))).collect();
+        let workers = workers.map(|(number, plan)| Arc::new(SimWorker::new(number, plan))).collect();
+        let agents = plan.agents.iter().cloned().map(|key| Arc::new(SimAgent::new(key))).collect();
         let workspaces = plan.workspaces.iter().cloned();
-        let workspaces = workspaces.map(|(id, tenant)| Arc::new(Workspace::new(id, tenant))).collect();
-        let post = Post::new(&plan.delegations);
+        let workspaces = workspaces.map(|(id, tenant)| Arc::new(SimWorkspace::new(id, tenant))).collect();
+        let delegation_log = DelegationLog::new(&plan.delegations);
         let policies = ["throttle", "allow"].into_iter().filter_map(|slowed| plan.rules(slowed).ok());
         let ledger = Ledger::with_policies(policies.map(|rules| rules.policy));
         Self {
@@ -152,9 +153,13 @@ impl World {
             plan,
             rng,
             clock,
-            trace: if voice == Voice::Aloud { Trace::aloud(clock) } else { Trace::silent(clock) },
+            trace: if voice == Verbosity::Aloud {
+                EventTrace::aloud(clock)
+            } else {
+                EventTrace::silent(clock)
+            },
             outages: Outages::default(),
-            sights: Sights::default(),
+            situations: Situations::default(),
             calm: Calm::default(),
             roster_calm: Calm::default(),
             agents_watched: AgentsWatched::default(),
@@ -164,7 +169,7 @@ impl World {
             compared: OnceLock::new(),
             network: Network::default(),
             servers,
-            beats: Beats::default(),
+            beats: BeatLog::default(),
             skew_ms: AtomicI64::new(0),
             store: MemoryStore::new(Arc::new(store_clock)),
             roster: MemoryRoster::new(),
@@ -172,9 +177,9 @@ impl World {
             workers,
             agents,
             workspaces,
-            post: Mutex::new(post),
+            delegation_log: Mutex::new(delegation_log),
             ledger: Mutex::new(ledger),
-            book: Mutex::default(),
+            flow_history: Mutex::default(),
             archive: Mutex::default(),
             quiet_since: OnceLock::new(),
             failure: Mutex::default(),
@@ -216,7 +221,7 @@ impl World {
         let chaos = tokio::spawn(chaos::stir(self.clone()));
         tokio::join!(
             submitters::submit_all(self.clone()),
-            delegators::delegate_all(self.clone()),
+            delegations::delegate_all(self.clone()),
             starters::start_all(self.clone()),
         );
         sleep_ms(self.rng.between(1_000, 60_000)).await;
@@ -250,12 +255,12 @@ impl World {
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> SeedOutcome {
         let (ledger, compared) = (self.ledger(), self.compared.get());
         let mut coverage = Coverage {
             seeds: 1,
             jobs: ledger.jobs().count() as u64,
-            runs: self.look_into_book(|book| book.runs.len() as u64),
+            runs: self.read_flow_history(|history| history.runs.len() as u64),
             commits: ledger.commits,
             virtual_ms: self.clock.elapsed_ms(),
             compared: compared.map_or(0, |compared| compared.runs),
@@ -265,15 +270,15 @@ impl World {
             states: ledger.states.clone(),
             events: ledger.events.clone(),
             faults: self.faults.met(),
-            sights: self.sights.seen(),
+            situations: self.situations.counts(),
             ..Coverage::default()
         };
         for job in ledger.jobs() {
             *coverage.endings.entry(job.state()).or_default() += 1;
         }
         let words = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failure = words.map(|words| Failure { words, last_lines: self.trace.last_lines() });
-        Outcome { seed: self.seed, coverage, trace_hash: self.trace.hash(), failure }
+        let failure = words.map(|words| SeedFailure { words, last_lines: self.trace.last_lines() });
+        SeedOutcome { seed: self.seed, coverage, trace_hash: self.trace.hash(), failure }
     }
 
     // What everybody in this world uses.
@@ -306,7 +311,7 @@ impl World {
     }
 
     /// Writes something into the ledger; if that breaks a promise, the run is over.
-    pub fn check(&self, entry: impl FnOnce(&mut Ledger) -> Verdict) {
+    pub fn check(&self, entry: impl FnOnce(&mut Ledger) -> Checked) {
         let verdict = entry(&mut self.ledger());
         if let Err(words) = verdict {
             self.fail(&words);
@@ -314,19 +319,19 @@ impl World {
     }
 
     /// The same for what happens to runs.
-    pub fn book(&self, entry: impl FnOnce(&mut Book) -> Verdict) {
-        let verdict = entry(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner));
+    pub fn flow_history(&self, entry: impl FnOnce(&mut FlowHistory) -> Checked) {
+        let verdict = entry(&mut self.flow_history.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(words) = verdict {
             self.fail(&words);
         }
     }
 
-    pub fn look_into_book<T>(&self, question: impl FnOnce(&Book) -> T) -> T {
-        question(&self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn read_flow_history<T>(&self, question: impl FnOnce(&FlowHistory) -> T) -> T {
+        question(&self.flow_history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The same for what was written to the roster.
-    pub fn archive(&self, entry: impl FnOnce(&mut Archive) -> Verdict) {
+    pub fn archive(&self, entry: impl FnOnce(&mut Archive) -> Checked) {
         let verdict = entry(&mut self.archive.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(words) = verdict {
             self.fail(&words);
@@ -338,11 +343,11 @@ impl World {
         question(&self.archive.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Asks, or tells, what is known of the letters.
-    pub fn post<T>(&self, entry: impl FnOnce(&mut Post) -> T) -> T {
+    /// Asks, or tells, what is known of the delegations.
+    pub fn delegation_log<T>(&self, entry: impl FnOnce(&mut DelegationLog) -> T) -> T {
         let (answer, broken) = {
-            let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
-            (entry(&mut post), post.broken())
+            let mut log = self.delegation_log.lock().unwrap_or_else(PoisonError::into_inner);
+            (entry(&mut log), log.broken())
         };
         if let Some(words) = broken {
             self.fail(&words);

@@ -1,12 +1,12 @@
 //! A few seeds with every `cargo test`; `cargo xtask sim` runs a thousand.
 
-use reveille_sim::{Breakage, Coverage, Voice, run};
+use reveille_sim::{Breakage, Coverage, Verbosity, run};
 
 #[test]
 fn twenty_seeds_keep_every_promise() {
     let mut met = Coverage::default();
     for seed in 0..20 {
-        let outcome = run(seed, None, Voice::Silent);
+        let outcome = run(seed, None, Verbosity::Silent);
         if let Some(failure) = outcome.failure {
             panic!("seed {seed}: {}\n{}", failure.words, failure.last_lines.join("\n"));
         }
@@ -18,16 +18,16 @@ fn twenty_seeds_keep_every_promise() {
 #[test]
 fn the_same_seed_gives_the_same_run_to_the_byte() {
     for seed in [3, 4, 5, 6] {
-        let hash = || run(seed, None, Voice::Silent).trace_hash;
+        let hash = || run(seed, None, Verbosity::Silent).trace_hash;
         assert_eq!(hash(), hash(), "seed {seed}");
     }
-    assert_ne!(run(3, None, Voice::Silent).trace_hash, run(4, None, Voice::Silent).trace_hash);
+    assert_ne!(run(3, None, Verbosity::Silent).trace_hash, run(4, None, Verbosity::Silent).trace_hash);
 }
 
 #[test]
 fn every_broken_rule_is_noticed() {
     for (name, breakage) in Breakage::ALL {
-        let caught = (0..200).find_map(|seed| run(seed, Some(breakage), Voice::Silent).failure);
+        let caught = (0..200).find_map(|seed| run(seed, Some(breakage), Verbosity::Silent).failure);
         assert!(caught.is_some(), "nobody noticed {name}");
     }
 }
@@ -35,7 +35,7 @@ fn every_broken_rule_is_noticed() {
 /// The rules of runs, where several servers are at each of them.
 #[test]
 fn broken_rules_of_runs_are_noticed_where_servers_share_them() {
-    let is_shared = |seed: &u64| run(*seed, None, Voice::Silent).coverage.compared_shared > 0;
+    let is_shared = |seed: &u64| run(*seed, None, Verbosity::Silent).coverage.compared_shared > 0;
     let shared: Vec<u64> = (0..17).filter(is_shared).collect();
     for breakage in [
         Breakage::ForgetRollback,
@@ -45,7 +45,7 @@ fn broken_rules_of_runs_are_noticed_where_servers_share_them() {
         Breakage::DropOutcome,
         Breakage::StartTwice,
     ] {
-        let caught = shared.iter().find_map(|seed| run(*seed, Some(breakage), Voice::Silent).failure);
+        let caught = shared.iter().find_map(|seed| run(*seed, Some(breakage), Verbosity::Silent).failure);
         assert!(caught.is_some(), "nobody noticed {breakage:?} in {shared:?}");
     }
 }
@@ -57,7 +57,7 @@ fn some_broken_rules_are_made_good() {
     for (name, breakage) in Breakage::SURVIVED {
         let mut met = Coverage::default();
         for seed in 0..10 {
-            let outcome = run(seed, Some(breakage), Voice::Silent);
+            let outcome = run(seed, Some(breakage), Verbosity::Silent);
             if let Some(failure) = outcome.failure {
                 panic!("{name}, seed {seed}: {}\n{}", failure.words, failure.last_lines.join("\n"));
             }

@@ -1,4 +1,4 @@
-//! The courier over HTTP/1.1: one connection a request, to an address that was checked.
+//! The A2A client over HTTP/1.1: one connection a request, to an address that was checked.
 //!
 //! In this order, and never another: parse the URL, resolve its host once, check every address,
 //! connect to one of exactly those. A second lookup could answer differently (DNS rebinding), so
@@ -19,17 +19,17 @@ pub use dial::{ADDRESSES_TRIED_MAX, CONNECT_MAX};
 pub use exchange::HEADERS_MAX;
 pub use target::URL_BYTES_MAX;
 
-use crate::{A2aClient, A2aError, A2aRequest, AddressRules, REQUEST_BYTES_MAX, Received, Reply};
-use dial::Tls;
+use crate::{A2aClient, A2aError, A2aReply, A2aRequest, AddressRules, REQUEST_BYTES_MAX, Received};
+use dial::TlsClient;
 use exchange::{exchange, http_request};
-use target::Target;
+use target::A2aTarget;
 use tokio::time::timeout;
 use tokio_rustls::rustls::RootCertStore;
 
-/// Carries letters to the addresses that its rules permit.
+/// Sends requests to the addresses that its rules permit.
 pub struct HttpA2aClient {
     rules: AddressRules,
-    tls: Tls,
+    tls: TlsClient,
 }
 
 impl HttpA2aClient {
@@ -42,14 +42,14 @@ impl HttpA2aClient {
     }
 
     fn with_roots(rules: AddressRules, roots: RootCertStore) -> Self {
-        Self { rules, tls: Tls::new(roots) }
+        Self { rules, tls: TlsClient::new(roots) }
     }
 
-    async fn send(&self, request: A2aRequest, received: Received) -> Result<Reply, A2aError> {
+    async fn send(&self, request: A2aRequest, received: Received) -> Result<A2aReply, A2aError> {
         if request.body.len() > REQUEST_BYTES_MAX {
             return Err(A2aError::TooLarge);
         }
-        let target = Target::parse(&request.url)?;
+        let target = A2aTarget::parse(&request.url)?;
         let request = http_request(&target, request)?;
         let addresses = dial::resolve(&self.rules, &target).await?;
         let socket = dial::connect(&addresses).await?;
@@ -64,11 +64,11 @@ impl HttpA2aClient {
 #[async_trait::async_trait]
 impl A2aClient for HttpA2aClient {
     async fn check(&self, url: &str) -> Result<(), A2aError> {
-        let target = Target::parse(url)?;
+        let target = A2aTarget::parse(url)?;
         dial::resolve(&self.rules, &target).await.map(drop)
     }
 
-    async fn post(&self, request: A2aRequest, received: Received) -> Result<Reply, A2aError> {
+    async fn post(&self, request: A2aRequest, received: Received) -> Result<A2aReply, A2aError> {
         let patience = request.patience;
         timeout(patience, self.send(request, received)).await.unwrap_or(Err(A2aError::TimedOut))
     }

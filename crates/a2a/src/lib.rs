@@ -13,7 +13,7 @@ pub mod message;
 mod rules;
 
 pub use http::{ADDRESSES_TRIED_MAX, CONNECT_MAX, HEADERS_MAX, HttpA2aClient, URL_BYTES_MAX};
-pub use rules::{AddressRules, BadRule, Net, Why};
+pub use rules::{AddressBlock, AddressRules, BadRule, Why};
 
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -43,14 +43,14 @@ pub type Received = Box<dyn FnOnce() + Send>;
 
 /// What came back, whatever its status; redirects are replies too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct A2aReply {
     pub status: u16,
     pub body: Bytes,
     /// How long it asks to be left alone (`Retry-After`, in seconds).
     pub retry_after: Option<Duration>,
 }
 
-impl Reply {
+impl A2aReply {
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         Self { status, body: body.into(), retry_after: None }
     }
@@ -89,7 +89,7 @@ pub trait A2aClient: Send + Sync + 'static {
     /// `received` is called once, when the whole request has been handed over to a connection that
     /// was accepted, and else never. A server that answers without reading everything (it may have
     /// read enough to say no) gives a reply without it.
-    async fn post(&self, request: A2aRequest, received: Received) -> Result<Reply, A2aError>;
+    async fn post(&self, request: A2aRequest, received: Received) -> Result<A2aReply, A2aError>;
 }
 
 /// Header values stay out of logs: one of them may be a credential.

@@ -7,7 +7,7 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, WORDS_CHARS_MAX, answer};
+pub use answer::{A2aAnswer, WORDS_CHARS_MAX, answer};
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -8,27 +8,28 @@ mod net;
 mod tests;
 mod why;
 
-pub use net::{BadRule, Net};
+pub use net::{AddressBlock, BadRule};
 pub use why::Why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What the word `loopback` stands for.
-const LOOPBACK: [Net; 2] = [Net::v4([127, 0, 0, 0], 8), Net::v6([0, 0, 0, 0, 0, 0, 0, 1], 128)];
+const LOOPBACK: [AddressBlock; 2] =
+    [AddressBlock::v4([127, 0, 0, 0], 8), AddressBlock::v6([0, 0, 0, 0, 0, 0, 0, 1], 128)];
 
 /// What the word `private` stands for: RFC 1918 and unique-local. The shared space of carriers
 /// (100.64.0.0/10) is somebody else's network and has to be named.
-const PRIVATE: [Net; 4] = [
-    Net::v4([10, 0, 0, 0], 8),
-    Net::v4([172, 16, 0, 0], 12),
-    Net::v4([192, 168, 0, 0], 16),
-    Net::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+const PRIVATE: [AddressBlock; 4] = [
+    AddressBlock::v4([10, 0, 0, 0], 8),
+    AddressBlock::v4([172, 16, 0, 0], 12),
+    AddressBlock::v4([192, 168, 0, 0], 16),
+    AddressBlock::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
 ];
 
 /// The networks that are allowed beside public unicast addresses; by default none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressRules {
-    allow: Vec<Net>,
+    allow: Vec<AddressBlock>,
     /// No address is asked about.
     anywhere: bool,
 }
@@ -47,7 +48,7 @@ impl AddressRules {
             match entry.trim() {
                 "loopback" => allow.extend(LOOPBACK),
                 "private" => allow.extend(PRIVATE),
-                network => allow.push(Net::parse(network)?),
+                network => allow.push(AddressBlock::parse(network)?),
             }
         }
         Ok(Self { allow, anywhere: false })

@@ -9,9 +9,8 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use reveille_core::flow::layout::Layout;
-use reveille_core::flow::picture::svg;
 use reveille_core::id::WorkflowId;
+use reveille_diagram::{Layout, draw_svg};
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 
@@ -43,7 +42,7 @@ pub async fn get(
     }
     // Whoever opens it by itself gets a picture and nothing that runs.
     let policy = (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'");
-    Ok(([(header::CONTENT_TYPE, SVG), vary, policy], svg(&flow, &layout)).into_response())
+    Ok(([(header::CONTENT_TYPE, SVG), vary, policy], draw_svg(&flow, &layout)).into_response())
 }
 
 fn wants_svg(headers: &HeaderMap) -> bool {

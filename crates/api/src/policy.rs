@@ -110,5 +110,5 @@ pub async fn decisions(
     auth.needs(Scope::Read)?;
     let job = visible(&engine, &auth, &id).await?;
     let newest = job.verdicts.iter().rev().take(limit(query.limit.as_deref())?);
-    Ok(Json(newest.map(|last_verdict| DecisionRecord::of(&job, last_verdict)).collect()))
+    Ok(Json(newest.map(|recorded| DecisionRecord::of(&job, recorded)).collect()))
 }

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get as read, post};
 use axum::{Json, Router};
-use reveille_core::flow::Document;
+use reveille_core::flow::WorkflowDocument;
 use reveille_core::id::{TenantId, WorkflowId};
 use reveille_engine::{Engine, SaveError};
 use reveille_roster::Scope;
@@ -30,14 +30,14 @@ pub fn routes() -> Router<Engine> {
 pub async fn save(
     State(engine): State<Engine>,
     auth: Auth,
-    Body(document): Body<Document>,
+    Body(document): Body<WorkflowDocument>,
 ) -> Result<(StatusCode, Json<SavedReply>), ApiError> {
     auth.needs(Scope::Write)?;
     if document.org_id.as_ref().is_some_and(|org| org != auth.tenant.as_str()) {
         return Err(ApiError::forbidden("org_id: it is not this key's tenant"));
     }
     // What the server says of it when it is read is no part of it when it is saved again.
-    let document = Document { org_id: None, version: None, created_by: None, ..document };
+    let document = WorkflowDocument { org_id: None, version: None, created_by: None, ..document };
     let id = document.id.clone();
     let version = engine.workflows().save_workflow(&auth.tenant, document, auth.name()).await?;
     Ok((StatusCode::CREATED, Json(SavedReply { id, version })))

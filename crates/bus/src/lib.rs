@@ -13,7 +13,7 @@ pub mod suite;
 
 pub use delivery::{Ack, Delivery, MessageKey, Subscription, Word};
 pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
-pub use nats::{Link, Login, NatsBus, NatsOptions, OpenError, Secret, Tls, examine};
+pub use nats::{Link, Login, NatsBus, NatsOpenError, NatsOptions, NatsTls, Secret, examine};
 
 use bytes::Bytes;
 use reveille_core::id::{KeyId, TenantId};
@@ -26,26 +26,26 @@ pub struct Message {
     /// The NATS header block as received, or nothing.
     pub headers: Option<Bytes>,
     pub payload: Bytes,
-    pub origin: Origin,
+    pub origin: MessageOrigin,
     /// What it is, where it may be published more than once: a bus that keeps messages keeps the first of them.
     pub id: Option<String>,
 }
 
 /// Who sent a message, as far as the transport can vouch for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Origin {
+pub enum MessageOrigin {
     /// This process.
     #[default]
     Ourselves,
     /// A client, known by its credential.
-    Client(Sender),
+    Client(MessageSender),
     /// The same, and the client is trusted to be a worker: it may see what jobs of any tenant carry.
-    Worker(Sender),
+    Worker(MessageSender),
 }
 
 /// Whose credential a client came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
+pub struct MessageSender {
     pub tenant: TenantId,
     /// Nothing where a client was let in without one.
     pub key: Option<KeyId>,
@@ -59,7 +59,7 @@ impl Message {
             reply: None,
             headers: None,
             payload: payload.into(),
-            origin: Origin::Ourselves,
+            origin: MessageOrigin::Ourselves,
             id: None,
         }
     }
@@ -77,7 +77,7 @@ impl Message {
 
 /// Whether a published message reached anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum DeliveryReport {
     /// Nobody listens on that subject.
     Nobody,
     /// At least one listener got it; which one, where the transport knows a single one.
@@ -117,7 +117,7 @@ pub enum BusError {
 pub trait Bus: Send + Sync + 'static {
     /// Where the bus keeps messages of a subject, it has it when this returns, and that counts as heard.
     /// So does a message with a `reply` on a bus far away: if nobody listens, whoever waits there is told.
-    async fn publish(&self, message: Message) -> Result<Heard, BusError>;
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError>;
 
     /// Messages on a subject (wildcards allowed), shared within a queue group if one is named. Where the bus
     /// keeps them, a group gets each until one of its members has said that it is done with it.

@@ -15,7 +15,7 @@ mod subscriber;
 
 pub use client::{Client, ClientInfo, Sink};
 
-use crate::{Bus, BusError, Heard, HeardBy, Listener, Message, Subscription, subject};
+use crate::{Bus, BusError, DeliveryReport, HeardBy, Listener, Message, Subscription, subject};
 use connections::Connections;
 use interest::Interest;
 use std::collections::HashMap;
@@ -32,17 +32,17 @@ const SWEEP_LEN_MIN: usize = 64;
 /// A handle; clones share one bus.
 #[derive(Clone, Default)]
 pub struct LocalBus {
-    shared: Arc<Shared>,
+    shared: Arc<LocalShared>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct LocalShared {
+    state: Mutex<LocalState>,
     listeners_changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct LocalState {
     interest: Interest,
     connections: Connections,
     /// Our own subscriptions, by id.
@@ -65,13 +65,13 @@ impl LocalBus {
         Client::new(self.clone(), peer, client)
     }
 
-    async fn deliver(&self, message: &Message, audience: Audience) -> Result<Heard, BusError> {
+    async fn deliver(&self, message: &Message, audience: Audience) -> Result<DeliveryReport, BusError> {
         for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
             if !subject::is_subject(subject) {
                 return Err(BusError::BadSubject(subject.clone()));
             }
         }
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         let recipients = self.change(|state| state.recipients(&message.subject, audience));
         for recipient in recipients {
             let mut candidate = Some(recipient);
@@ -99,12 +99,12 @@ impl LocalBus {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LocalState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes who listens on what, and wakes whoever waits to hear of it.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut LocalState) -> T) -> T {
         let mut state = self.state();
         let outcome = change(&mut state);
         let have_changed = state.connections.have_changed();
@@ -118,7 +118,7 @@ impl LocalBus {
 
 #[async_trait::async_trait]
 impl Bus for LocalBus {
-    async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         self.deliver(&message, Audience::Everyone).await
     }
 
@@ -150,7 +150,7 @@ impl Bus for LocalBus {
     }
 }
 
-impl State {
+impl LocalState {
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
@@ -202,7 +202,7 @@ impl State {
 
 /// Who took a message.
 #[derive(Default)]
-struct Tally {
+struct DeliveryTally {
     taken: bool,
     /// The remote connections that took it, as far as it matters: none, one, or several.
     remote: Remote,
@@ -216,7 +216,7 @@ enum Remote {
     Several,
 }
 
-impl Tally {
+impl DeliveryTally {
     fn count(&mut self, subscriber: &Subscriber) {
         self.taken = true;
         let Taker::Remote { peer, .. } = &subscriber.taker else { return };
@@ -228,8 +228,8 @@ impl Tally {
     }
 }
 
-impl From<Tally> for Heard {
-    fn from(tally: Tally) -> Self {
+impl From<DeliveryTally> for DeliveryReport {
+    fn from(tally: DeliveryTally) -> Self {
         match tally.remote {
             _ if !tally.taken => Self::Nobody,
             Remote::One(peer) => {

@@ -8,25 +8,27 @@ mod acks;
 mod checks;
 mod errors;
 mod headers;
-mod heard;
 mod link;
+mod listener_probe;
 mod options;
 mod pull;
 mod streams;
 
 pub use checks::examine;
-pub use errors::OpenError;
+pub use errors::NatsOpenError;
 pub use link::Link;
-pub use options::{Login, NatsOptions, Secret, Tls};
+pub use options::{Login, NatsOptions, NatsTls, Secret};
 
-use crate::{Bus, BusError, Delivery, Heard, Listener, Message, Origin, Subscription, subject};
+use crate::{
+    Bus, BusError, Delivery, DeliveryReport, Listener, Message, MessageOrigin, Subscription, subject,
+};
 use acks::Acks;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
 use async_nats::{Client, ConnectOptions, Subscriber};
 use futures_util::StreamExt;
-use heard::Hearing;
-use link::Log;
+use link::ConnectionLog;
+use listener_probe::ListenerProbe;
 use pull::Source;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,17 +52,17 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 /// A handle; clones share one connection.
 #[derive(Clone)]
 pub struct NatsBus {
-    shared: Arc<Shared>,
+    shared: Arc<NatsShared>,
 }
 
-struct Shared {
+struct NatsShared {
     client: Client,
     context: Context,
     options: NatsOptions,
     streams: Streams,
-    hearing: Hearing,
+    probe: ListenerProbe,
     acks: Acks,
-    log: Arc<Log>,
+    log: Arc<ConnectionLog>,
     link: watch::Receiver<Link>,
     /// They end with the bus.
     _tasks: JoinSet<()>,
@@ -68,9 +70,9 @@ struct Shared {
 
 impl NatsBus {
     /// Connects, and sees to the streams. Everything that must be right on the server is checked here.
-    pub async fn open(options: NatsOptions) -> Result<Self, OpenError> {
+    pub async fn open(options: NatsOptions) -> Result<Self, NatsOpenError> {
         assert!(options.has_time(), "progress must be told at least twice before the first back-off ends");
-        let log = Arc::new(Log::default());
+        let log = Arc::new(ConnectionLog::default());
         let client = connect(&options, &log).await?;
         let context = ContextBuilder::new()
             .timeout(REQUEST_MAX)
@@ -79,29 +81,29 @@ impl NatsBus {
             .build(client.clone());
         check_jetstream(&context)
             .await
-            .map_err(|why| OpenError::NoJetStream { servers: options.places(), why })?;
+            .map_err(|why| NatsOpenError::NoJetStream { servers: options.places(), why })?;
         let streams = Streams::new(&options);
         Box::pin(streams.set_up(&context)).await?;
         if options.stream_replicas == 1 {
-            tracing::warn!("NATS keeps one copy of each stream: a lost disk is lost jobs");
+            tracing::warn!("NATS keeps one replica of each stream: a lost disk loses jobs");
         }
 
-        let opened = Hearing::open(client.clone(), log.clone()).await;
-        let (hearing, ear) =
-            opened.map_err(|error| OpenError::Away { servers: options.places(), why: error.to_string() })?;
+        let opened = ListenerProbe::open(client.clone(), log.clone()).await;
+        let (probe, probe_task) = opened
+            .map_err(|error| NatsOpenError::Away { servers: options.places(), why: error.to_string() })?;
         let (acks, desk) = Acks::new(client.clone(), options.progress_every);
         let (shows, link) = watch::channel(Link::Connected);
         tokio::spawn(desk);
         let mut tasks = JoinSet::new();
-        tasks.spawn(ear);
-        hearing.round_trip().await.map_err(|error| OpenError::Deaf {
+        tasks.spawn(probe_task);
+        probe.round_trip().await.map_err(|error| NatsOpenError::Deaf {
             servers: options.places(),
             inbox: format!("{}>", headers::HEARD_PREFIX),
             why: error.to_string(),
         })?;
         tasks.spawn(link::watch(client.clone(), log.clone(), shows));
         tasks.spawn(streams.clone().keep_up(context.clone(), link.clone()));
-        let shared = Shared { client, context, options, streams, hearing, acks, log, link, _tasks: tasks };
+        let shared = NatsShared { client, context, options, streams, probe, acks, log, link, _tasks: tasks };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -118,19 +120,19 @@ impl NatsBus {
     /// is done again.
     pub async fn flush(&self) -> Result<(), BusError> {
         self.shared.acks.flush().await;
-        self.shared.hearing.round_trip().await
+        self.shared.probe.round_trip().await
     }
 
     /// Publishes what a stream keeps, and waits until it has it.
-    async fn keep(&self, message: Message) -> Result<Heard, BusError> {
-        let Shared { context, client, options, hearing, .. } = &*self.shared;
-        hearing.check_link()?;
+    async fn keep(&self, message: Message) -> Result<DeliveryReport, BusError> {
+        let NatsShared { context, client, options, probe, .. } = &*self.shared;
+        probe.check_link()?;
         let headers = headers::outgoing(&message, &options.replica);
         let Message { subject, payload, .. } = message;
         let len = payload.len();
         let kept = async { context.publish_with_headers(subject.clone(), headers, payload).await?.await };
         match tokio::time::timeout(KEPT_MAX, kept).await {
-            Ok(Ok(_)) => Ok(Heard::Somebody { by: None }),
+            Ok(Ok(_)) => Ok(DeliveryReport::Somebody { by: None }),
             Ok(Err(error)) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
                 Err(BusError::TooLarge { len, max: client.max_payload() })
             }
@@ -140,13 +142,13 @@ impl NatsBus {
     }
 
     /// Whoever asks is told by the server if nobody listens, so nobody else needs to be.
-    async fn request(&self, message: Message, reply: String) -> Result<Heard, BusError> {
-        let Shared { client, options, hearing, .. } = &*self.shared;
-        hearing.check_link()?;
+    async fn request(&self, message: Message, reply: String) -> Result<DeliveryReport, BusError> {
+        let NatsShared { client, options, probe, .. } = &*self.shared;
+        probe.check_link()?;
         let headers = headers::outgoing(&message, &options.replica);
         let sent = client.publish_with_reply_and_headers(message.subject, reply, headers, message.payload);
         sent.await.map_err(|error| errors::away(&error))?;
-        Ok(Heard::Somebody { by: None })
+        Ok(DeliveryReport::Somebody { by: None })
     }
 }
 
@@ -156,13 +158,13 @@ impl Bus for NatsBus {
         self.is_connected()
     }
 
-    async fn publish(&self, mut message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, mut message: Message) -> Result<DeliveryReport, BusError> {
         for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
             if !subject::is_subject(subject) {
                 return Err(BusError::BadSubject(subject.clone()));
             }
         }
-        let Shared { options, streams, hearing, .. } = &*self.shared;
+        let NatsShared { options, streams, probe, .. } = &*self.shared;
         if streams.keeping(&message.subject).is_some() {
             return self.keep(message).await;
         }
@@ -170,14 +172,14 @@ impl Bus for NatsBus {
             return self.request(message, reply).await;
         }
         let headers = headers::outgoing(&message, &options.replica);
-        hearing.publish(message.subject, headers, message.payload).await
+        probe.publish(message.subject, headers, message.payload).await
     }
 
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {
         if !subject::is_pattern(subject) {
             return Err(BusError::BadSubject(subject.to_owned()));
         }
-        let Shared { client, context, options, streams, hearing, acks, link, .. } = &*self.shared;
+        let NatsShared { client, context, options, streams, probe, acks, link, .. } = &*self.shared;
         if let Some((stream, queue)) = streams.keeping(subject).zip(queue) {
             let source = Source {
                 client: client.clone(),
@@ -195,7 +197,7 @@ impl Bus for NatsBus {
         };
         let subscriber = outcome.map_err(|error| errors::away(&error))?;
         // Whoever publishes from now on, on whatever connection, is heard.
-        hearing.round_trip().await?;
+        probe.round_trip().await?;
         let (deliveries, subscription) = mpsc::channel(HANDED_OVER_MAX);
         tokio::spawn(hand_over(subscriber, deliveries, options.origin.clone()));
         Ok(Subscription::new(subscription))
@@ -215,7 +217,7 @@ impl Bus for NatsBus {
     }
 }
 
-async fn connect(options: &NatsOptions, log: &Arc<Log>) -> Result<Client, OpenError> {
+async fn connect(options: &NatsOptions, log: &Arc<ConnectionLog>) -> Result<Client, NatsOpenError> {
     let (attempts, events) = (log.clone(), log.clone());
     let connect = ConnectOptions::new()
         .name(format!("reveille {}", options.replica))
@@ -244,7 +246,7 @@ async fn check_jetstream(context: &Context) -> Result<(), String> {
 }
 
 /// From the client's channel to the subscriber's, in our own shape.
-async fn hand_over(mut subscriber: Subscriber, deliveries: mpsc::Sender<Delivery>, origin: Origin) {
+async fn hand_over(mut subscriber: Subscriber, deliveries: mpsc::Sender<Delivery>, origin: MessageOrigin) {
     loop {
         let message = tokio::select! {
             message = subscriber.next() => message,

@@ -7,7 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
-use crate::{Bus, BusError, Delivery, Heard, Message, Subscription};
+use crate::{Bus, BusError, Delivery, DeliveryReport, Message, Subscription};
 use std::time::Duration;
 
 /// How long a message may take before the check fails; on paused time it costs nothing.
@@ -80,15 +80,15 @@ pub async fn a_request_is_answered_on_its_reply_subject(bus: &dyn Bus) {
 }
 
 pub async fn nobody_hears_an_unknown_subject(bus: &dyn Bus) {
-    assert_eq!(publish(bus, "suite.nobody", "x").await, Heard::Nobody);
+    assert_eq!(publish(bus, "suite.nobody", "x").await, DeliveryReport::Nobody);
     let _somebody = bus.subscribe("suite.nobody", None).await.unwrap();
-    assert_eq!(publish(bus, "suite.nobody", "x").await, Heard::Somebody { by: None });
+    assert_eq!(publish(bus, "suite.nobody", "x").await, DeliveryReport::Somebody { by: None });
 }
 
 pub async fn dropping_a_subscription_unsubscribes(bus: &dyn Bus) {
     drop(bus.subscribe("suite.drop", Some("group")).await.unwrap());
     // A server far away learns of it a little later.
-    let nobody = async { while publish(bus, "suite.drop", "x").await != Heard::Nobody {} };
+    let nobody = async { while publish(bus, "suite.drop", "x").await != DeliveryReport::Nobody {} };
     tokio::time::timeout(ARRIVAL_MAX, nobody).await.expect("nobody listens any more");
 
     let mut stayed = bus.subscribe("suite.drop", Some("group")).await.unwrap();
@@ -118,7 +118,7 @@ pub async fn run_kept(bus: &dyn Bus, subject: &str) {
 
 async fn what_is_published_before_anybody_listens_is_kept(bus: &dyn Bus, subject: &str) -> Subscription {
     for payload in ["one", "two"] {
-        assert_eq!(publish(bus, subject, payload).await, Heard::Somebody { by: None }, "it is kept");
+        assert_eq!(publish(bus, subject, payload).await, DeliveryReport::Somebody { by: None }, "it is kept");
     }
     let mut group = bus.subscribe(subject, Some("suite")).await.unwrap();
     let (one, two) = (delivery(&mut group).await, delivery(&mut group).await);
@@ -166,7 +166,7 @@ async fn members_of_a_group_share_what_is_kept(bus: &dyn Bus, subject: &str, fir
 async fn a_repeated_message_is_kept_once(bus: &dyn Bus, subject: &str, group: &mut Subscription) {
     for (id, payload) in [("suite:1", "one"), ("suite:1", "one again"), ("suite:2", "two")] {
         let message = Message { id: Some(id.to_owned()), ..Message::new(subject, payload) };
-        assert_eq!(bus.publish(message).await.unwrap(), Heard::Somebody { by: None });
+        assert_eq!(bus.publish(message).await.unwrap(), DeliveryReport::Somebody { by: None });
     }
     for (id, payload) in [("suite:1", "one"), ("suite:2", "two")] {
         let Delivery { message, ack, .. } = delivery(group).await;
@@ -184,7 +184,7 @@ async fn headers_are_kept_and_replies_are_not(bus: &dyn Bus, subject: &str, grou
     ack.done();
 }
 
-async fn publish(bus: &dyn Bus, subject: &str, payload: &str) -> Heard {
+async fn publish(bus: &dyn Bus, subject: &str, payload: &str) -> DeliveryReport {
     bus.publish(Message::new(subject, payload.to_owned())).await.unwrap()
 }
 

@@ -87,8 +87,7 @@ fn reason(why: &Explained, now: Millis) -> Markup {
 
 fn acts(session: &Session, job: &Job, is_dead: bool) -> Markup {
     let to = |act: &str| format!("/ui/jobs/{}/{act}", path(job.id().as_str()));
-    let offered =
-        job.last_verdict().map(|last_verdict| &last_verdict.verdict.remediations[..]).unwrap_or_default();
+    let offered = job.last_verdict().map(|recorded| &recorded.verdict.remediations[..]).unwrap_or_default();
     html! {
         @if job.state() == JobState::ApprovalRequired {
             a.button.main href={ "/ui/approvals/" (path(job.id().as_str())) } { "Decide" }

@@ -80,8 +80,8 @@ async fn drawn(
     let query = JobQuery { tenant: session.auth.list_of(), limit: COUNTED, ..JobQuery::default() };
     let jobs = console.engine.jobs().list(&query).await?.items;
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
-    for last_verdict in jobs.iter().flat_map(|job| &job.verdicts) {
-        *decided.entry(last_verdict.verdict.rule_id.clone()).or_default() += 1;
+    for recorded in jobs.iter().flat_map(|job| &job.verdicts) {
+        *decided.entry(recorded.verdict.rule_id.clone()).or_default() += 1;
     }
     let content = html! {
         h1 { "Policy" }

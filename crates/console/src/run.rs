@@ -19,11 +19,10 @@ use reveille_api::types::job::WaitQuery;
 use reveille_api::types::workflow::{
     CancelBody, RerunBody, RunDetail, RunListQuery, RunRecord, StepRecord, TimelineLine, TimelineQuery,
 };
-use reveille_core::flow::layout::Layout;
-use reveille_core::flow::picture::Standing;
-use reveille_core::flow::{RunState, picture};
+use reveille_core::flow::RunState;
 use reveille_core::id::{StepId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
+use reveille_diagram::{Layout, StepStatus, draw_run_svg};
 use std::collections::BTreeMap;
 
 /// Lines of its timeline that are shown.
@@ -164,8 +163,8 @@ async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<O
     }
     let flow = console.engine.workflows().flow(&tenant, &workflow, Some(run.workflow_version)).await;
     let Some(flow) = flow? else { return Ok(None) };
-    let standing = |(id, step): (&String, &StepRecord)| {
-        let words = match &step.started_at {
+    let status = |(id, step): (&String, &StepRecord)| {
+        let text = match &step.started_at {
             _ if step.rounds.is_some() => rounds(step),
             Some(began) => {
                 let ended = matches!(step.status.as_str(), "running" | "waiting" | "pending");
@@ -174,10 +173,10 @@ async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<O
             }
             None => step.status.clone(),
         };
-        Some((StepId::parse(id).ok()?, Standing { class: step.status.clone(), words }))
+        Some((StepId::parse(id).ok()?, StepStatus { class: step.status.clone(), text }))
     };
-    let steps: BTreeMap<StepId, Standing> = detail.steps.iter().filter_map(standing).collect();
-    Ok(Some(picture::svg_of_run(&flow, &Layout::of(&flow), &steps)))
+    let steps: BTreeMap<StepId, StepStatus> = detail.steps.iter().filter_map(status).collect();
+    Ok(Some(draw_run_svg(&flow, &Layout::of(&flow), &steps)))
 }
 
 fn rounds(step: &StepRecord) -> String {

@@ -15,9 +15,8 @@ use maud::{PreEscaped, html};
 use reveille_api::body::OptionalBody;
 use reveille_api::types::workflow::{RunListQuery, StartBody, StartQuery, VersionQuery, WorkflowQuery};
 use reveille_api::{runs, workflows};
-use reveille_core::flow::layout::Layout;
-use reveille_core::flow::picture;
 use reveille_core::id::WorkflowId;
+use reveille_diagram::{Layout, draw_run_svg};
 use std::collections::BTreeMap;
 
 pub async fn list(
@@ -80,7 +79,7 @@ pub async fn show(
         h1 { code { (id) } " " span.quiet { "version " (saved.document["version"]) } }
         p.quiet { (saved.document["name"].as_str().unwrap_or_default()) " – saved " (saved.saved_at) " by " (saved.saved_by) }
         @if let Some(flow) = &flow {
-            div.picture { (PreEscaped(picture::svg_of_run(flow, &Layout::of(flow), &BTreeMap::new()))) }
+            div.picture { (PreEscaped(draw_run_svg(flow, &Layout::of(flow), &BTreeMap::new()))) }
         }
         details {
             summary { "Start a run" }

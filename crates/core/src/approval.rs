@@ -126,8 +126,8 @@ pub fn status(job: &Job) -> Option<Status> {
 /// The verdict that asks for a person, or did last. A step of a workflow that is there to ask does so whenever policy
 /// lets it.
 pub fn question(job: &Job) -> Option<&RecordedVerdict> {
-    let asks = |last_verdict: &&RecordedVerdict| {
-        let decision = last_verdict.verdict.decision;
+    let asks = |recorded: &&RecordedVerdict| {
+        let decision = recorded.verdict.decision;
         decision == Decision::RequireApproval || (job.request.is_gate() && decision.lets_run())
     };
     job.verdicts.iter().rev().find(asks)
@@ -137,10 +137,10 @@ pub fn question(job: &Job) -> Option<&RecordedVerdict> {
 pub fn why(job: &Job) -> String {
     let of_run = job.request.place.of_run.as_ref().filter(|_| job.request.is_gate());
     match (question(job), of_run) {
-        (Some(last_verdict), Some(of)) if last_verdict.verdict.decision != Decision::RequireApproval => {
+        (Some(recorded), Some(of)) if recorded.verdict.decision != Decision::RequireApproval => {
             format!("step {} of run {} asks", of.node, of.run)
         }
-        (Some(last_verdict), _) => last_verdict.verdict.reason.clone(),
+        (Some(recorded), _) => recorded.verdict.reason.clone(),
         (None, _) => String::new(),
     }
 }
@@ -170,8 +170,7 @@ impl Answer {
             }
             _ => return Err(Conflict::NotActionable.into()),
         }
-        let asked_under =
-            job.last_verdict().map_or("", |last_verdict| last_verdict.verdict.snapshot.as_str());
+        let asked_under = job.last_verdict().map_or("", |recorded| recorded.verdict.snapshot.as_str());
         if self.policy_snapshot.as_ref().is_some_and(|snapshot| snapshot != asked_under) {
             return Err(Conflict::StaleSnapshot.into());
         }

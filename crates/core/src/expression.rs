@@ -12,7 +12,7 @@ mod json;
 mod kind;
 
 pub use json::{from_json, to_json};
-pub use kind::{Kind, Record};
+pub use kind::{RecordKind, ValueKind};
 
 use cel::parser::Parser;
 use cel::{Context, Env, IdedExpr, Value};
@@ -26,20 +26,20 @@ const DEPTH_MAX: u16 = 64;
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// What an expression may speak of.
-pub type Names<'a> = &'a [(&'a str, Kind)];
+pub type Names<'a> = &'a [(&'a str, ValueKind)];
 
 /// An expression that was found to be one.
 #[derive(Clone)]
 pub struct Expression {
     source: Arc<str>,
     expression: Arc<IdedExpr>,
-    kind: Kind,
-    asks: Arc<BTreeSet<Asked>>,
+    kind: ValueKind,
+    asks: Arc<BTreeSet<NameReference>>,
 }
 
 /// A name that an expression asks for, with the part of it where it names one: `input`, `steps.fetch`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
+pub struct NameReference {
     pub name: String,
     pub part: Option<String>,
 }
@@ -57,15 +57,15 @@ impl PartialEq for Expression {
 }
 
 /// The values that stand behind the names.
-pub struct Scope<'a>(Context<'a, 'a>);
+pub struct Bindings<'a>(Context<'a, 'a>);
 
-impl Default for Scope<'_> {
+impl Default for Bindings<'_> {
     fn default() -> Self {
         Self(Context::with_env(Arc::clone(&ENV)))
     }
 }
 
-impl Scope<'_> {
+impl Bindings<'_> {
     pub fn set(&mut self, name: &str, value: Value) {
         self.0.add_variable_from_value(name, value);
     }
@@ -96,22 +96,22 @@ impl Expression {
     }
 
     /// What it gives; JSON where that is only known when it is asked.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ValueKind {
         &self.kind
     }
 
     /// Everything that has to be in the scope.
-    pub fn asks(&self) -> &BTreeSet<Asked> {
+    pub fn asks(&self) -> &BTreeSet<NameReference> {
         &self.asks
     }
 
     /// What it gives, or why it gives nothing: a division by zero, a part that is not there.
-    pub fn value(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    pub fn value(&self, scope: &Bindings<'_>) -> Result<Value, String> {
         scope.0.resolve(&self.expression).map_err(|error| error.to_string())
     }
 
     /// The same, of an expression that says yes or no.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, String> {
+    pub fn holds(&self, scope: &Bindings<'_>) -> Result<bool, String> {
         match self.value(scope)? {
             Value::Bool(yes) => Ok(yes),
             other => Err(format!("gives {}, which is neither yes nor no", json::describe(&other))),

@@ -14,7 +14,7 @@ mod ring;
 mod slab;
 mod worker;
 
-pub use mass_expiry::DEATHS_MAX;
+pub use mass_expiry::EXPIRED_MAX;
 pub use names::Who;
 pub use worker::{Beat, Load, Profile, Worker};
 
@@ -23,16 +23,16 @@ use crate::presence::agent::{Agent, AgentBeat, AgentStatus};
 use crate::presence::{About, Ttls};
 use crate::time::Millis;
 use mass_expiry::MassExpiryGuard;
-use names::Names;
+use names::MemberNames;
 use profiles::Profiles;
 use ring::Ring;
 use slab::Slab;
 use std::sync::Arc;
 
 pub const WORKERS_MAX: usize = 2_000_000;
-/// How often the fleet is looked at, about.
+/// About how often [`Fleet::expire`] is called.
 const TICK_MS: i64 = 20;
-/// Whoever may not be declared dead yet is looked at again after this long.
+/// A member whose expiry is held back is looked at again after this long.
 const HELD_BACK_MS: i64 = 500;
 
 pub type Slot = u32;
@@ -42,7 +42,7 @@ pub type ProfileIx = u32;
 pub struct Fleet {
     ttls: Ttls,
     workers: Slab,
-    names: Names,
+    names: MemberNames,
     profiles: Profiles,
     ring: Ring,
     mass_expiry: MassExpiryGuard,
@@ -52,21 +52,21 @@ pub struct Fleet {
     unwritten: Vec<Slot>,
 }
 
-/// Which server has heard a beat. That one writes down what it says; the others only know.
+/// Which server has received a beat. That one writes it to the roster; the others only take note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BeatSource {
     ThisServer,
     AnotherServer,
 }
 
-/// What a beat brought to light.
+/// What a beat changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Noticed {
+pub struct PresenceChange {
     /// It was not known before.
     pub joined: bool,
     /// It was offline, or restored and not heard since.
     pub back: bool,
-    /// Somebody looking at it would see a change.
+    /// A viewer would see a change.
     pub changed: bool,
 }
 
@@ -117,9 +117,9 @@ impl Fleet {
         self.workers.iter()
     }
 
-    /// Some of the members, so that a long look can be taken in short steps. Nothing when there are no
-    /// more.
-    pub fn some(&self, part: usize) -> Option<impl Iterator<Item = &Worker>> {
+    /// One part of the members, so that a scan of all can be done in short steps. Nothing when there are no
+    /// more parts.
+    pub fn part(&self, part: usize) -> Option<impl Iterator<Item = &Worker>> {
         self.workers.block(part)
     }
 
@@ -231,7 +231,7 @@ impl Fleet {
         beat: &AgentBeat<'_>,
         source: BeatSource,
         now: Millis,
-    ) -> Option<Noticed> {
+    ) -> Option<PresenceChange> {
         let who = Who::Agent(tenant, &beat.agent_id);
         let known = self.find(who);
         let was_offline = known.and_then(|slot| self.get(slot)).is_some_and(|worker| worker.offline);
@@ -244,7 +244,7 @@ impl Fleet {
         if source == BeatSource::ThisServer {
             self.mark_unwritten(slot);
         }
-        Some(Noticed { joined: known.is_none(), back, changed: changed || back })
+        Some(PresenceChange { joined: known.is_none(), back, changed: changed || back })
     }
 
     /// What is known of this member has to be written down.
@@ -345,11 +345,11 @@ impl Fleet {
             return due;
         }
         let (workers, ttls, alive) = (&self.workers, self.ttls, self.alive);
-        let allowed = self.mass_expiry.allow(due.len(), alive, now, || mostly_silent(workers, &ttls, now));
-        // Those that may not go yet come again, a tick's worth of them at a time.
-        let again = if self.mass_expiry.is_slow() { HELD_BACK_MS } else { 1 };
+        let allowed = self.mass_expiry.admit(due.len(), alive, now, || mostly_silent(workers, &ttls, now));
+        // Those that are held back are due again, a tick's worth of them at a time.
+        let delay_ms = if self.mass_expiry.is_active() { HELD_BACK_MS } else { 1 };
         for (ix, slot) in due.split_off(allowed).into_iter().enumerate() {
-            let at = now + again + TICK_MS * (ix / DEATHS_MAX) as i64;
+            let at = now + delay_ms + TICK_MS * (ix / EXPIRED_MAX) as i64;
             if let Some(worker) = self.workers.get_mut(slot) {
                 worker.armed = self.ring.arm(slot, at);
             }
@@ -357,14 +357,14 @@ impl Fleet {
         due
     }
 
-    /// Most of the fleet is silent, and deaths are held back.
+    /// Most of the fleet is silent at once, and expiry is held back.
     pub fn is_mass_expiry(&self) -> bool {
-        self.mass_expiry.is_slow()
+        self.mass_expiry.is_active()
     }
 
-    /// We were away and could not hear anybody: nobody is blamed for that time, and whoever was heard
+    /// We were away and could not hear anybody: that time does not count against a TTL. Whoever was heard
     /// since gets none of it.
-    pub fn forgive(&mut self, away_ms: i64, now: Millis) {
+    pub fn credit_downtime(&mut self, away_ms: i64, now: Millis) {
         for worker in self.workers.iter_mut().filter(|worker| !worker.offline) {
             worker.last_seen = (worker.last_seen + away_ms).min(now);
         }

@@ -13,10 +13,8 @@ mod draft;
 mod dry_run;
 mod graph;
 mod interpret;
-pub mod layout;
 mod node;
 mod parts;
-pub mod picture;
 mod read;
 mod rollback;
 mod run;
@@ -28,25 +26,29 @@ mod table;
 mod template;
 mod timeline;
 
-pub use definition::{CompensateOn, Flow, ForEach, Owner, Problem, Retry, RunWhen, Step, Undo, UndoJob};
-pub use document::{CompensationDocument, Document, Meta, RetryDocument, RollbackDocument, StepDocument};
-pub use dry_run::{Fate, Foreseen, Known, dry_run};
-pub use interpret::{Asked, interpret};
-pub use node::{Due, Fan, Node, NodeKey, Sent};
-pub use parts::Part;
+pub use definition::{CompensateOn, Flow, FlowProblem, ForEach, Owner, Retry, RunWhen, Step, Undo, UndoJob};
+pub use document::{
+    CompensationDocument, Meta, RetryDocument, RollbackDocument, StepDocument, WorkflowDocument,
+};
+pub use dry_run::{Fate, Forecast, Foreseen, dry_run};
+pub use interpret::{PendingWork, interpret};
+pub use node::{Fan, Node, NodeDue, NodeKey, SubmittedWork};
+pub use parts::RunPart;
 pub use rollback::{UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, Undoing, UndoneBy, rollback_flow};
-pub use run::{Compensation, Head, Origin, Run, WaitsFor};
-pub use saga::{ClientUndo, Failed, STACK_MAX, Stack, stack, stack_flow, stack_id};
+pub use run::{Compensation, Run, RunHead, RunOrigin, WaitsFor};
+pub use saga::{ClientUndo, STACK_MAX, SagaFailure, Stack, stack, stack_flow, stack_id};
 pub use schema::Schema;
-pub use steps::{DEPTH_MAX, GATE_TOPIC, ITEMS_MAX, Kind, Level, Notify, Subworkflow, Worker};
+pub use steps::{
+    DEPTH_MAX, Delay, GATE_TOPIC, ITEMS_MAX, Level, NotifyStep, StepKind, SubworkflowStep, WorkerStep,
+};
 pub use table::{RunState, StepState};
-pub use template::Template;
-pub use timeline::{LINES_MAX, Line, LineKind};
+pub use template::{Piece, Template};
+pub use timeline::{LINES_MAX, TimelineEntry, TimelineKind};
 
 use crate::digest;
 use crate::id::{JobId, RunId, StepId};
 use crate::time::Millis;
-use draft::Draft;
+use draft::RunDraft;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -55,12 +57,12 @@ pub const OUTPUT_LEN_MAX: usize = 256 * 1024;
 
 /// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RunEvent {
     /// What a step had sent off is over.
     Over {
         node: NodeKey,
         attempt: u32,
-        outcome: Outcome,
+        outcome: StepOutcome,
     },
     /// Time has passed.
     Time,
@@ -76,14 +78,14 @@ pub enum Event {
     Record(Arc<Compensation>),
     /// A client's job has failed for good.
     Fail {
-        failed: Failed,
+        failed: SagaFailure,
         words: String,
     },
 }
 
 /// How a job or another run ended, for the step that had sent it off.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum StepOutcome {
     Succeeded(Option<Json>),
     Failed { words: String, is_worth_another_try: bool },
     Denied(String),
@@ -92,19 +94,19 @@ pub enum Outcome {
 
 /// What changes; the rest stays as it is. The revision of `head` is the one after the change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    pub head: Head,
+pub struct RunChange {
+    pub head: RunHead,
     pub nodes: Vec<(NodeKey, Node)>,
     pub context: Vec<(String, Option<Arc<Json>>)>,
     pub items: Vec<(StepId, Arc<Vec<Json>>)>,
     pub compensations: Vec<Arc<Compensation>>,
-    pub timeline: Vec<Line>,
+    pub timeline: Vec<TimelineEntry>,
     pub output: Option<Arc<Json>>,
 }
 
 /// Why nothing changes. None of these is an error: messages come twice, and late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RunRefusal {
     #[error("the run is over: it is {0}")]
     Over(RunState),
     #[error("the step does not wait for that any more")]
@@ -119,8 +121,8 @@ pub enum Refusal {
 }
 
 /// Begins a run. `run` is new: it may bring steps that are settled already, from the run that it repeats.
-pub fn start(run: &Run, flow: &Flow, now: Millis) -> Change {
-    let mut draft = Draft::new(flow, run, now);
+pub fn start(run: &Run, flow: &Flow, now: Millis) -> RunChange {
+    let mut draft = RunDraft::new(flow, run, now);
     draft.head.deadline = flow.timeout_ms.map(|ms| now + ms);
     let settled = |step: &Step| run.state_of(&step.id).is_settled();
     draft.head.open = flow.steps.values().filter(|step| !settled(step)).count() as u32;
@@ -132,26 +134,26 @@ pub fn start(run: &Run, flow: &Flow, now: Millis) -> Change {
 }
 
 /// What follows from an event.
-pub fn advance(run: &Run, flow: &Flow, event: &Event, now: Millis) -> Result<Change, Refusal> {
-    let mut draft = Draft::new(flow, run, now);
+pub fn advance(run: &Run, flow: &Flow, event: &RunEvent, now: Millis) -> Result<RunChange, RunRefusal> {
+    let mut draft = RunDraft::new(flow, run, now);
     let state = run.head.state;
     match event {
-        Event::Over { node, attempt, outcome } => {
+        RunEvent::Over { node, attempt, outcome } => {
             over(&mut draft, node, *attempt, outcome)?;
         }
-        Event::RollbackMade { upto } => saga::rollback_made(&mut draft, *upto)?,
-        Event::Record(undo) => saga::record(&mut draft, undo)?,
-        Event::Fail { failed, words } => saga::fail(&mut draft, failed, words)?,
-        _ if state.is_terminal() => return Err(Refusal::Over(state)),
+        RunEvent::RollbackMade { upto } => saga::rollback_made(&mut draft, *upto)?,
+        RunEvent::Record(undo) => saga::record(&mut draft, undo)?,
+        RunEvent::Fail { failed, words } => saga::fail(&mut draft, failed, words)?,
+        _ if state.is_terminal() => return Err(RunRefusal::Over(state)),
         // Its moments are brought into our time first; what is due then comes next.
-        Event::Time if run.head.is_ahead(now) => {}
-        Event::Time if run.head.deadline.is_some_and(|deadline| deadline <= now) => {
+        RunEvent::Time if run.head.is_ahead(now) => {}
+        RunEvent::Time if run.head.deadline.is_some_and(|deadline| deadline <= now) => {
             draft.end(RunState::TimedOut, "the run took too long");
         }
-        Event::Time => {
+        RunEvent::Time => {
             let due: Vec<_> = run.dues().iter().take_while(|(at, _)| *at <= now).collect();
             if due.is_empty() {
-                return Err(Refusal::TooEarly);
+                return Err(RunRefusal::TooEarly);
             }
             for (_, key) in due {
                 if let Some(due) = run.nodes.get(key).and_then(|node| node.due) {
@@ -159,7 +161,7 @@ pub fn advance(run: &Run, flow: &Flow, event: &Event, now: Millis) -> Result<Cha
                 }
             }
         }
-        Event::Cancel { by, reason } => {
+        RunEvent::Cancel { by, reason } => {
             let words = if reason.is_empty() {
                 format!("cancelled by {by}")
             } else {
@@ -171,10 +173,15 @@ pub fn advance(run: &Run, flow: &Flow, event: &Event, now: Millis) -> Result<Cha
     Ok(draft.finish())
 }
 
-fn over(draft: &mut Draft<'_>, key: &NodeKey, attempt: u32, outcome: &Outcome) -> Result<(), Refusal> {
-    let mut node = draft.get(key).cloned().ok_or(Refusal::Stale)?;
+fn over(
+    draft: &mut RunDraft<'_>,
+    key: &NodeKey,
+    attempt: u32,
+    outcome: &StepOutcome,
+) -> Result<(), RunRefusal> {
+    let mut node = draft.get(key).cloned().ok_or(RunRefusal::Stale)?;
     if node.attempt != attempt || node.sent.is_none() {
-        return Err(Refusal::Stale);
+        return Err(RunRefusal::Stale);
     }
     if node.owes_cancel {
         node.owes_cancel = false;
@@ -182,19 +189,19 @@ fn over(draft: &mut Draft<'_>, key: &NodeKey, attempt: u32, outcome: &Outcome) -
         return Ok(());
     }
     if node.state.is_settled() {
-        return Err(Refusal::Stale);
+        return Err(RunRefusal::Stale);
     }
     let retry = draft.retry_of(key);
     match outcome {
-        Outcome::Succeeded(output) => draft.succeed(key, output.clone()),
-        Outcome::Failed { words, is_worth_another_try: true } | Outcome::TimedOut(words)
+        StepOutcome::Succeeded(output) => draft.succeed(key, output.clone()),
+        StepOutcome::Failed { words, is_worth_another_try: true } | StepOutcome::TimedOut(words)
             if node.attempt <= retry.retries_max =>
         {
             draft.retry(key, retry, words);
         }
-        Outcome::Failed { words, .. } => draft.end_badly(key, StepState::Failed, words),
-        Outcome::TimedOut(words) => draft.end_badly(key, StepState::TimedOut, words),
-        Outcome::Denied(words) => draft.end_badly(key, StepState::Denied, words),
+        StepOutcome::Failed { words, .. } => draft.end_badly(key, StepState::Failed, words),
+        StepOutcome::TimedOut(words) => draft.end_badly(key, StepState::TimedOut, words),
+        StepOutcome::Denied(words) => draft.end_badly(key, StepState::Denied, words),
     }
     Ok(())
 }

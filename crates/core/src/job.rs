@@ -1,6 +1,6 @@
 //! A job, the states it can be in, and the one table of how it may change.
 //!
-//! [`next`] is the only place where a state follows from another. `life` tells the story with it;
+//! [`next`] is the only place where a state follows from another. `life` is written with it;
 //! nothing else changes a state.
 
 mod table;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 /// Marks kept of one job's past; a job that needs more loses the oldest after the first.
 pub const MARKS_MAX: usize = 200;
-/// Judgements kept of one job.
-pub const JUDGEMENTS_MAX: usize = 50;
+/// Verdicts kept of one job.
+pub const VERDICTS_MAX: usize = 50;
 
 /// A job as it stands. Data that exists only in one state lives in that state's [`Phase`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
-//! A job's life, told in order. Each function takes a job as it stands and returns it as it would be,
+//! A job's life, step by step. Each function takes a job as it stands and returns it as it would be,
 //! or a refusal; it changes nothing. The shell commits the answer and sends what the job then owes.
 //!
-//! Not here: which worker takes a job (`place`), what policy says (`policy`).
+//! Not here: which worker takes a job (`placement`), what policy says (`policy`).
 
 mod clock;
 mod output;
@@ -17,7 +17,7 @@ use crate::approval::{Answer, Choice, Conflict};
 use crate::backoff;
 use crate::id::{PoolId, WorkerId};
 use crate::job::{
-    Attempt, Ending, Event, JUDGEMENTS_MAX, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, next,
+    Attempt, Ending, Event, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, VERDICTS_MAX, next,
 };
 use crate::policy::{Decision, RecordedVerdict};
 use crate::reason::Reason;
@@ -25,9 +25,9 @@ use crate::request::Request;
 use crate::time::Millis;
 use std::sync::Arc;
 
-/// Throttled jobs are judged again after this long.
+/// Throttled jobs get another verdict after this long.
 pub const THROTTLE_MS: i64 = 5_000;
-/// Workers that may die with a job before the job itself is suspected.
+/// Workers that may die with a job before the job itself is taken for the cause.
 pub const WORKERS_LOST_MAX: u32 = 3;
 
 /// Where a job goes: to one worker, or to whoever of the topic's queue group takes it.
@@ -37,7 +37,7 @@ pub struct Destination {
     pub pool: Option<PoolId>,
 }
 
-/// 1. Somebody asks. Nothing has been judged yet.
+/// 1. A client submits it. Policy has not been asked yet.
 pub fn submit(request: Request, now: Millis) -> Job {
     let mut job = Job {
         request: Arc::new(request),
@@ -58,11 +58,11 @@ pub fn submit(request: Request, now: Millis) -> Job {
     job
 }
 
-/// 2. Policy speaks. No job leaves PENDING any other way, and the verdict stays with it.
+/// 2. Policy gives its verdict. No job leaves PENDING any other way, and the verdict stays with it.
 ///
-/// It may speak again while a person is asked: policy has changed, and so may the question.
-pub fn judge(job: &Job, last_verdict: RecordedVerdict, now: Millis) -> Result<Job, Refusal> {
-    let verdict = &last_verdict.verdict;
+/// It may give another while a person is asked: policy has changed, and so may the question.
+pub fn judge(job: &Job, recorded: RecordedVerdict, now: Millis) -> Result<Job, Refusal> {
+    let verdict = &recorded.verdict;
     let note = format!("{}: {}", verdict.rule_id, verdict.reason);
     let (event, phase) = match verdict.decision {
         // A gate is there to be asked about: nobody passes it because policy has nothing against it.
@@ -84,14 +84,14 @@ pub fn judge(job: &Job, last_verdict: RecordedVerdict, now: Millis) -> Result<Jo
     {
         judged.marks.remove(judged.marks.len() - 2);
     }
-    if judged.verdicts.len() == JUDGEMENTS_MAX {
+    if judged.verdicts.len() == VERDICTS_MAX {
         judged.verdicts.remove(0);
     }
-    judged.verdicts.push(last_verdict);
+    judged.verdicts.push(recorded);
     Ok(judged)
 }
 
-/// Or policy cannot be asked. No verdict, no dispatch: it is asked again, later each time.
+/// Or policy cannot be asked. No verdict, no dispatch: it is asked again, with backoff.
 pub fn unjudged(job: &Job, words: &str, now: Millis, random: u64) -> Result<Job, Refusal> {
     let unanswered = if let Phase::Pending { unanswered, .. } = job.phase { unanswered } else { 0 };
     let judge_at = now + backoff::unjudged_ms(unanswered, random);
@@ -103,18 +103,13 @@ pub fn unjudged(job: &Job, words: &str, now: Millis, random: u64) -> Result<Job,
 
 /// 3. A person allows it. Policy is asked again in the same step, so that a rule that now denies still
 ///    denies; then nobody has approved anything.
-pub fn approve(
-    job: &Job,
-    answer: &Answer,
-    last_verdict: RecordedVerdict,
-    now: Millis,
-) -> Result<Job, Refusal> {
+pub fn approve(job: &Job, answer: &Answer, recorded: RecordedVerdict, now: Millis) -> Result<Job, Refusal> {
     if answer.is_from_submitter(&job.request) {
         return Err(Conflict::OwnJob.into());
     }
     answer.meets(job)?;
-    if last_verdict.verdict.decision == Decision::Deny {
-        return judge(job, last_verdict, now);
+    if recorded.verdict.decision == Decision::Deny {
+        return judge(job, recorded, now);
     }
     let decided = Some(answer.decided(Choice::Approve, now));
     if job.request.is_gate() {
@@ -123,7 +118,7 @@ pub fn approve(
         return Ok(Job { decided, ..passed });
     }
     let approved = step(job, Event::Approve, pending(now), now, answer.words())?;
-    judge(&Job { decided, ..approved }, last_verdict, now)
+    judge(&Job { decided, ..approved }, recorded, now)
 }
 
 /// 4. Or does not.
@@ -170,12 +165,12 @@ pub fn start(job: &Job, number: u32, heard_by: Option<WorkerId>, now: Millis) ->
     step(job, Event::Start, Phase::Running(Attempt { worker, ..attempt.clone() }), now, String::new())
 }
 
-/// 8. The worker tells how far it is. `known` is its name if it beats; one that does not is not missed.
+/// 8. The worker reports progress. `known` is its name if it beats; one that does not cannot be lost.
 pub fn progress(
     job: &Job,
     from: &WorkerId,
     known: Option<WorkerId>,
-    told: Progress,
+    reported: Progress,
     now: Millis,
 ) -> Result<Job, Refusal> {
     let refusal = Refusal::NotNow { state: job.state(), event: Event::Progress };
@@ -184,7 +179,7 @@ pub fn progress(
         return Err(Refusal::ForeignWorker(from.to_string()));
     }
     let worker = attempt.worker.clone().or(known);
-    let attempt = Attempt { worker, progress: Some(told), ..attempt.clone() };
+    let attempt = Attempt { worker, progress: Some(reported), ..attempt.clone() };
     let mut job = step(job, Event::Progress, Phase::Running(attempt), now, String::new())?;
     overwrite_last(&mut job, Event::Progress);
     Ok(job)
@@ -203,7 +198,7 @@ pub fn unheard(job: &Job, number: u32, now: Millis, random: u64) -> Result<Job, 
     step(job, Event::Unheard, waiting(now, now + delay), now, words.to_owned())
 }
 
-/// 10. The worker died, or was told to let go. Another one gets the job, a few times.
+/// 10. The worker died, or its drain is over. Another one gets the job, a few times.
 pub fn lose_worker(job: &Job, number: u32, limits: &Limits, now: Millis) -> Result<Job, Refusal> {
     let attempt = current(job, number, Event::LoseWorker)?;
     let name = attempt.worker.as_ref().map_or("its worker", |worker| worker.as_str());
@@ -218,7 +213,7 @@ pub fn lose_worker(job: &Job, number: u32, limits: &Limits, now: Millis) -> Resu
     Ok(after)
 }
 
-/// 11. Somebody changed their mind. It is remembered: a result that comes later does not revive the job.
+/// 11. A client cancels it. That is final: a result that comes later does not revive the job.
 pub fn cancel(job: &Job, by: &str, reason: &str, now: Millis) -> Result<Job, Refusal> {
     let words =
         if reason.is_empty() { format!("cancelled by {by}") } else { format!("cancelled by {by}: {reason}") };

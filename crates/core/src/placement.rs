@@ -19,7 +19,7 @@ pub mod waiting;
 
 pub use fitting::Fitting;
 pub use pools::PoolLoad;
-pub use presence::{Gone, Heard, Member, Pulsed, Remembered};
+pub use presence::{CapBeatOutcome, LostMember, Member, RestoredWorker, WorkspaceBeatOutcome};
 pub use selector::{Bounds, Selector, Target};
 
 use crate::fleet::{Fleet, Slot, Who, Worker};
@@ -31,11 +31,11 @@ use crate::reason::Reason;
 use crate::request::{Priority, Request};
 use crate::time::Millis;
 use anonymous::AnonymousWorkers;
-use index::{Index, LaneIx};
+use index::{LaneIndex, LaneIx};
 use lane::{LANES_PER_TENANT_MAX, Lane};
 use routing::Routing;
 use rustc_hash::FxHashMap;
-use shares::{Kind, Shares};
+use shares::{LaneKind, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use unannounced::UnannouncedWorkers;
@@ -45,9 +45,9 @@ use waiting::Ticket;
 pub struct Placement {
     routing: Arc<Routing>,
     fleet: Fleet,
-    index: Index,
+    index: LaneIndex,
     anonymous: AnonymousWorkers,
-    strangers: UnannouncedWorkers,
+    unannounced: UnannouncedWorkers,
     reservations: FxHashMap<JobId, Reservation>,
     held_by: FxHashMap<Slot, BTreeSet<JobId>>,
     shares: Shares,
@@ -56,14 +56,14 @@ pub struct Placement {
     serving: u64,
 }
 
-/// Where a live job sits.
+/// A live job's place: in a queue, or at a worker.
 enum Reservation {
     Waiting {
         lane: LaneIx,
         ticket: Ticket,
         request: Arc<Request>,
     },
-    /// At somebody; or about to be, while the commit that says so is under way.
+    /// At a worker; or about to be, while the commit that says so is under way.
     Held {
         by: Holder,
         request: Arc<Request>,
@@ -76,14 +76,14 @@ enum Reservation {
 enum Holder {
     Worker(Slot),
     AnonymousGroup(Topic),
-    /// Whoever had it is gone. It counts until a commit says what becomes of it.
+    /// Its worker is gone. It counts until a commit says what becomes of the job.
     Nobody,
 }
 
 /// Jobs that go before another are counted up to here.
 pub const AHEAD_MAX: usize = 1_000;
 
-/// Why a job has no worker yet, and how many go before it.
+/// Why a job has no worker yet, and how many jobs go before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
     pub reason: Reason,
@@ -97,19 +97,19 @@ impl Placement {
         Self { fleet: Fleet::new(ttls), ..Self::default() }
     }
 
-    /// The transport does not show who listens on a topic: it has to be tried.
+    /// The transport does not show who listens on a topic: topics have to be tried.
     pub fn try_topics(&mut self) {
-        self.strangers.turn_on();
+        self.unannounced.enable();
     }
 
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
     }
 
-    // Jobs come, wait, sit and leave.
+    // Jobs.
 
-    /// Finds a place for a job that is not in placement yet, and keeps it. Nothing is taken from jobs
-    /// that already wait for the same workers.
+    /// Reserves a place for a job that is not known here yet. It does not overtake jobs that already wait
+    /// for the same workers.
     pub fn reserve(&mut self, request: &Arc<Request>, now: Millis) -> Result<Destination, Reason> {
         self.reserve_within(request, None, now)
     }
@@ -132,10 +132,10 @@ impl Placement {
     }
 
     /// Whether a new job of this kind would be one kind too many, of all that wait or of those of its
-    /// tenant. Jobs that are already taken in are always seated.
+    /// tenant. Jobs that were accepted before always get their place.
     pub fn is_full_for(&self, request: &Request) -> bool {
         let has_share = self.shares.lanes_of(&request.tenant) < LANES_PER_TENANT_MAX;
-        if has_share && !self.index.is_crowded() {
+        if has_share && !self.index.has_lanes_max() {
             return false;
         }
         let selector = Selector::of(request, &self.routing);
@@ -143,23 +143,23 @@ impl Placement {
             || !(has_share || self.index.is_waited_in(&selector, &request.tenant))
     }
 
-    /// Seats a job as its state says. Call [`Placement::matches`] afterwards.
-    pub fn settle(&mut self, job: &Job, now: Millis) {
+    /// Reserves, queues or removes a job as its state says. Call [`Placement::reserve_waiting`] afterwards.
+    pub fn apply(&mut self, job: &Job, now: Millis) {
         match &job.phase {
             Phase::Scheduled { not_before, .. } if *not_before <= now => self.wait(job),
             Phase::Dispatched(attempt) | Phase::Running(attempt) => {
                 let is_new = !self.reservations.contains_key(job.id());
                 if is_new && attempt.worker.is_none() && job.state() == State::Running {
-                    // It is from before our start; whoever ran it has lost its connection since.
+                    // It is from before our start; whichever connection had it is closed since.
                     self.anonymous.orphan(job.id(), now + self.fleet.ttls().of(Contract::Cap));
                 }
                 self.reserve_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
             }
-            _ => self.leave(job.id()),
+            _ => self.remove(job.id()),
         }
     }
 
-    /// Seats a job that somebody has been given, by this server or by another.
+    /// Records that a worker has been given a job, by this server or by another.
     pub fn reserve_at(
         &mut self,
         request: &Arc<Request>,
@@ -169,53 +169,53 @@ impl Placement {
     ) {
         let by = match worker {
             Some(worker) => {
-                let slot = self.admit_expected(holder(request, worker), &request.tenant, now);
+                let slot = self.admit_expected(member_of(request, worker), &request.tenant, now);
                 slot.map_or(Holder::Nobody, Holder::Worker)
             }
             None => Holder::AnonymousGroup(request.topic.clone()),
         };
-        self.hold(request, by, since);
+        self.record_held(request, by, since);
         self.end_pending(&request.id);
     }
 
-    /// How many jobs the one that this job goes to may have at once, if it is known.
+    /// How many jobs the worker that this job goes to may have at once, if the worker is known.
     pub fn jobs_max_at(&self, request: &Request, worker: &WorkerId) -> Option<u32> {
-        self.fleet.lookup(holder(request, worker)).map(Worker::jobs_max)
+        self.fleet.lookup(member_of(request, worker)).map(Worker::jobs_max)
     }
 
-    /// The commit that needed the job's place is over, well or badly. Until then a job keeps the place it
-    /// was given, whatever is settled: somebody else would get it, and then there would be one too many.
+    /// The commit that needed the reservation is over, well or badly. Until then the job keeps it whatever
+    /// [`Placement::apply`] is told: another job would get the place, and then there would be one too many.
     pub fn end_pending(&mut self, job: &JobId) {
         if let Some(Reservation::Held { is_pending, .. }) = self.reservations.get_mut(job) {
             *is_pending = false;
         }
     }
 
-    /// The job is no longer here.
-    pub fn leave(&mut self, job: &JobId) {
+    /// The job neither waits nor is at a worker any more.
+    pub fn remove(&mut self, job: &JobId) {
         match self.reservations.remove(job) {
             None => {}
             Some(Reservation::Waiting { lane, ticket, request }) => {
                 self.index.lane_mut(lane).waiting.remove(&request.tenant, request.priority, ticket);
-                self.waits_less(lane, &request.tenant);
+                self.leave_queue(lane, &request.tenant);
             }
-            Some(Reservation::Held { by, request, .. }) => self.let_go(job, &by, &request),
+            Some(Reservation::Held { by, request, .. }) => self.release(job, &by, &request),
         }
     }
 
-    /// Waiting jobs that have a worker now, in their order. Each already holds its place.
-    pub fn matches(&mut self, now: Millis) -> Vec<(JobId, Destination)> {
+    /// Reserves places for waiting jobs, in their order, and says where each of them goes.
+    pub fn reserve_waiting(&mut self, now: Millis) -> Vec<(JobId, Destination)> {
         let mut found = Vec::new();
         while let Some((lane, priority, tenant)) = self.next_turn() {
             self.serving += 1;
             let Some(job) = self.index.lane_mut(lane).waiting.take(priority, &tenant, self.serving) else {
                 continue;
             };
-            self.shares.serve(&tenant, priority, self.serving);
-            self.waits_less(lane, &tenant);
+            self.shares.record_turn(&tenant, priority, self.serving);
+            self.leave_queue(lane, &tenant);
             let Some(Reservation::Waiting { request, .. }) = self.reservations.remove(&job) else { continue };
             match self.place(lane, &request, now) {
-                Some(placement) => found.push((job, placement)),
+                Some(destination) => found.push((job, destination)),
                 None => self.enqueue(lane, request),
             }
         }
@@ -228,7 +228,7 @@ impl Placement {
         slot.and_then(|slot| self.held_by.get(&slot)).into_iter().flatten().cloned().collect()
     }
 
-    /// Whether a job waits here, or is held by somebody.
+    /// Whether a job waits, or is at a worker.
     pub fn has_reservation(&self, job: &JobId) -> bool {
         self.reservations.contains_key(job)
     }
@@ -244,14 +244,14 @@ impl Placement {
         })
     }
 
-    // Rules change.
+    // Configuration.
 
-    /// Another `pools.yaml`: every waiting job gets its lane anew.
+    /// Another `pools.yaml`: every waiting job is put into a lane again.
     pub fn reroute(&mut self, routing: Arc<Routing>) {
         self.routing = routing;
         let mut waiting: Vec<(Ticket, Arc<Request>, Option<u32>)> = Vec::new();
         let index = &self.index;
-        self.reservations.retain(|_, seat| match seat {
+        self.reservations.retain(|_, reservation| match reservation {
             Reservation::Waiting { lane, ticket, request } => {
                 waiting.push((*ticket, request.clone(), index.lane(*lane).selector.bounds.jobs_max));
                 false
@@ -259,11 +259,11 @@ impl Placement {
             Reservation::Held { .. } => true,
         });
         waiting.sort_by_key(|(ticket, ..)| *ticket);
-        self.index = Index::default();
-        self.shares.part_all();
+        self.index = LaneIndex::default();
+        self.shares.clear_lanes();
         let slots: Vec<Slot> = self.fleet.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            self.index.rejoin(slot, &self.fleet);
+            self.index.insert(slot, &self.fleet);
         }
         for (_, request, jobs_max) in waiting {
             let lane = self.lane(&request, jobs_max);
@@ -277,19 +277,19 @@ impl Placement {
         self.index.touch_all();
     }
 
-    /// Jobs from before our start are still to be seated. Until then nobody knows how much of a limit is
-    /// used, so whoever has one waits.
+    /// Jobs from before our start are not counted yet. Until then nobody knows how much of a limit is used,
+    /// so whoever has one waits.
     pub fn begin_recount(&mut self) {
         self.shares.begin_recount();
     }
 
-    /// All that were at workers are seated. Call [`Placement::matches`] afterwards.
+    /// All jobs that were at workers are counted. Call [`Placement::reserve_waiting`] afterwards.
     pub fn end_recount(&mut self) {
         self.shares.end_recount();
         self.index.touch_all();
     }
 
-    // Helpers, from here on.
+    // Helpers.
 
     fn lane(&mut self, request: &Request, jobs_max: Option<u32>) -> LaneIx {
         let mut selector = Selector::of(request, &self.routing);
@@ -304,7 +304,7 @@ impl Placement {
         ) {
             return;
         }
-        self.leave(job.id());
+        self.remove(job.id());
         let lane = self.lane(&job.request, job.jobs_max());
         self.enqueue(lane, job.request.clone());
     }
@@ -313,7 +313,7 @@ impl Placement {
         self.tickets += 1;
         let Lane { selector, waiting, .. } = self.index.lane_mut(lane);
         if !waiting.has(&request.tenant) {
-            self.shares.join(&request.tenant, kind(selector));
+            self.shares.enter_lane(&request.tenant, lane_kind(selector));
         }
         waiting.push(request.id.clone(), &request.tenant, request.priority, self.tickets, self.serving);
         self.index.touch(lane);
@@ -322,10 +322,10 @@ impl Placement {
     }
 
     /// A job of this tenant has just left the lane's queue.
-    fn waits_less(&mut self, lane: LaneIx, tenant: &TenantId) {
+    fn leave_queue(&mut self, lane: LaneIx, tenant: &TenantId) {
         let lane = self.index.lane(lane);
         if !lane.waiting.has(tenant) {
-            self.shares.part(tenant, kind(&lane.selector));
+            self.shares.leave_lane(tenant, lane_kind(&lane.selector));
         }
     }
 
@@ -339,7 +339,7 @@ impl Placement {
                 let jobs_max = lane.selector.bounds.jobs_max;
                 lane.waiting.first(
                     |tenant| shares.tenant_may_go(tenant, jobs_max),
-                    |tenant, priority| shares.served(tenant, priority),
+                    |tenant, priority| shares.last_turn(tenant, priority),
                 )
             } else {
                 None
@@ -359,10 +359,9 @@ impl Placement {
         let lane = self.index.lane(lane);
         !lane.ready.is_empty()
             || (lane.members == 0
-                && lane
-                    .selector
-                    .open_to_anyone()
-                    .is_some_and(|topic| self.anonymous.has_room(topic) || self.strangers.may_listen(topic)))
+                && lane.selector.open_to_anyone().is_some_and(|topic| {
+                    self.anonymous.has_room(topic) || self.unannounced.may_listen(topic)
+                }))
     }
 
     fn tenant_may_go(&self, lane: LaneIx, tenant: &TenantId) -> bool {
@@ -386,13 +385,13 @@ impl Placement {
             .filter(|slot| self.index.is_ready(*slot, lane, &self.fleet))
             .or_else(|| self.index.least_loaded(lane));
         if slot.is_none() && !self.anonymous.has_room(&request.topic) {
-            self.strangers.try_topic(&request.topic);
+            self.unannounced.mark_tried(&request.topic);
         }
         let by = match slot {
             Some(slot) => Holder::Worker(slot),
             None => Holder::AnonymousGroup(request.topic.clone()),
         };
-        self.hold(request, by, now);
+        self.record_held(request, by, now);
         if let Some(Reservation::Held { is_pending, .. }) = self.reservations.get_mut(&request.id) {
             *is_pending = true;
         }
@@ -401,31 +400,31 @@ impl Placement {
         Some(Destination { worker: worker.map(|worker| worker.id.clone()), pool })
     }
 
-    fn hold(&mut self, request: &Arc<Request>, by: Holder, since: Millis) {
+    fn record_held(&mut self, request: &Arc<Request>, by: Holder, since: Millis) {
         let job = &request.id;
         // The same id may have been offered for another tenant, before it was known to be taken.
-        let is_same = |seated: &Request| (&seated.tenant, &seated.topic) == (&request.tenant, &request.topic);
-        if matches!(self.reservations.get(job), Some(Reservation::Held { by: seated, request, .. }) if *seated == by && is_same(request))
+        let is_same = |held: &Request| (&held.tenant, &held.topic) == (&request.tenant, &request.topic);
+        if matches!(self.reservations.get(job), Some(Reservation::Held { by: holder, request, .. }) if *holder == by && is_same(request))
         {
             return;
         }
-        self.leave(job);
+        self.remove(job);
         match &by {
             Holder::Worker(slot) => {
                 self.held_by.entry(*slot).or_default().insert(job.clone());
-                self.recount(*slot, |held| held + 1);
+                self.update_held(*slot, |held| held + 1);
             }
             Holder::AnonymousGroup(topic) => self.anonymous.hold(topic),
             Holder::Nobody => {}
         }
-        self.shares.take(request);
+        self.shares.count(request);
         self.reservations.insert(
             job.clone(),
             Reservation::Held { by, request: request.clone(), since, is_pending: false },
         );
     }
 
-    fn let_go(&mut self, job: &JobId, by: &Holder, request: &Request) {
+    fn release(&mut self, job: &JobId, by: &Holder, request: &Request) {
         match by {
             Holder::Worker(slot) => {
                 if let Some(jobs) = self.held_by.get_mut(slot) {
@@ -434,7 +433,7 @@ impl Placement {
                         self.held_by.remove(slot);
                     }
                 }
-                self.recount(*slot, |held| held.saturating_sub(1));
+                self.update_held(*slot, |held| held.saturating_sub(1));
             }
             Holder::AnonymousGroup(topic) => {
                 self.anonymous.release(topic, job);
@@ -445,14 +444,14 @@ impl Placement {
         let topic = &request.topic;
         let was_full =
             self.routing.topic_max(topic).is_some_and(|limit| self.shares.active_of_topic(topic) >= limit);
-        if self.shares.give_back(request) {
+        if self.shares.uncount(request) {
             self.index.touch_all();
         } else if was_full {
             self.index.touch_bounded(topic);
         }
     }
 
-    fn recount(&mut self, slot: Slot, count: impl FnOnce(u32) -> u32) {
+    fn update_held(&mut self, slot: Slot, count: impl FnOnce(u32) -> u32) {
         self.index.update(slot, &mut self.fleet, |fleet| {
             if let Some(worker) = fleet.get_mut(slot) {
                 worker.held = count(worker.held);
@@ -471,7 +470,7 @@ impl Placement {
         match &lane.selector.target {
             Target::Pools(pools) if pools.is_empty() => Reason::NoPoolMapping,
             _ if lane.members > 0 => Reason::PoolOverloaded,
-            _ if lane.selector.open_to_anyone().is_some_and(|topic| self.anonymous.is_there(topic)) => {
+            _ if lane.selector.open_to_anyone().is_some_and(|topic| self.anonymous.has_listeners(topic)) => {
                 Reason::PoolOverloaded
             }
             _ => Reason::NoWorkers,
@@ -479,12 +478,12 @@ impl Placement {
     }
 }
 
-fn kind(selector: &Selector) -> Kind {
-    if selector.bounds.jobs_max.is_some() { Kind::Bounded } else { Kind::Free }
+fn lane_kind(selector: &Selector) -> LaneKind {
+    if selector.bounds.jobs_max.is_some() { LaneKind::Bounded } else { LaneKind::Unbounded }
 }
 
-/// Who holds a job that names this worker.
-fn holder<'a>(request: &Request, worker: &'a WorkerId) -> Who<'a> {
+/// The member that a job means when it names this worker.
+fn member_of<'a>(request: &Request, worker: &'a WorkerId) -> Who<'a> {
     if request.delegated.is_some() { Who::Workspace(worker.as_str()) } else { Who::Worker(worker.as_str()) }
 }
 

@@ -20,14 +20,14 @@ mod tenants;
 mod trace;
 mod velocity;
 
-pub use content::OutputMetadata;
+pub use content::ContentMetadata;
 pub use document::{
     Budgets, Constraints, ContentMatcher, ContentRule, Diff, Document, FailMode, Matcher, Remediation,
     Sandbox, TenantRules, Tier, Toolchain,
 };
-pub use input::{Contents, Stop};
+pub use input::{InputContent, InputVerdict};
 pub use lint::Remark;
-pub use output::{Outcome, Output};
+pub use output::{ContentScan, OutputRules};
 pub use trace::{Line, Trace};
 pub use velocity::{Counted, Counting, Windows};
 
@@ -35,7 +35,7 @@ use crate::id::TenantId;
 use crate::request::Request;
 use crate::scan::Library;
 use crate::time::Millis;
-use input::Input;
+use input::InputRules;
 use rule::{Case, Hit, Rule};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -102,25 +102,25 @@ pub struct RecordedVerdict {
 /// What policy is asked.
 pub struct Question<'a> {
     pub request: &'a Request,
-    /// What [`Policy::look`] found in its input.
-    pub stop: Option<&'a Stop>,
+    /// What [`Policy::scan_input`] said.
+    pub input_verdict: Option<&'a InputVerdict>,
     pub counting: Counting,
     pub now: Millis,
 }
 
 /// A loaded policy. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Policy(Arc<Loaded>);
+pub struct Policy(Arc<CompiledPolicy>);
 
 #[derive(Debug)]
-struct Loaded {
+struct CompiledPolicy {
     snapshot: String,
     default_decision: Decision,
     /// In the order in which they are asked.
     rules: Vec<Rule>,
     tenants: Tenants,
-    input: Input,
-    output: Output,
+    input: InputRules,
+    output: OutputRules,
     has_velocity: bool,
 }
 
@@ -184,9 +184,17 @@ impl Policy {
         let has_velocity = rules.iter().any(Rule::has_velocity);
         let tenants = Tenants::new(document.tenants).map_err(BadPolicy::Head)?;
         let input =
-            Input::new(&document.input_policy, document.input_rules, &document.require_human, library)?;
-        let output = Output::new(&document.output_policy, document.output_rules, &snapshot, library)?;
-        Ok(Self(Arc::new(Loaded { snapshot, default_decision, rules, tenants, input, output, has_velocity })))
+            InputRules::new(&document.input_policy, document.input_rules, &document.require_human, library)?;
+        let output = OutputRules::new(&document.output_policy, document.output_rules, &snapshot, library)?;
+        Ok(Self(Arc::new(CompiledPolicy {
+            snapshot,
+            default_decision,
+            rules,
+            tenants,
+            input,
+            output,
+            has_velocity,
+        })))
     }
 
     pub fn snapshot(&self) -> &str {
@@ -198,14 +206,14 @@ impl Policy {
         self.0.has_velocity
     }
 
-    /// What the file says of jobs that cannot be looked at.
+    /// What the file says of jobs whose input cannot be read.
     pub fn input_fail_mode(&self) -> FailMode {
         self.0.input.fail_mode
     }
 
-    /// What the input rules find. It takes as long as the input is large, and nothing else does.
-    pub fn look(&self, request: &Request, input: Contents<'_>) -> Option<Stop> {
-        self.0.input.look(request, input)
+    /// What the input rules say. It takes as long as the input is large, and nothing else does.
+    pub fn scan_input(&self, request: &Request, input: InputContent<'_>) -> Option<InputVerdict> {
+        self.0.input.scan(request, input)
     }
 
     /// Why a tenant's own lists refuse a job, whoever else allowed it.
@@ -222,14 +230,15 @@ impl Policy {
         self.0.input.reads(request)
     }
 
-    /// How results are looked at.
-    pub fn output(&self) -> &Output {
+    /// The rules for results.
+    pub fn output(&self) -> &OutputRules {
         &self.0.output
     }
 
     /// Judges a job as if nothing had been asked before and it had no input.
     pub fn evaluate(&self, request: &Request) -> Verdict {
-        let question = Question { request, stop: None, counting: Counting::Looks, now: Millis::ZERO };
+        let question =
+            Question { request, input_verdict: None, counting: Counting::DryRun, now: Millis::ZERO };
         self.judge(&question, &mut Windows::default())
     }
 
@@ -241,7 +250,7 @@ impl Policy {
     /// Judges a job and says of each rule why it matched or did not. Counts nothing.
     pub fn explain(&self, question: &Question<'_>, windows: &mut Windows) -> (Verdict, Trace) {
         let mut trace = Trace::default();
-        let case = Case::new(&Question { counting: Counting::Looks, ..*question });
+        let case = Case::new(&Question { counting: Counting::DryRun, ..*question });
         let request = case.request;
         let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
         trace.finish(&self.0.rules, &verdict);
@@ -254,7 +263,7 @@ impl Policy {
         &self,
         case: &Case<'_>,
         windows: &mut Windows,
-        mut tell: impl FnMut(&Rule, &Result<Hit, rule::Miss>),
+        mut observe: impl FnMut(&Rule, &Result<Hit, rule::Miss>),
     ) -> Verdict {
         let request = case.request;
         if !request.topic.as_str().starts_with("job.") {
@@ -266,7 +275,7 @@ impl Policy {
         let mut decided = None;
         for rule in &self.0.rules {
             let outcome = rule.matches(case, windows);
-            tell(rule, &outcome);
+            observe(rule, &outcome);
             if let Ok(hit) = outcome {
                 decided = Some(self.by_rule(rule, &hit));
                 break;
@@ -279,8 +288,8 @@ impl Policy {
         if let Some((rule_id, reason)) = self.0.tenants.refuse_call(request) {
             return self.verdict(Decision::Deny, rule_id, reason);
         }
-        match case.stop.filter(|stop| stop.stops(verdict.decision)) {
-            Some(stop) => self.verdict(stop.decision, &stop.rule_id, stop.reason.clone()),
+        match case.input_verdict.filter(|input| input.overrides(verdict.decision)) {
+            Some(input) => self.verdict(input.decision, &input.rule_id, input.reason.clone()),
             None => verdict,
         }
     }
@@ -290,10 +299,10 @@ impl Policy {
             if rule.reason.is_empty() { format!("rule {} matched", rule.id) } else { rule.reason.clone() };
         match hit {
             Hit::Plain => {}
-            Hit::Untold(problem) => {
+            Hit::Unevaluated(problem) => {
                 let _ = write!(reason, " (its condition could not be told: {problem})");
             }
-            Hit::Often(count) => {
+            Hit::OverLimit(count) => {
                 let _ = write!(reason, " ({count} requests within the window)");
             }
         }

@@ -1,7 +1,7 @@
 //! Presence: three contracts by which a member of the fleet says that it lives, in one model.
 //!
 //! A contract brings its TTL, its words for how somebody is, and what death means. Everything else
-//! (who is known, when silence is death, what we forgive) is the fleet's and the same for all.
+//! (who is known, when silence is death, whose silence does not count) is the fleet's and the same for all.
 
 pub mod agent;
 pub mod delegation;

@@ -1,26 +1,26 @@
-//! The safety net: which jobs a timer should have seen to and did not.
+//! Reconciliation: which jobs a timer should have acted on and did not.
 //!
-//! Every live job has a moment in memory, and its timer acts on it within milliseconds. A job can be passed
-//! by all the same: its replica died, or there is a bug. So the store is gone through now and then. The
-//! reconciler ends what has had its time; the replayer moves on what stands still. The numbers are the
+//! Every live job has a timer in memory, which acts within milliseconds. A job can be missed all the same:
+//! its replica died, or there is a bug. So the store is scanned now and then. The reconciler ends jobs whose
+//! time is over; the replayer moves on jobs that are stuck. The numbers are the
 //! reference's; only the margin is ours, because there the loop is the timer and here it comes after one.
 
 use crate::job::{Job, Phase};
 use crate::life::{self, Due, Limits};
 use crate::time::Millis;
 
-/// How often the store is gone through.
+/// How often the store is scanned.
 pub const POLL_MS: i64 = 30_000;
-/// How long a replica that goes through it keeps the others from doing the same. The lock is not given back
-/// after a pass: whoever had it next would go through the same jobs within the same moment.
+/// How long a replica that scans keeps the others from doing the same. The lock is not released after a pass:
+/// the next holder would scan the same jobs within the same moment.
 pub const LOCK_TTL_MS: i64 = 2 * POLL_MS;
-/// Jobs looked at in one go.
+/// Jobs read in one batch.
 pub const BATCH: usize = 200;
-/// How many goes one pass has; the next pass begins where it stopped.
+/// Batches in one pass; the next pass begins where it stopped.
 pub const ITERATIONS_MAX: usize = 100;
 /// How often one job is tried in one pass.
 pub const TRIES_MAX: u32 = 3;
-/// How long a job may stand still before it is moved on.
+/// How long a job may be stuck before it is moved on.
 pub const PENDING_AGE_MS: i64 = 120_000;
 /// How late a timer may be, with a store that is slow and replicas whose clocks are a little apart.
 pub const MARGIN_MS: i64 = 10_000;
@@ -34,10 +34,10 @@ pub fn is_overdue(job: &Job, limits: &Limits, now: Millis) -> bool {
 }
 
 /// For the replayer: nothing has happened to the job for a while, although it could go on by itself. One that
-/// waits for a worker stands still only if placement does not know it, which placement must be asked. One at a
-/// worker is that worker's, until its time is over. One that was last changed later than now would stand still
+/// waits for a worker is stuck only if it has no reservation, which placement must be asked. One at a
+/// worker is that worker's, until its time is over. One that was last changed later than now would be stuck
 /// until our clock has caught up.
-pub fn is_stranded(job: &Job, now: Millis) -> bool {
+pub fn is_stuck(job: &Job, now: Millis) -> bool {
     let could_go_on = match &job.phase {
         Phase::Pending { judge_at, .. } => *judge_at <= now,
         Phase::ApprovalRequired => job.approved_by().is_some(),

@@ -1,5 +1,5 @@
-//! Trying again: the job of a dead letter, asked for anew; and a job that policy stopped, asked for as policy
-//! would rather have it.
+//! Retries: the job of a dead letter, submitted again; and a job that policy stopped, submitted as a
+//! remediation of that policy has it.
 
 use crate::digest::sha256_hex;
 use crate::id::{BadId, ID_LEN_MAX, JobId, Topic};
@@ -8,10 +8,10 @@ use crate::policy::Remediation;
 use crate::request::{Place, Request};
 
 /// Hexadecimal digits that tell the successors of one job apart.
-const MARK_LEN: usize = 8;
+const SUFFIX_LEN: usize = 8;
 
 /// The same request under a new name, with the old job as its parent. It keeps the trace, so that both
-/// are one story. Its name follows from the letter, so asking twice is asking once.
+/// jobs are in it. Its name follows from the dead letter, so retrying twice is retrying once.
 pub fn retry(old: &Request, letter: &DeadLetter) -> Request {
     successor(old, "retry", format!("retry:{}:{}", letter.job_id, letter.created_at.0))
 }
@@ -33,14 +33,14 @@ pub fn remedy(old: &Request, remediation: &Remediation) -> Result<Request, BadId
 }
 
 fn successor(old: &Request, word: &str, key: String) -> Request {
-    let mark = &sha256_hex(key.as_bytes())[..MARK_LEN];
-    let room = ID_LEN_MAX - word.len() - 2 - MARK_LEN;
-    let id = JobId::known(format!("{}-{word}-{mark}", shortened(old.id.as_str(), room)));
+    let suffix = &sha256_hex(key.as_bytes())[..SUFFIX_LEN];
+    let room = ID_LEN_MAX - word.len() - 2 - SUFFIX_LEN;
+    let id = JobId::known(format!("{}-{word}-{suffix}", shortened(old.id.as_str(), room)));
     let place = Place { parent_job_id: old.id.to_string(), ..old.place.clone() };
     Request { id, place, idempotency_key: Some(key), ..old.clone() }
 }
 
-/// At most so many bytes, whole letters only.
+/// At most so many bytes, whole characters only.
 fn shortened(text: &str, len_max: usize) -> &str {
     let len = (0..=len_max.min(text.len())).rev().find(|len| text.is_char_boundary(*len));
     &text[..len.unwrap_or(0)]

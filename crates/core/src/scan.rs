@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use tally::Tally;
+use tally::ScanTally;
 use text::texts;
 
 /// How much of a content is looked at.
@@ -113,9 +113,9 @@ pub enum BadScanner {
 
 /// The compiled choice of a rule; clones share it.
 #[derive(Clone)]
-pub struct Scanners(Arc<Chosen>);
+pub struct Scanners(Arc<ChosenScanners>);
 
-struct Chosen {
+struct ChosenScanners {
     scanners: Vec<Arc<Scanner>>,
     marks: Marks,
 }
@@ -124,21 +124,22 @@ impl Scanners {
     fn new(scanners: Vec<Arc<Scanner>>) -> Self {
         let tells = scanners.iter().flat_map(|scanner| scanner.tells());
         let marks = Marks::new(tells.map(|tell| tell.name.clone()));
-        Self(Arc::new(Chosen { scanners, marks }))
+        Self(Arc::new(ChosenScanners { scanners, marks }))
     }
 
     /// Looks at a content, as far as [`SCAN_LEN_MAX`].
     pub fn scan(&self, content: &[u8]) -> Report {
         let window = &content[..content.len().min(SCAN_LEN_MAX)];
         let mut truncated = window.len() < content.len();
-        let mut tallies: Vec<Tally> = self.0.scanners.iter().map(|scanner| Tally::new(scanner)).collect();
+        let mut tallies: Vec<ScanTally> =
+            self.0.scanners.iter().map(|scanner| ScanTally::new(scanner)).collect();
         texts(&String::from_utf8_lossy(window), &mut |text| {
             let marks = self.0.marks.within(text.body);
             for tally in &mut tallies {
                 truncated |= !tally.count(text, &marks);
             }
         });
-        Report { findings: tallies.into_iter().flat_map(Tally::findings).collect(), truncated }
+        Report { findings: tallies.into_iter().flat_map(ScanTally::findings).collect(), truncated }
     }
 
     /// Whether these scanners look for nothing at all.

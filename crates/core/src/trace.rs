@@ -11,7 +11,9 @@ mod spans;
 mod state;
 
 pub use parent::{SpanId, TraceId, TraceParent};
-pub use spans::{ATTRIBUTE_LEN_MAX, Kind, Moment, Outcome, SpanRecord, Value, is_told, spans};
+pub use spans::{
+    ATTRIBUTE_LEN_MAX, AttributeValue, SpanKind, SpanMoment, SpanOutcome, SpanRecord, is_told, spans,
+};
 pub use state::{TRACESTATE_LEN_MAX, TraceState};
 
 use crate::digest::sha256;

@@ -23,8 +23,8 @@ mod parse;
 
 use crate::accept::accept_loop;
 use crate::gate::Gate;
-use crate::tls::Tls;
-use connection::Door;
+use crate::tls::DoorTls;
+use connection::NatsDoor;
 use reveille_bus::LocalBus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Default for NatsLimits {
 /// `tls`, INFO is all that is said in the clear.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Tls>,
+    tls: Option<DoorTls>,
     bus: LocalBus,
     gate: Arc<dyn Gate>,
     limits: NatsLimits,
@@ -79,7 +79,7 @@ pub async fn serve(
 ) {
     let address = listener.local_addr().ok();
     let connections_max = limits.connections_max;
-    let door = Arc::new(Door::new(bus, gate, limits, address, tls));
+    let door = Arc::new(NatsDoor::new(bus, gate, limits, address, tls));
     let refusal = b"-ERR 'maximum connections exceeded'\r\n";
     accept_loop(listener, connections_max, refusal, shutdown.clone(), |mut socket| {
         let (door, shutdown) = (Arc::clone(&door), shutdown.clone());

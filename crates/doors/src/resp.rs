@@ -21,9 +21,9 @@ mod reply;
 
 use crate::accept::accept_loop;
 use crate::gate::Gate;
-use crate::tls::Tls;
-use blob::Desk;
-use connection::Door;
+use crate::tls::DoorTls;
+use blob::BlobExecutor;
+use connection::RespDoor;
 use reveille_core::time::Millis;
 use reveille_store::Blobs;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Default for RespLimits {
 /// `tls`, nothing is said in the clear.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Tls>,
+    tls: Option<DoorTls>,
     blobs: Arc<dyn Blobs>,
     gate: Arc<dyn Gate>,
     clock: Clock,
@@ -70,8 +70,8 @@ pub async fn serve(
     shutdown: watch::Receiver<bool>,
 ) {
     let connections_max = limits.connections_max;
-    let desk = Desk { blobs, clock, ttl_ms: limits.blob_ttl_ms };
-    let door = Arc::new(Door::new(desk, gate, limits));
+    let desk = BlobExecutor { blobs, clock, ttl_ms: limits.blob_ttl_ms };
+    let door = Arc::new(RespDoor::new(desk, gate, limits));
     let refusal: &[u8] = if tls.is_some() { b"" } else { b"-ERR max number of clients reached\r\n" };
     accept_loop(listener, connections_max, refusal, shutdown.clone(), |socket| {
         let (door, tls, shutdown) = (Arc::clone(&door), tls.clone(), shutdown.clone());

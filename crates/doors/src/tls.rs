@@ -28,7 +28,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 /// What a door needs to speak TLS 1.2 and 1.3.
 #[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+pub struct DoorTls(TlsAcceptor);
 
 /// Why there can be no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum TlsError {
     Unusable { cert: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
-impl Tls {
+impl DoorTls {
     /// Reads a certificate, followed in its file by those that vouch for it, and its private key.
     pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = certificates(cert)?;
@@ -77,7 +77,7 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for DoorTls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Tls")
     }

@@ -284,7 +284,7 @@ impl Delegations {
         // One end only: whoever comes second finds the first.
         let _lock = self.jobs.lock(id).await;
         let row = self.writer.roster.delegation(id).await?.ok_or(DelegateError::NotFound)?;
-        if row.status.is_last() {
+        if row.status.is_final() {
             return Ok(());
         }
         let status = if outcome.is_ok() { DelegationStatus::Completed } else { DelegationStatus::Failed };
@@ -293,7 +293,7 @@ impl Delegations {
             Ok(text) => ended.response_preview = Some(shortened(&text, PREVIEW_LEN_MAX)),
             Err(words) => ended.error = Some(shortened(&words, PREVIEW_LEN_MAX)),
         }
-        let path = ended.status.path(status);
+        let path = ended.status.announcements(status);
         self.writer.keep(ended, &path).await?;
         Ok(())
     }

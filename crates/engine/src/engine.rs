@@ -186,7 +186,7 @@ impl Engine {
             let mut table = self.0.base.placement.lock();
             table.limit_tenants(rules.policy.tenant_limits());
             table.reroute(rules.routing.clone());
-            table.matches(self.now())
+            table.reserve_waiting(self.now())
         };
         self.jobs().assign_all(matches);
         before

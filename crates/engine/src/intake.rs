@@ -7,7 +7,7 @@ use crate::jobs::{DriveError, Jobs, Submission, SubmitError, Submitted, Submitte
 use crate::observe::{Observe, Trouble, context_of};
 use crate::runtime::{RETRY_PAUSE, Runtime};
 use dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
-use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, Origin, Subscription};
+use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, MessageOrigin, Subscription};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::life;
@@ -150,7 +150,7 @@ impl Intake {
             }
             (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
                 // Our own broadcast to the workers comes back to us as well.
-                if message.origin == Origin::Ourselves {
+                if message.origin == MessageOrigin::Ourselves {
                     Ok(None)
                 } else {
                     Ok(self.cancel_packet(cancel, &message.origin).await?)
@@ -242,7 +242,11 @@ impl Intake {
         answer_of(&id.to_string(), done)
     }
 
-    async fn cancel_packet(&self, cancel: JobCancel, origin: &Origin) -> Result<Option<String>, String> {
+    async fn cancel_packet(
+        &self,
+        cancel: JobCancel,
+        origin: &MessageOrigin,
+    ) -> Result<Option<String>, String> {
         let (id, by, why) = convert::cancellation(cancel).map_err(|error| error.to_string())?;
         let tenant = self.tenant_of(origin);
         match self.jobs.job(&id).await {
@@ -256,10 +260,10 @@ impl Intake {
         )
     }
 
-    fn tenant_of(&self, origin: &Origin) -> TenantId {
+    fn tenant_of(&self, origin: &MessageOrigin) -> TenantId {
         match origin {
-            Origin::Client(sender) | Origin::Worker(sender) => sender.tenant.clone(),
-            Origin::Ourselves => self.runtime.settings().default_tenant.clone(),
+            MessageOrigin::Client(sender) | MessageOrigin::Worker(sender) => sender.tenant.clone(),
+            MessageOrigin::Ourselves => self.runtime.settings().default_tenant.clone(),
         }
     }
 }
@@ -288,22 +292,22 @@ fn hopeless(error: impl std::fmt::Display) -> Problem {
     Problem::Hopeless(error.to_string())
 }
 
-fn key_of(origin: &Origin) -> Option<KeyId> {
+fn key_of(origin: &MessageOrigin) -> Option<KeyId> {
     match origin {
-        Origin::Client(sender) | Origin::Worker(sender) => sender.key.clone(),
-        Origin::Ourselves => None,
+        MessageOrigin::Client(sender) | MessageOrigin::Worker(sender) => sender.key.clone(),
+        MessageOrigin::Ourselves => None,
     }
 }
 
 /// A pointer is only a name. Whoever is not trusted with every tenant's blobs may name its own job's input
 /// and nothing else.
-fn own_input(job: &JobRequest, origin: &Origin) -> Result<(), String> {
+fn own_input(job: &JobRequest, origin: &MessageOrigin) -> Result<(), String> {
     let own = || format!("redis://ctx:{}", job.job_id);
     match origin {
-        Origin::Client(_) if !job.context_ptr.is_empty() && job.context_ptr != own() => {
+        MessageOrigin::Client(_) if !job.context_ptr.is_empty() && job.context_ptr != own() => {
             Err(format!("context_ptr: this key may only name the job's own input, {}", own()))
         }
-        Origin::Client(_) | Origin::Worker(_) | Origin::Ourselves => Ok(()),
+        MessageOrigin::Client(_) | MessageOrigin::Worker(_) | MessageOrigin::Ourselves => Ok(()),
     }
 }
 

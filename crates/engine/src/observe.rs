@@ -15,7 +15,7 @@ pub use tracing::{context_of, with_context};
 use crate::runtime::Runtime;
 use events::Events;
 use metrics::Metrics;
-use reveille_traces::{Counts, Traces};
+use reveille_traces::{TraceCounts, Traces};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Observe {
         self.0.log.of(trouble).warn(self.0.runtime.now(), what, whom, error);
     }
 
-    pub fn trace_counts(&self) -> Counts {
+    pub fn trace_counts(&self) -> TraceCounts {
         self.0.traces.counts()
     }
 

@@ -249,7 +249,7 @@ mod tests {
         let first = first.unwrap().policy;
         let looked = |content: &[u8]| {
             let metadata =
-                reveille_core::policy::OutputMetadata { len: content.len() as u64, has_error: false };
+                reveille_core::policy::ContentMetadata { len: content.len() as u64, has_error: false };
             let mode = reveille_core::policy::FailMode::Open;
             let request = Request::plain("j", "job.a");
             first.output().check_content(&request, metadata, content, mode).verdict.rule_id

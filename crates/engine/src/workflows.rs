@@ -33,7 +33,9 @@ use crate::observe::{Observe, Trouble};
 use crate::runtime::{RETRY_PAUSE, Runtime};
 use open_runs::{OpenRun, OpenRuns};
 use reveille_bus::Bus;
-use reveille_core::flow::{Change, Event, Flow, Head, Node, NodeKey, Refusal, Run, RunState, advance};
+use reveille_core::flow::{
+    Flow, Node, NodeKey, Run, RunChange, RunEvent, RunHead, RunRefusal, RunState, advance,
+};
 use reveille_core::id::RunId;
 use reveille_core::job::Job;
 use reveille_store::workflows::{RunCommit, RunStep, WorkflowStore};
@@ -54,7 +56,7 @@ pub enum RunError {
     #[error("there is no such run")]
     Unknown,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RunRefusal),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -99,7 +101,7 @@ impl Workflows {
     }
 
     /// Changes a run as an event demands.
-    pub(crate) async fn drive_run(&self, id: &RunId, event: &Event) -> Result<Head, RunError> {
+    pub(crate) async fn drive_run(&self, id: &RunId, event: &RunEvent) -> Result<RunHead, RunError> {
         let slot = self.runs.slot(id);
         let mut open = slot.lock().await;
         let mut lock = None;
@@ -120,8 +122,8 @@ impl Workflows {
         open: &mut OpenRun,
         lock: &mut Option<Lease>,
         id: &RunId,
-        event: &Event,
-    ) -> Result<Head, RunError> {
+        event: &RunEvent,
+    ) -> Result<RunHead, RunError> {
         for _ in 0..CONFLICTS_MAX {
             // Where others change runs too, what is in memory may be of old.
             let is_fresh = open.loaded.is_none() || !self.cluster.others_may_act();
@@ -138,7 +140,7 @@ impl Workflows {
             match committed {
                 Ok(RunCommit::Done) => {
                     let before = loaded.run.head.state;
-                    loaded.run.apply(Change::clone(&change));
+                    loaded.run.apply(RunChange::clone(&change));
                     self.publish_run(&loaded.run.head, Some(before));
                     self.observe.metrics().saga().recorded(change.compensations.len());
                     self.act_on_run(loaded, &change.nodes);
@@ -163,7 +165,7 @@ impl Workflows {
     }
 
     /// The same, for what has nobody to tell: a store that fails is tried again until it works.
-    pub(crate) async fn drive_run_on(&self, id: &RunId, event: &Event) {
+    pub(crate) async fn drive_run_on(&self, id: &RunId, event: &RunEvent) {
         loop {
             match self.drive_run(id, event).await {
                 Err(RunError::Store(error)) if error.is_transient() => {
@@ -203,7 +205,7 @@ impl Workflows {
     }
 
     /// Tells those who watch that a run is in another state.
-    fn publish_run(&self, head: &Head, before: Option<RunState>) {
+    fn publish_run(&self, head: &RunHead, before: Option<RunState>) {
         if before != Some(head.state) {
             self.publish_run_state(head, before);
         }
@@ -211,12 +213,12 @@ impl Workflows {
 
     /// Says it again: whoever committed the change may have been killed before it could. Readers tell by the revision
     /// whether they know it.
-    fn publish_run_again(&self, head: &Head) {
+    fn publish_run_again(&self, head: &RunHead) {
         self.publish_run_state(head, Some(head.state));
     }
 
-    fn publish_run_state(&self, head: &Head, before: Option<RunState>) {
-        let Head { id, workflow, state, revision, .. } = head.clone();
+    fn publish_run_state(&self, head: &RunHead, before: Option<RunState>) {
+        let RunHead { id, workflow, state, revision, .. } = head.clone();
         self.observe.events().publish(
             head.updated_at,
             &head.tenant,
@@ -230,8 +232,8 @@ impl Workflows {
         self.act_on_run(loaded, &live);
     }
 
-    pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<Head, RunError> {
-        let event = Event::Cancel { by: by.to_owned(), reason: reason.to_owned() };
+    pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<RunHead, RunError> {
+        let event = RunEvent::Cancel { by: by.to_owned(), reason: reason.to_owned() };
         let (engine, id) = (self.clone(), id.clone());
         self.runtime.run_detached(async move { engine.drive_run(&id, &event).await }).await
     }

@@ -21,7 +21,7 @@ const CONNECT_WITHIN: Duration = Duration::from_millis(breaker::TIMEOUT_MS as u6
 
 /// Where the kernel is, and how its connection is protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct KernelTarget {
     /// `host:port`, or a URL.
     pub address: String,
     /// A PEM file; without one the system's authorities are trusted.
@@ -30,20 +30,20 @@ pub struct Target {
     /// Whether plain text may leave this machine.
     pub insecure: bool,
     /// Sent as `x-api-key`, for a kernel that asks for one: another Reveille does.
-    pub key: Option<Key>,
+    pub key: Option<KernelKey>,
 }
 
 /// A key that no log shows.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct KernelKey(String);
 
-impl Key {
+impl KernelKey {
     pub fn new(key: String) -> Self {
         Self(key)
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for KernelKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key")
     }
@@ -79,7 +79,7 @@ pub struct GrpcKernel {
 
 impl GrpcKernel {
     /// Connects lazily: a kernel that is away does not keep the server from starting.
-    pub fn new(target: &Target) -> Result<Self, BadTarget> {
+    pub fn new(target: &KernelTarget) -> Result<Self, BadTarget> {
         let mut endpoint = target
             .endpoint()?
             .connect_timeout(CONNECT_WITHIN)
@@ -106,7 +106,7 @@ impl GrpcKernel {
     }
 }
 
-impl Target {
+impl KernelTarget {
     fn endpoint(&self) -> Result<Endpoint, BadTarget> {
         if self.tls_required && self.insecure {
             return Err(BadTarget::Contradiction);
@@ -208,20 +208,20 @@ mod tests {
 
     #[test]
     fn plain_text_stays_on_this_machine_unless_it_is_allowed_to_leave() {
-        let target = |address: &str| Target { address: address.to_owned(), ..Target::default() };
-        let url = |target: Target| target.endpoint().map(|endpoint| endpoint.uri().to_string());
+        let target = |address: &str| KernelTarget { address: address.to_owned(), ..KernelTarget::default() };
+        let url = |target: KernelTarget| target.endpoint().map(|endpoint| endpoint.uri().to_string());
         assert_eq!(url(target("localhost:50051")).unwrap(), "http://localhost:50051/");
         assert_eq!(url(target("[::1]:50051")).unwrap(), "http://[::1]:50051/");
         assert_eq!(url(target("https://kernel:50051")).unwrap(), "https://kernel:50051/");
-        let required = |address| Target { tls_required: true, ..target(address) };
+        let required = |address| KernelTarget { tls_required: true, ..target(address) };
         assert_eq!(url(required("kernel:50051")).unwrap(), "https://kernel:50051/");
-        let insecure = |address| Target { insecure: true, ..target(address) };
+        let insecure = |address| KernelTarget { insecure: true, ..target(address) };
         assert_eq!(url(insecure("kernel:50051")).unwrap(), "http://kernel:50051/");
 
-        let error = |target: Target| url(target).unwrap_err();
+        let error = |target: KernelTarget| url(target).unwrap_err();
         assert_eq!(error(target("kernel:50051")), BadTarget::Exposed("kernel:50051".to_owned()));
         assert_eq!(error(required("http://kernel:1")), BadTarget::PlainText("http://kernel:1".to_owned()));
-        assert_eq!(error(Target { insecure: true, ..required("kernel:1") }), BadTarget::Contradiction);
+        assert_eq!(error(KernelTarget { insecure: true, ..required("kernel:1") }), BadTarget::Contradiction);
         for address in ["", "kernel", "http://", "ftp://kernel:21", "a b:1"] {
             assert!(matches!(error(target(address)), BadTarget::Address(..)), "{address}");
         }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_missing_authority_is_named() {
         let tls_ca = Some(PathBuf::from("/no/such/ca.pem"));
-        let target = Target { address: "kernel:1".to_owned(), tls_ca, ..Target::default() };
+        let target = KernelTarget { address: "kernel:1".to_owned(), tls_ca, ..KernelTarget::default() };
         let error = GrpcKernel::new(&target).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("/no/such/ca.pem"), "{error}");
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use reveille_core::id::TenantId;
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{
-    Budgets, Constraints, Contents, Decision, Diff, Remediation, Sandbox, Toolchain, Verdict,
+    Budgets, Constraints, Decision, Diff, InputContent, Remediation, Sandbox, Toolchain, Verdict,
 };
 use reveille_core::request::Request;
 use reveille_core::scan::{Finding, Severity};
@@ -46,24 +46,24 @@ pub fn question(request: &Request, input: Option<&Bytes>) -> cap::PolicyCheckReq
 
 /// What somebody else's job is to work on, as far as they sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentInput {
     pub content: Bytes,
     /// Negative if it is not to be had.
     pub len: i64,
 }
 
-impl Sent {
-    pub fn contents(&self) -> Contents<'_> {
+impl SentInput {
+    pub fn contents(&self) -> InputContent<'_> {
         match u64::try_from(self.len) {
-            Err(_) => Contents::Missing,
-            Ok(len) if len > self.content.len() as u64 => Contents::Part(&self.content, len),
-            Ok(_) => Contents::Whole(&self.content),
+            Err(_) => InputContent::Missing,
+            Ok(len) if len > self.content.len() as u64 => InputContent::Part(&self.content, len),
+            Ok(_) => InputContent::Whole(&self.content),
         }
     }
 }
 
 /// The job that a question is about, with what it is to work on. The tenant is the credential's.
-pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Request, Sent), Unusable> {
+pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Request, SentInput), Unusable> {
     let cap::PolicyCheckRequest { tenant: tenant_id, input_content, input_size_bytes, .. } = question;
     let job_id = if question.job_id.is_empty() { "unnamed".to_owned() } else { question.job_id };
     let job = cap::JobRequest {
@@ -78,7 +78,7 @@ pub fn asked(question: cap::PolicyCheckRequest, tenant: &TenantId) -> Result<(Re
         meta: question.meta,
         ..cap::JobRequest::default()
     };
-    let sent = Sent { content: input_content, len: input_size_bytes };
+    let sent = SentInput { content: input_content, len: input_size_bytes };
     Ok((convert::request(job, String::new(), tenant)?, sent))
 }
 

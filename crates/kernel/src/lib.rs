@@ -7,7 +7,7 @@
 mod client;
 pub mod convert;
 
-pub use client::{BadTarget, GrpcKernel, Key, Target};
+pub use client::{BadTarget, GrpcKernel, KernelKey, KernelTarget};
 
 use bytes::Bytes;
 use reveille_core::id::{JobId, WorkerId};

@@ -5,7 +5,7 @@
 use reveille_core::policy::Decision;
 use reveille_core::request::Request as Job;
 use reveille_kernel::cap::safety_kernel_server::{SafetyKernel, SafetyKernelServer};
-use reveille_kernel::{GrpcKernel, Kernel, Key, Purpose, Target};
+use reveille_kernel::{GrpcKernel, Kernel, KernelKey, KernelTarget, Purpose};
 use reveille_wire::cap::{
     DecisionType, ListSnapshotsRequest, ListSnapshotsResponse, PolicyCheckRequest, PolicyCheckResponse,
 };
@@ -79,11 +79,11 @@ async fn serve(tls: Option<ServerTlsConfig>) -> SocketAddr {
     address
 }
 
-fn target(address: String) -> Target {
-    Target { address, key: Some(Key::new("vk_1".to_owned())), ..Target::default() }
+fn target(address: String) -> KernelTarget {
+    KernelTarget { address, key: Some(KernelKey::new("vk_1".to_owned())), ..KernelTarget::default() }
 }
 
-async fn ask(target: &Target, purpose: Purpose) -> Result<String, String> {
+async fn ask(target: &KernelTarget, purpose: Purpose) -> Result<String, String> {
     let kernel = GrpcKernel::new(target).unwrap();
     let answer = kernel.judge(&Job::plain("j", "job.echo"), None, purpose).await;
     answer
@@ -106,7 +106,7 @@ async fn every_question_is_asked_by_its_own_name() {
     for (purpose, expected) in rows {
         assert_eq!(ask(&target, purpose).await.as_deref(), Ok(expected));
     }
-    let without = Target { key: None, ..target };
+    let without = KernelTarget { key: None, ..target };
     let problem = ask(&without, Purpose::Check).await.unwrap_err();
     assert_eq!(problem, "the safety kernel refuses the question (Unauthenticated): a key is needed");
 }
@@ -120,11 +120,11 @@ async fn tls_trusts_the_given_authority_and_no_other() {
     let ca = folder.path().join("ca.pem");
     std::fs::write(&ca, made.cert.pem()).unwrap();
 
-    let trusting = Target { tls_ca: Some(ca), ..target(format!("localhost:{port}")) };
+    let trusting = KernelTarget { tls_ca: Some(ca), ..target(format!("localhost:{port}")) };
     assert_eq!(ask(&trusting, Purpose::Check).await.as_deref(), Ok("check job.echo"));
     for doubting in [
-        Target { tls_required: true, ..target(format!("localhost:{port}")) },
-        Target { insecure: true, ..target(format!("localhost:{port}")) },
+        KernelTarget { tls_required: true, ..target(format!("localhost:{port}")) },
+        KernelTarget { insecure: true, ..target(format!("localhost:{port}")) },
     ] {
         let problem = ask(&doubting, Purpose::Check).await.unwrap_err();
         assert!(problem.contains("cannot be reached") || problem.contains("Unknown"), "{problem}");

@@ -19,7 +19,7 @@ use gate::KeyGate;
 use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
-use reveille_doors::tls::Tls;
+use reveille_doors::tls::DoorTls;
 use reveille_doors::{nats, resp};
 use reveille_engine::{
     Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng,
@@ -247,7 +247,7 @@ fn doors_are_open(doors: &Doors, nats: Option<&TcpListener>, resp: Option<&TcpLi
     Ok(!beyond_this_machine(&[nats, resp])?)
 }
 
-fn warn_about_clear_text(tls: Option<&Tls>, doors: [Option<&TcpListener>; 3]) -> Result<()> {
+fn warn_about_clear_text(tls: Option<&DoorTls>, doors: [Option<&TcpListener>; 3]) -> Result<()> {
     if tls.is_none() && beyond_this_machine(&doors)? {
         tracing::warn!(
             "a door or gRPC listens beyond this machine without TLS: keys and jobs can be read on the way; \
@@ -266,9 +266,9 @@ fn beyond_this_machine(doors: &[Option<&TcpListener>]) -> Result<bool> {
     Ok(false)
 }
 
-fn load_tls(doors: &Doors) -> Result<Option<Tls>> {
+fn load_tls(doors: &Doors) -> Result<Option<DoorTls>> {
     let (Some(cert), Some(key)) = (&doors.tls_cert, &doors.tls_key) else { return Ok(None) };
-    Tls::load(cert, key).map(Some).context("doors.tls_cert and doors.tls_key")
+    DoorTls::load(cert, key).map(Some).context("doors.tls_cert and doors.tls_key")
 }
 
 /// SIGTERM, or Ctrl-C.

@@ -133,5 +133,5 @@ pub trait Roster: Send + Sync + 'static {
 
 /// Whether a delegation is a job of ours that has not ended.
 fn is_open(given: &Delegation) -> bool {
-    given.is_job && !given.status.is_last()
+    given.is_job && !given.status.is_final()
 }

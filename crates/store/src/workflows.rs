@@ -1,6 +1,6 @@
 //! The `WorkflowStore` port: workflows and their runs, and its adapters.
 //!
-//! A run is kept in parts, and a change writes the parts that change ([`Change::parts`]): a step of a run
+//! A run is kept in parts, and a change writes the parts that change ([`RunChange::parts`]): a step of a run
 //! with a thousand steps costs as much as one of a run with two. Jobs are not here: a run names the jobs it
 //! has sent off, and looks for them in the store.
 
@@ -15,7 +15,9 @@ pub use redis::RedisWorkflows;
 pub use sqlite::SqliteWorkflows;
 
 use crate::{Page, StoreError};
-use reveille_core::flow::{Change, Document, Head, Line, Node, NodeKey, Run, RunState};
+use reveille_core::flow::{
+    Node, NodeKey, Run, RunChange, RunHead, RunState, TimelineEntry, WorkflowDocument,
+};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,7 @@ pub struct Saved {
     pub tenant: TenantId,
     /// Counts the versions of this workflow, from one.
     pub version: u32,
-    pub document: Document,
+    pub document: WorkflowDocument,
     pub saved_at: Millis,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub saved_by: String,
@@ -37,7 +39,7 @@ pub struct Saved {
 #[derive(Debug, Clone)]
 pub struct RunStep {
     /// The revision of its head is the one after.
-    pub change: Arc<Change>,
+    pub change: Arc<RunChange>,
     /// The revision it was decided on; nothing for a new run.
     pub expects: Option<u64>,
     /// A new run: what it begins with beside the change, its input above all.
@@ -47,11 +49,11 @@ pub struct RunStep {
 }
 
 impl RunStep {
-    pub fn insert(run: Arc<Run>, change: Arc<Change>) -> Self {
+    pub fn insert(run: Arc<Run>, change: Arc<RunChange>) -> Self {
         Self { change, expects: None, begins_with: Some(run), runs_max: None }
     }
 
-    pub fn change(before: &Head, change: Arc<Change>) -> Self {
+    pub fn change(before: &RunHead, change: Arc<RunChange>) -> Self {
         Self { change, expects: Some(before.revision), begins_with: None, runs_max: None }
     }
 
@@ -61,8 +63,8 @@ impl RunStep {
         if let Some(run) = &self.begins_with {
             parts.push(run.input_part());
             // A run that repeats another brings the steps that it does not repeat.
-            let brought = Change {
-                head: Head { compensations: run.compensations.len() as u32, ..run.head.clone() },
+            let brought = RunChange {
+                head: RunHead { compensations: run.compensations.len() as u32, ..run.head.clone() },
                 nodes: run.nodes.clone().into_iter().collect(),
                 context: run
                     .context
@@ -110,7 +112,7 @@ pub struct RunQuery {
 }
 
 impl RunQuery {
-    fn matches(&self, head: &Head) -> bool {
+    fn matches(&self, head: &RunHead) -> bool {
         self.tenant.as_ref().is_none_or(|tenant| *tenant == head.tenant)
             && self.workflow.as_ref().is_none_or(|workflow| *workflow == head.workflow)
             && self.state.is_none_or(|state| state == head.state)
@@ -158,16 +160,21 @@ pub trait WorkflowStore: Send + Sync + 'static {
     async fn node(&self, id: &RunId, key: &NodeKey) -> Result<Option<Node>, StoreError>;
 
     /// One page of runs, newest first.
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError>;
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError>;
 
-    /// Runs that owe something ([`Head::is_live`]), in the order they began, after `cursor`.
+    /// Runs that owe something ([`RunHead::is_live`]), in the order they began, after `cursor`.
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<RunId>, StoreError>;
 
-    /// Runs that were to be looked at by then ([`Head::due`]), and were not.
+    /// Runs that were to be looked at by then ([`RunHead::due`]), and were not.
     async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
     /// What happened to a run, oldest first, after line number `after`.
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError>;
+    async fn timeline(
+        &self,
+        id: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError>;
 
     /// Removes a run that owes nothing any more; says whether it was there.
     async fn delete_run(&self, id: &RunId) -> Result<bool, StoreError>;

@@ -23,7 +23,7 @@ pub trait Traces: Send + Sync + 'static {
     fn export(&self, job: &Arc<Job>);
 
     /// What became of the jobs that were told so far.
-    fn counts(&self) -> Counts;
+    fn counts(&self) -> TraceCounts;
 
     /// Takes nothing more, and sends what it has as long as the patience lasts.
     async fn finish(&self, patience: Duration);
@@ -31,7 +31,7 @@ pub trait Traces: Send + Sync + 'static {
 
 /// Jobs, by what became of their spans, and requests that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct TraceCounts {
     pub exported: u64,
     pub dropped: u64,
     /// Requests to the collector that were not answered, or not well. They may have been repeated.
@@ -49,8 +49,8 @@ impl Traces for Nowhere {
 
     fn export(&self, _job: &Arc<Job>) {}
 
-    fn counts(&self) -> Counts {
-        Counts::default()
+    fn counts(&self) -> TraceCounts {
+        TraceCounts::default()
     }
 
     async fn finish(&self, _patience: Duration) {}

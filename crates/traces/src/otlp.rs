@@ -7,10 +7,10 @@ mod document;
 #[cfg(test)]
 mod tests;
 
-use crate::{Counts, Traces};
+use crate::{TraceCounts, Traces};
 use bytes::Bytes;
-use document::Document;
-use reveille_a2a::{A2aClient, A2aError, A2aRequest, REQUEST_BYTES_MAX, Reply};
+use document::OtlpBody;
+use reveille_a2a::{A2aClient, A2aError, A2aReply, A2aRequest, REQUEST_BYTES_MAX};
 use reveille_core::job::Job;
 use reveille_core::trace::{JobTrace, Ratio, spans};
 use std::borrow::Cow;
@@ -98,12 +98,12 @@ fn decoded(text: &str) -> Option<String> {
 pub struct Otlp {
     queue: Mutex<Option<mpsc::Sender<Arc<Job>>>>,
     task: Mutex<Option<JoinHandle<()>>>,
-    tally: Arc<Tally>,
+    tally: Arc<ExportTally>,
     stopping: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct Tally {
+struct ExportTally {
     exported: AtomicU64,
     dropped: AtomicU64,
     failures: AtomicU64,
@@ -111,11 +111,11 @@ struct Tally {
 
 impl Otlp {
     /// Starts to send. Must be called on a runtime.
-    pub fn start(collector: Collector, courier: Arc<dyn A2aClient>) -> Self {
+    pub fn start(collector: Collector, client: Arc<dyn A2aClient>) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let (stopping, stopped) = watch::channel(false);
-        let tally = Arc::new(Tally::default());
-        let sender = Sender { collector, courier, waiting, stopped, tally: tally.clone(), works: true };
+        let tally = Arc::new(ExportTally::default());
+        let sender = ExportTask { collector, client, waiting, stopped, tally: tally.clone(), works: true };
         let task = Mutex::new(Some(tokio::spawn(sender.run())));
         Self { queue: Mutex::new(Some(queue)), task, tally, stopping }
     }
@@ -132,9 +132,9 @@ impl Traces for Otlp {
         }
     }
 
-    fn counts(&self) -> Counts {
-        let Tally { exported, dropped, failures } = &*self.tally;
-        Counts {
+    fn counts(&self) -> TraceCounts {
+        let ExportTally { exported, dropped, failures } = &*self.tally;
+        TraceCounts {
             exported: exported.load(Relaxed),
             dropped: dropped.load(Relaxed),
             failures: failures.load(Relaxed),
@@ -153,23 +153,23 @@ impl Traces for Otlp {
     }
 }
 
-struct Sender {
+struct ExportTask {
     collector: Collector,
-    courier: Arc<dyn A2aClient>,
+    client: Arc<dyn A2aClient>,
     waiting: mpsc::Receiver<Arc<Job>>,
     stopped: watch::Receiver<bool>,
-    tally: Arc<Tally>,
+    tally: Arc<ExportTally>,
     /// Whether the last request was answered well; trouble is told when it begins and when it ends.
     works: bool,
 }
 
 /// Whether it may help to ask again, and when.
-enum Failed {
+enum ExportFailure {
     ForNow(Option<Duration>, String),
     ForGood(String),
 }
 
-impl Sender {
+impl ExportTask {
     async fn run(mut self) {
         while let Some(first) = self.waiting.recv().await {
             let batch = self.gather(first).await;
@@ -180,8 +180,8 @@ impl Sender {
         }
     }
 
-    async fn gather(&mut self, first: Arc<Job>) -> Document {
-        let mut batch = Document::new(&self.collector.service_name);
+    async fn gather(&mut self, first: Arc<Job>) -> OtlpBody {
+        let mut batch = OtlpBody::new(&self.collector.service_name);
         add(&mut batch, &first);
         let until = Instant::now() + GATHER;
         while batch.len() < BATCH_BYTES {
@@ -209,7 +209,7 @@ impl Sender {
             };
             self.tally.failures.fetch_add(1, Relaxed);
             match problem {
-                Failed::ForNow(asked, words) => {
+                ExportFailure::ForNow(asked, words) => {
                     self.say_that_it_fails(&words);
                     // Whoever stops does not wait; this was the last try.
                     if number == TRIES_MAX || *self.stopped.borrow() {
@@ -219,7 +219,7 @@ impl Sender {
                     let _ = timeout(pause_now, self.stopped.wait_for(|stopped| *stopped)).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
-                Failed::ForGood(words) => {
+                ExportFailure::ForGood(words) => {
                     self.say_that_it_fails(&words);
                     return false;
                 }
@@ -228,24 +228,24 @@ impl Sender {
         false
     }
 
-    async fn try_once(&self, body: Bytes) -> Result<(), Failed> {
+    async fn try_once(&self, body: Bytes) -> Result<(), ExportFailure> {
         let headers = self.collector.headers.iter();
-        let letter = A2aRequest {
+        let request = A2aRequest {
             url: self.collector.url.clone(),
             body,
             headers: headers.map(|(name, value)| (Cow::Owned(name.clone()), value.clone())).collect(),
             patience: PATIENCE,
         };
-        match self.courier.post(letter, Box::new(|| {})).await {
-            Ok(Reply { status: 200..=299, .. }) => Ok(()),
-            Ok(Reply { status: status @ (429 | 502 | 503 | 504), retry_after, .. }) => {
-                Err(Failed::ForNow(retry_after, format!("it answered {status}")))
+        match self.client.post(request, Box::new(|| {})).await {
+            Ok(A2aReply { status: 200..=299, .. }) => Ok(()),
+            Ok(A2aReply { status: status @ (429 | 502 | 503 | 504), retry_after, .. }) => {
+                Err(ExportFailure::ForNow(retry_after, format!("it answered {status}")))
             }
-            Ok(Reply { status, .. }) => Err(Failed::ForGood(format!("it answered {status}"))),
+            Ok(A2aReply { status, .. }) => Err(ExportFailure::ForGood(format!("it answered {status}"))),
             Err(error @ (A2aError::Refused(_) | A2aError::TooLarge)) => {
-                Err(Failed::ForGood(error.to_string()))
+                Err(ExportFailure::ForGood(error.to_string()))
             }
-            Err(error) => Err(Failed::ForNow(None, error.to_string())),
+            Err(error) => Err(ExportFailure::ForNow(None, error.to_string())),
         }
     }
 
@@ -262,6 +262,6 @@ impl Sender {
     }
 }
 
-fn add(batch: &mut Document, job: &Job) {
+fn add(batch: &mut OtlpBody, job: &Job) {
     batch.add(&spans(job, &JobTrace::of(&job.request, Ratio::ALL)));
 }

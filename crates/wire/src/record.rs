@@ -12,7 +12,7 @@ pub(crate) struct Malformed;
 
 /// One field of a message, once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Record<'a> {
+pub(crate) struct ProtoRecord<'a> {
     pub number: u32,
     pub wire_type: WireType,
     /// What the record holds, without its key or length.
@@ -22,16 +22,16 @@ pub(crate) struct Record<'a> {
 }
 
 /// Walks the records in the order in which they were written; ends after the first error.
-pub(crate) fn records(message: &[u8]) -> Records<'_> {
-    Records { rest: message }
+pub(crate) fn records(message: &[u8]) -> ProtoRecords<'_> {
+    ProtoRecords { rest: message }
 }
 
-pub(crate) struct Records<'a> {
+pub(crate) struct ProtoRecords<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, Malformed>;
+impl<'a> Iterator for ProtoRecords<'a> {
+    type Item = Result<ProtoRecord<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -43,7 +43,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-fn split_first(message: &[u8]) -> Result<Record<'_>, Malformed> {
+fn split_first(message: &[u8]) -> Result<ProtoRecord<'_>, Malformed> {
     let mut rest = message;
     let (number, wire_type) = decode_key(&mut rest).map_err(|_| Malformed)?;
     let value_len = match wire_type {
@@ -63,7 +63,7 @@ fn split_first(message: &[u8]) -> Result<Record<'_>, Malformed> {
     };
     let (value, rest) = rest.split_at_checked(value_len).ok_or(Malformed)?;
     let raw = &message[..message.len() - rest.len()];
-    Ok(Record { number, wire_type, value, raw })
+    Ok(ProtoRecord { number, wire_type, value, raw })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 use crate::cap::BusPacket;
-use crate::record::{Malformed, Record, records};
+use crate::record::{Malformed, ProtoRecord, records};
 use crate::shape::{self, FieldShape, Shape};
 
 /// Serialises a packet as upb does.
@@ -29,7 +29,7 @@ pub fn encode(packet: &BusPacket) -> Vec<u8> {
 }
 
 /// A record in its final form, with what decides its place.
-struct Piece {
+struct EncodedRecord {
     number: u32,
     map_key: Option<Vec<u8>>,
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ fn reorder(shape: &Shape, message: &[u8]) -> Result<Vec<u8>, Malformed> {
         let record = record?;
         pieces.push(match shape.fields.get(&record.number).and_then(FieldShape::message) {
             Some(inner) => nested(inner, &record)?,
-            None => Piece { number: record.number, map_key: None, bytes: record.raw.to_vec() },
+            None => EncodedRecord { number: record.number, map_key: None, bytes: record.raw.to_vec() },
         });
     }
     if shape.is_map_entry {
@@ -52,7 +52,7 @@ fn reorder(shape: &Shape, message: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(pieces.into_iter().flat_map(|piece| piece.bytes).collect())
 }
 
-fn nested(shape: &Shape, record: &Record<'_>) -> Result<Piece, Malformed> {
+fn nested(shape: &Shape, record: &ProtoRecord<'_>) -> Result<EncodedRecord, Malformed> {
     let inner = reorder(shape, record.value)?;
     // An entry is in order by now, and its key is its first field.
     let map_key = match records(&inner).next() {
@@ -63,11 +63,11 @@ fn nested(shape: &Shape, record: &Record<'_>) -> Result<Piece, Malformed> {
     encode_key(record.number, WireType::LengthDelimited, &mut bytes);
     encode_varint(inner.len() as u64, &mut bytes);
     bytes.extend(inner);
-    Ok(Piece { number: record.number, map_key, bytes })
+    Ok(EncodedRecord { number: record.number, map_key, bytes })
 }
 
 /// Writes out the key or value of a map entry that prost left away for being empty.
-fn add_missing(shape: &Shape, pieces: &mut Vec<Piece>) {
+fn add_missing(shape: &Shape, pieces: &mut Vec<EncodedRecord>) {
     for (&number, field) in &shape.fields {
         if pieces.iter().any(|piece| piece.number == number) {
             continue;
@@ -80,11 +80,11 @@ fn add_missing(shape: &Shape, pieces: &mut Vec<Piece>) {
             _ => 1,
         };
         bytes.resize(bytes.len() + zeros, 0);
-        pieces.push(Piece { number, map_key: None, bytes });
+        pieces.push(EncodedRecord { number, map_key: None, bytes });
     }
 }
 
-fn map_key_order(a: &Piece, b: &Piece) -> Ordering {
+fn map_key_order(a: &EncodedRecord, b: &EncodedRecord) -> Ordering {
     let (Some(a), Some(b)) = (&a.map_key, &b.map_key) else { return Ordering::Equal };
     let common = a.len().min(b.len());
     a[..common].cmp(&b[..common]).then(b.len().cmp(&a.len()))

@@ -16,17 +16,17 @@ pub struct Assignment {
     pub cancelled: CancellationToken,
     arrived_at: Instant,
     /// The newest attempt that this run answers for; at first the one in `request`.
-    errand: Mutex<Errand>,
+    attempt_ref: Mutex<AttemptRef>,
 }
 
 /// One attempt: which it is, and where it stands in the job's trace.
 #[derive(Clone)]
-pub struct Errand {
+pub struct AttemptRef {
     pub dispatch: Option<DispatchIdentity>,
     pub context: Option<TraceContext>,
 }
 
-impl Errand {
+impl AttemptRef {
     /// Schedulers that do not number attempts send no dispatch identity; all theirs are attempt 0.
     pub fn attempt(&self) -> u64 {
         attempt_of(self.dispatch.as_ref())
@@ -35,9 +35,9 @@ impl Errand {
 
 impl Assignment {
     pub fn new(id: JobId, trace_id: String, mut request: JobRequest, context: Option<TraceContext>) -> Self {
-        let errand = Mutex::new(Errand { dispatch: request.dispatch.take(), context });
+        let attempt_ref = Mutex::new(AttemptRef { dispatch: request.dispatch.take(), context });
         let (cancelled, arrived_at) = (CancellationToken::new(), Instant::now());
-        Self { id, trace_id, request, cancelled, arrived_at, errand }
+        Self { id, trace_id, request, cancelled, arrived_at, attempt_ref }
     }
 
     /// When the job's time is up; it runs from the job's arrival, so waiting for a slot counts.
@@ -47,17 +47,17 @@ impl Assignment {
         if deadline.is_zero() { None } else { self.arrived_at.checked_add(deadline) }
     }
 
-    pub fn errand(&self) -> Errand {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn attempt_ref(&self) -> AttemptRef {
+        self.attempt_ref.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn attempt(&self) -> u64 {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner).attempt()
+        self.attempt_ref.lock().unwrap_or_else(PoisonError::into_inner).attempt()
     }
 
     /// From now on this run answers for a newer attempt.
-    pub fn take_over(&self, newer: Errand) {
-        *self.errand.lock().unwrap_or_else(PoisonError::into_inner) = newer;
+    pub fn take_over(&self, newer: AttemptRef) {
+        *self.attempt_ref.lock().unwrap_or_else(PoisonError::into_inner) = newer;
     }
 }
 

@@ -12,23 +12,23 @@ use reveille_wire::packet::PROTOCOL_VERSION;
 use reveille_wire::subject;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::connect::Link;
+use crate::connect::ConnectionWatch;
 use crate::load::{CpuMeter, memory_percent};
-use crate::station::Station;
-use crate::worker::Profile;
+use crate::worker::WorkerProfile;
+use crate::worker_context::WorkerContext;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 const SDK_VERSION: &str = concat!("reveille-rust/", env!("CARGO_PKG_VERSION"));
 
-pub struct Beats {
-    pub station: Arc<Station>,
-    pub profile: Profile,
-    pub link: Link,
+pub struct WorkerBeats {
+    pub worker_context: Arc<WorkerContext>,
+    pub profile: WorkerProfile,
+    pub link: ConnectionWatch,
 }
 
-impl Beats {
+impl WorkerBeats {
     pub async fn run(mut self) {
-        let phase = self.station.phase.clone();
+        let phase = self.worker_context.phase.clone();
         let mut cpu = CpuMeter::new();
         let mut every = interval(BEAT_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -47,7 +47,7 @@ impl Beats {
     }
 
     async fn introduce(&self) {
-        let topics: Vec<String> = self.station.handlers.keys().cloned().collect();
+        let topics: Vec<String> = self.worker_context.handlers.keys().cloned().collect();
         let handshake = Handshake {
             component_id: self.profile.id.clone(),
             role: ComponentRole::Worker as i32,
@@ -61,10 +61,10 @@ impl Beats {
     }
 
     async fn beat(&self, cpu: &mut CpuMeter) {
-        let Profile { id, pool, capacity, labels, capabilities, region, kind, agent_name, tells_load } =
+        let WorkerProfile { id, pool, capacity, labels, capabilities, region, kind, agent_name, tells_load } =
             &self.profile;
-        let mut active = self.station.ledger.active();
-        if self.station.phase.closing.is_cancelled() {
+        let mut active = self.worker_context.ledger.active();
+        if self.worker_context.phase.closing.is_cancelled() {
             active = active.max(*capacity);
         }
         let heartbeat = Heartbeat {
@@ -86,7 +86,7 @@ impl Beats {
 
     /// As in the stock SDK, what is about no job is traced under the worker's own name.
     async fn say(&self, subject: &'static str, payload: Payload) {
-        let voice = &self.station.voice;
-        voice.say(subject, voice.parcel(&self.profile.id, payload, None)).await;
+        let publisher = &self.worker_context.publisher;
+        publisher.publish(subject, publisher.traced_packet(&self.profile.id, payload, None)).await;
     }
 }

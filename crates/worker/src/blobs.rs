@@ -109,14 +109,14 @@ impl Blobs {
 
     fn note_problem(&self, problem: &str) {
         if !self.is_away.swap(true, Ordering::Relaxed) {
-            tracing::warn!(problem, "redis is away; trying again");
+            tracing::warn!(problem, "Redis is unreachable; retrying");
         }
     }
 
     fn note_answer(&self) {
         // Reading first keeps the shared cache line clean on the way that is always taken.
         if self.is_away.load(Ordering::Relaxed) && self.is_away.swap(false, Ordering::Relaxed) {
-            tracing::info!("redis is back");
+            tracing::info!("Redis is reachable again");
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::error::Error;
 
 /// Whether NATS is connected; a new connection is a change also when the last one went unnoticed.
-pub type Link = watch::Receiver<bool>;
+pub type ConnectionWatch = watch::Receiver<bool>;
 
 /// Messages that one subscription holds before it drops; a limit for an intake that has stalled.
 const SUBSCRIPTION_LEN_MAX: usize = 65_536;
@@ -46,7 +46,7 @@ impl Connect {
     }
 
     /// A client that connects in the background, again and again, and how its connection stands.
-    pub(crate) async fn nats(&self, name: &str) -> Result<(Client, Link), Error> {
+    pub(crate) async fn nats(&self, name: &str) -> Result<(Client, ConnectionWatch), Error> {
         let servers: Vec<ServerAddr> = self
             .nats_url
             .split(',')
@@ -77,7 +77,7 @@ fn note(event: &Event, is_connected: &watch::Sender<bool>) {
             is_connected.send_replace(true);
         }
         Event::Disconnected => {
-            tracing::warn!("NATS is away; connecting again");
+            tracing::warn!("NATS is unreachable; reconnecting");
             is_connected.send_replace(false);
         }
         Event::SlowConsumer(_) => tracing::error!("NATS messages were lost: the worker cannot keep up"),

@@ -12,12 +12,12 @@ const MESSAGE_LEN_MAX: usize = 4096;
 /// `?` turns any error into [`Failure::failed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    kind: Kind,
+    kind: FailureKind,
     message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FailureKind {
     Failed,
     Retryable,
     Fatal,
@@ -28,28 +28,28 @@ enum Kind {
 impl Failure {
     /// The job failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Kind::Failed, message)
+        Self::new(FailureKind::Failed, message)
     }
 
     /// The job failed for a reason that may pass: try it again.
     pub fn retryable(message: impl Into<String>) -> Self {
-        Self::new(Kind::Retryable, message)
+        Self::new(FailureKind::Retryable, message)
     }
 
     /// The job failed so that what was done before it must be undone.
     pub fn fatal(message: impl Into<String>) -> Self {
-        Self::new(Kind::Fatal, message)
+        Self::new(FailureKind::Fatal, message)
     }
 
     pub(crate) fn cancelled() -> Self {
-        Self::new(Kind::Cancelled, "cancelled")
+        Self::new(FailureKind::Cancelled, "cancelled")
     }
 
     pub(crate) fn timed_out() -> Self {
-        Self::new(Kind::TimedOut, "the deadline has passed")
+        Self::new(FailureKind::TimedOut, "the deadline has passed")
     }
 
-    fn new(kind: Kind, message: impl Into<String>) -> Self {
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MESSAGE_LEN_MAX));
         Self { kind, message }
@@ -66,17 +66,17 @@ impl Failure {
 
     pub(crate) fn status(&self) -> JobStatus {
         match self.kind {
-            Kind::Failed => JobStatus::Failed,
-            Kind::Retryable => JobStatus::FailedRetryable,
-            Kind::Fatal => JobStatus::FailedFatal,
-            Kind::Cancelled => JobStatus::Cancelled,
-            Kind::TimedOut => JobStatus::Timeout,
+            FailureKind::Failed => JobStatus::Failed,
+            FailureKind::Retryable => JobStatus::FailedRetryable,
+            FailureKind::Fatal => JobStatus::FailedFatal,
+            FailureKind::Cancelled => JobStatus::Cancelled,
+            FailureKind::TimedOut => JobStatus::Timeout,
         }
     }
 
     pub(crate) fn error_code(&self) -> ErrorCode {
         match self.kind {
-            Kind::TimedOut => ErrorCode::JobTimeout,
+            FailureKind::TimedOut => ErrorCode::JobTimeout,
             _ => ErrorCode::Unspecified,
         }
     }

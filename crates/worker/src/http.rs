@@ -23,8 +23,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
-use crate::http::address::Address;
-use crate::http::dial::{Dialer, Sender};
+use crate::http::address::ServerAddress;
+use crate::http::dial::{Dialer, HttpSender};
 
 /// How long a server may take to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -35,22 +35,22 @@ const NEXT_BEAT_S_MIN: f64 = 5.0;
 const NEXT_BEAT_S_MAX: f64 = 60.0;
 const AGENT: &str = concat!("reveille-rust/", env!("CARGO_PKG_VERSION"));
 
-pub struct Http {
-    address: Address,
+pub struct HttpClient {
+    address: ServerAddress,
     dialer: Dialer,
-    idle: Mutex<Option<Sender>>,
+    idle: Mutex<Option<HttpSender>>,
 }
 
 /// What the server said, whatever it said.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// In seconds only; a date would trust two clocks to agree.
     pub retry_after: Option<Duration>,
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpResponse {
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -72,7 +72,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum HttpError {
     #[error("cannot connect: {0}")]
     Unreachable(io::Error),
     #[error("no answer within {} s", .0.as_secs_f32())]
@@ -81,8 +81,8 @@ pub enum Trouble {
     Broken(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Http {
-    pub fn new(address: Address) -> Self {
+impl HttpClient {
+    pub fn new(address: ServerAddress) -> Self {
         Self { address, dialer: Dialer::default(), idle: Mutex::new(None) }
     }
 
@@ -91,7 +91,7 @@ impl Http {
         path: &str,
         bearer: Option<&Bearer>,
         wait_max: Duration,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<HttpResponse, HttpError> {
         let request = self.request(Method::GET, path, bearer);
         self.send(request, Bytes::new(), wait_max).await
     }
@@ -102,7 +102,7 @@ impl Http {
         bearer: Option<&Bearer>,
         body: &impl Serialize,
         wait_max: Duration,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<HttpResponse, HttpError> {
         let request = self.request(Method::POST, path, bearer);
         self.send(request, json(body)?, wait_max).await
     }
@@ -122,10 +122,15 @@ impl Http {
     }
 
     /// Sends it and waits for the whole answer, at most `wait_max` all in all.
-    pub async fn send(&self, request: Builder, body: Bytes, wait_max: Duration) -> Result<Answer, Trouble> {
+    pub async fn send(
+        &self,
+        request: Builder,
+        body: Bytes,
+        wait_max: Duration,
+    ) -> Result<HttpResponse, HttpError> {
         let request = request.body(Full::new(body)).map_err(broken)?;
         let deadline = Instant::now() + wait_max;
-        let silent = |_| Trouble::Silent(wait_max);
+        let silent = |_| HttpError::Silent(wait_max);
         let kept = self.idle().take();
         let unsent = match kept {
             None => request,
@@ -136,19 +141,23 @@ impl Http {
                 }
             }
         };
-        let sender = self.dial(deadline).await.map_err(Trouble::Unreachable)?;
+        let sender = self.dial(deadline).await.map_err(HttpError::Unreachable)?;
         match timeout_at(deadline, self.exchange(sender, unsent)).await.map_err(silent)?? {
             Exchange::Answered(answer) => Ok(answer),
-            Exchange::Unsent(_) => Err(Trouble::Unreachable(io::ErrorKind::ConnectionReset.into())),
+            Exchange::Unsent(_) => Err(HttpError::Unreachable(io::ErrorKind::ConnectionReset.into())),
         }
     }
 
-    async fn dial(&self, deadline: Instant) -> io::Result<Sender> {
+    async fn dial(&self, deadline: Instant) -> io::Result<HttpSender> {
         let deadline = deadline.min(Instant::now() + CONNECT_WAIT_MAX);
         timeout_at(deadline, self.dialer.dial(&self.address)).await?
     }
 
-    async fn exchange(&self, mut sender: Sender, request: Request<Full<Bytes>>) -> Result<Exchange, Trouble> {
+    async fn exchange(
+        &self,
+        mut sender: HttpSender,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Exchange, HttpError> {
         match sender.try_send_request(request).await {
             Ok(response) => {
                 let answer = read(response).await?;
@@ -164,13 +173,13 @@ impl Http {
         }
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Option<Sender>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Option<HttpSender>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 enum Exchange {
-    Answered(Answer),
+    Answered(HttpResponse),
     /// The connection was closed already; nothing has left.
     Unsent(Box<Request<Full<Bytes>>>),
 }
@@ -188,14 +197,14 @@ impl Bearer {
     }
 }
 
-pub fn json(body: &impl Serialize) -> Result<Bytes, Trouble> {
+pub fn json(body: &impl Serialize) -> Result<Bytes, HttpError> {
     serde_json::to_vec(body).map(Bytes::from).map_err(broken)
 }
 
-async fn read(response: Response<Incoming>) -> Result<Answer, Trouble> {
+async fn read(response: Response<Incoming>) -> Result<HttpResponse, HttpError> {
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, ANSWER_LEN_MAX).collect().await.map_err(Trouble::Broken)?.to_bytes();
-    Ok(Answer { status: parts.status.as_u16(), retry_after: retry_after(&parts.headers), body })
+    let body = Limited::new(body, ANSWER_LEN_MAX).collect().await.map_err(HttpError::Broken)?.to_bytes();
+    Ok(HttpResponse { status: parts.status.as_u16(), retry_after: retry_after(&parts.headers), body })
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -203,8 +212,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Trouble {
-    Trouble::Broken(error.into())
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> HttpError {
+    HttpError::Broken(error.into())
 }
 
 #[cfg(test)]

@@ -19,42 +19,42 @@ use crate::attempt::{attempt, result_parcel};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::ledger::Arrival;
-use crate::parcel::context_of;
-use crate::station::Station;
+use crate::traced_packet::context_of;
+use crate::worker_context::WorkerContext;
 
 /// How long the last messages of the ended subscriptions are waited for.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 pub struct Intake {
-    station: Arc<Station>,
+    worker_context: Arc<WorkerContext>,
     subscriptions: SelectAll<Subscriber>,
 }
 
 impl Intake {
-    pub async fn open(station: Arc<Station>, nats: &Client) -> Result<Self, Error> {
+    pub async fn open(worker_context: Arc<WorkerContext>, nats: &Client) -> Result<Self, Error> {
         let mut subscriptions = SelectAll::new();
-        for topic in station.handlers.keys() {
+        for topic in worker_context.handlers.keys() {
             subscriptions.push(nats.queue_subscribe(topic.clone(), topic.clone()).await?);
         }
-        subscriptions.push(nats.subscribe(subject::worker_jobs(station.voice.worker())).await?);
-        Ok(Self { station, subscriptions })
+        subscriptions.push(nats.subscribe(subject::worker_jobs(worker_context.publisher.worker())).await?);
+        Ok(Self { worker_context, subscriptions })
     }
 
     /// Takes jobs until the worker closes, and then those that were already on their way.
     pub async fn run(mut self) {
-        let closing = self.station.phase.closing.clone();
+        let closing = self.worker_context.phase.closing.clone();
         while let Some(Some(message)) = closing.run_until_cancelled(self.subscriptions.next()).await {
             self.take(message).await;
         }
         if tokio::time::timeout(DRAIN_MAX, self.drain()).await.is_err() {
-            tracing::warn!("the subscriptions did not end in time");
+            tracing::warn!("the subscriptions did not close in time");
         }
     }
 
     async fn drain(&mut self) {
         for subscription in &mut self.subscriptions {
             if let Err(error) = subscription.drain().await {
-                tracing::warn!(%error, "cannot end a subscription");
+                tracing::warn!(%error, "cannot close a subscription");
             }
         }
         while let Some(message) = self.subscriptions.next().await {
@@ -73,21 +73,23 @@ impl Intake {
     }
 
     async fn accept(&self, assignment: Assignment) {
-        let station = &self.station;
-        let Some(handler) = station.handlers.get(&assignment.request.topic).cloned() else {
+        let worker_context = &self.worker_context;
+        let Some(handler) = worker_context.handlers.get(&assignment.request.topic).cloned() else {
             return self.refuse(assignment).await;
         };
         // Never closed, so this is a wait and not a refusal.
-        let place = Arc::clone(&station.places).acquire_owned().await;
-        match station.ledger.arrive(assignment) {
+        let place = Arc::clone(&worker_context.places).acquire_owned().await;
+        match worker_context.ledger.arrive(assignment) {
             Arrival::Run(assignment) => {
-                let station = Arc::clone(station);
-                self.station.jobs.spawn(async move {
-                    attempt(&station, &assignment, &handler).await;
+                let worker_context = Arc::clone(worker_context);
+                self.worker_context.jobs.spawn(async move {
+                    attempt(&worker_context, &assignment, &handler).await;
                     drop(place);
                 });
             }
-            Arrival::Answer(parcel) => station.results.send(parcel, station.results.room().await),
+            Arrival::Answer(traced_packet) => {
+                worker_context.results.send(traced_packet, worker_context.results.room().await)
+            }
             Arrival::Ignore => {}
         }
     }
@@ -97,9 +99,15 @@ impl Intake {
         let topic = &assignment.request.topic;
         tracing::warn!(job_id = %assignment.id, topic, "job for a topic without a handler");
         let failure = Failure::retryable(format!("this worker has no handler for {topic}"));
-        let results = &self.station.results;
-        let parcel = result_parcel(&self.station.voice, &assignment, assignment.errand(), 0, Err(failure));
-        results.send(parcel, results.room().await);
+        let results = &self.worker_context.results;
+        let traced_packet = result_parcel(
+            &self.worker_context.publisher,
+            &assignment,
+            assignment.attempt_ref(),
+            0,
+            Err(failure),
+        );
+        results.send(traced_packet, results.room().await);
     }
 }
 

@@ -10,19 +10,19 @@ use serde::de::DeserializeOwned;
 
 use crate::assignment::Assignment;
 use crate::failure::Failure;
-use crate::voice::Voice;
+use crate::publisher::Publisher;
 
 /// A job to be done. Cloning is cheap, so a job can go along into spawned tasks.
 #[derive(Clone)]
 pub struct Job {
     assignment: Arc<Assignment>,
-    voice: Arc<Voice>,
+    publisher: Arc<Publisher>,
     context: Bytes,
 }
 
 impl Job {
-    pub(crate) fn new(assignment: Arc<Assignment>, voice: Arc<Voice>, context: Bytes) -> Self {
-        Self { assignment, voice, context }
+    pub(crate) fn new(assignment: Arc<Assignment>, publisher: Arc<Publisher>, context: Bytes) -> Self {
+        Self { assignment, publisher, context }
     }
 
     pub fn id(&self) -> &str {
@@ -40,12 +40,12 @@ impl Job {
     /// Where this attempt stands in the job's trace (W3C Trace Context), for spans and calls of the
     /// handler's own; nothing when the scheduler does not trace.
     pub fn traceparent(&self) -> Option<String> {
-        self.assignment.errand().context.map(|context| context.parent.to_string())
+        self.assignment.attempt_ref().context.map(|context| context.parent.to_string())
     }
 
     /// What goes along with [`Job::traceparent`], if anything.
     pub fn tracestate(&self) -> Option<String> {
-        let state = self.assignment.errand().context?.state?;
+        let state = self.assignment.attempt_ref().context?.state?;
         Some(state.as_str().to_owned())
     }
 
@@ -72,18 +72,19 @@ impl Job {
 
     /// Tells whoever watches how far the job is. Nobody has to hear it, so it cannot fail.
     pub async fn progress(&self, percent: u8, message: impl Into<String>) {
-        let errand = self.assignment.errand();
+        let attempt_ref = self.assignment.attempt_ref();
         let progress = JobProgress {
             job_id: self.id().to_owned(),
             percent: i32::from(percent.min(100)),
             message: message.into(),
             status: JobStatus::Running as i32,
-            dispatch: errand.dispatch,
+            dispatch: attempt_ref.dispatch,
             ..JobProgress::default()
         };
         let payload = Payload::JobProgress(progress);
-        let parcel = self.voice.parcel(self.trace_id(), payload, errand.context.as_ref());
-        self.voice.say(subject::JOB_PROGRESS, parcel).await;
+        let traced_packet =
+            self.publisher.traced_packet(self.trace_id(), payload, attempt_ref.context.as_ref());
+        self.publisher.publish(subject::JOB_PROGRESS, traced_packet).await;
     }
 
     /// Resolves when the job was cancelled. The handler's own future is dropped at that moment; this

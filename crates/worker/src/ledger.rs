@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use reveille_core::id::JobId;
 use reveille_wire::cap::JobCancel;
 
-use crate::assignment::{Assignment, Errand, attempt_of};
-use crate::parcel::Parcel;
+use crate::assignment::{Assignment, AttemptRef, attempt_of};
+use crate::traced_packet::TracedPacket;
 
 /// How many results are kept for repeated deliveries.
 const FINISHED_MAX: usize = 10_000;
 
 #[derive(Default)]
 pub struct Ledger {
-    books: Mutex<Books>,
+    state: Mutex<LedgerState>,
 }
 
 #[derive(Default)]
-struct Books {
+struct LedgerState {
     running: HashMap<JobId, Arc<Assignment>>,
     finished: HashMap<JobId, Finished>,
     /// The finished ones, oldest first.
@@ -32,14 +32,14 @@ struct Books {
 
 struct Finished {
     attempt: u64,
-    parcel: Parcel,
+    traced_packet: TracedPacket,
 }
 
 /// What to do about a job that arrived.
 pub enum Arrival {
     Run(Arc<Assignment>),
     /// It has ended: send this result again.
-    Answer(Parcel),
+    Answer(TracedPacket),
     /// It runs already.
     Ignore,
 }
@@ -54,20 +54,20 @@ pub enum Finality {
 impl Ledger {
     pub fn arrive(&self, arrived: Assignment) -> Arrival {
         let (id, attempt) = (&arrived.id, arrived.attempt());
-        let mut books = self.books();
-        if let Some(running) = books.running.get(id) {
+        let mut state = self.state();
+        if let Some(running) = state.running.get(id) {
             if attempt > running.attempt() {
-                running.take_over(arrived.errand());
+                running.take_over(arrived.attempt_ref());
             }
             return Arrival::Ignore;
         }
-        if let Some(finished) = books.finished.get(id)
+        if let Some(finished) = state.finished.get(id)
             && attempt <= finished.attempt
         {
-            return Arrival::Answer(finished.parcel.clone());
+            return Arrival::Answer(finished.traced_packet.clone());
         }
         let assignment = Arc::new(arrived);
-        books.running.insert(assignment.id.clone(), Arc::clone(&assignment));
+        state.running.insert(assignment.id.clone(), Arc::clone(&assignment));
         Arrival::Run(assignment)
     }
 
@@ -77,22 +77,22 @@ impl Ledger {
         &self,
         assignment: &Assignment,
         finality: Finality,
-        result: impl FnOnce(Errand) -> Parcel,
-    ) -> Parcel {
-        let mut books = self.books();
-        books.running.remove(&assignment.id);
-        let errand = assignment.errand();
-        let (attempt, parcel) = (errand.attempt(), result(errand));
+        result: impl FnOnce(AttemptRef) -> TracedPacket,
+    ) -> TracedPacket {
+        let mut state = self.state();
+        state.running.remove(&assignment.id);
+        let attempt_ref = assignment.attempt_ref();
+        let (attempt, traced_packet) = (attempt_ref.attempt(), result(attempt_ref));
         if attempt > 0 || finality == Finality::Final {
-            books.keep(assignment.id.clone(), Finished { attempt, parcel: parcel.clone() });
+            state.keep(assignment.id.clone(), Finished { attempt, traced_packet: traced_packet.clone() });
         }
-        parcel
+        traced_packet
     }
 
     /// Cancels the job if it runs; a cancellation that names an older attempt is too late.
     pub fn cancel(&self, cancel: &JobCancel) {
         let named = attempt_of(cancel.dispatch.as_ref());
-        let running = self.books().running.get(cancel.job_id.as_str()).cloned();
+        let running = self.state().running.get(cancel.job_id.as_str()).cloned();
         if let Some(assignment) = running.filter(|running| named == 0 || named >= running.attempt()) {
             tracing::debug!(job_id = %assignment.id, by = cancel.requested_by, "job cancelled");
             assignment.cancelled.cancel();
@@ -101,15 +101,15 @@ impl Ledger {
 
     /// How many jobs are here, waiting ones included.
     pub fn active(&self) -> usize {
-        self.books().running.len()
+        self.state().running.len()
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, LedgerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Books {
+impl LedgerState {
     fn keep(&mut self, id: JobId, finished: Finished) {
         self.order.push_back((id.clone(), finished.attempt));
         self.finished.insert(id, finished);
@@ -143,7 +143,8 @@ mod tests {
 
     /// The result says which attempt it is for.
     fn finish(ledger: &Ledger, assignment: &Assignment, finality: Finality) -> bytes::Bytes {
-        let result = |errand: Errand| Parcel::new(errand.attempt().to_string().into(), None);
+        let result =
+            |attempt_ref: AttemptRef| TracedPacket::new(attempt_ref.attempt().to_string().into(), None);
         ledger.finish(assignment, finality, result).packet
     }
 
@@ -155,7 +156,9 @@ mod tests {
         assert!(matches!(arrive(&ledger, "j", 1), Arrival::Ignore));
         assert_eq!(finish(&ledger, &assignment, Finality::Final), "2");
         for attempt in [1, 2] {
-            assert!(matches!(arrive(&ledger, "j", attempt), Arrival::Answer(parcel) if parcel.packet == "2"));
+            assert!(
+                matches!(arrive(&ledger, "j", attempt), Arrival::Answer(traced_packet) if traced_packet.packet == "2")
+            );
         }
         run(&ledger, "j", 3);
         assert_eq!(ledger.active(), 1);

@@ -40,10 +40,11 @@
 //! - [`Workspace`] keeps a place in the Molecule registry and picks up the results of delegated work
 //!   (`workspace`).
 //!
-//! Both speak HTTP through `http` and wait by `rhythm`.
+//! Both speak HTTP through `http` and wait by `beat_schedule`.
 
 mod assignment;
 mod attempt;
+mod beat_schedule;
 mod beats;
 mod blobs;
 mod cancel;
@@ -57,13 +58,12 @@ mod intake;
 mod job;
 mod ledger;
 mod load;
-mod parcel;
 mod presence;
+mod publisher;
 mod results;
-mod rhythm;
-mod station;
-mod voice;
+mod traced_packet;
 mod worker;
+mod worker_context;
 mod workspace;
 
 pub use connect::Connect;

@@ -19,17 +19,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::clock;
 use crate::error::Error;
-use crate::http::address::Address;
-use crate::http::{Bearer, Http};
-use beats::{Beats, SETTINGS, Settings};
-use payload::Profile;
+use crate::http::address::ServerAddress;
+use crate::http::{Bearer, HttpClient};
+use beats::{AgentBeats, PresenceSettings, SETTINGS};
+use payload::AgentProfile;
 
 /// What an agent tells of itself, and to whom.
 #[derive(Clone)]
 pub struct Registration {
     collector_url: Option<String>,
     api_key: Option<String>,
-    profile: Profile,
+    profile: AgentProfile,
 }
 
 impl Registration {
@@ -37,7 +37,7 @@ impl Registration {
     /// the machine's name unless set.
     pub fn new(agent_name: impl Into<String>) -> Self {
         let host = host_name();
-        let profile = Profile {
+        let profile = AgentProfile {
             agent_id: host.clone(),
             agent_name: agent_name.into(),
             dispatch_name: None,
@@ -119,7 +119,7 @@ pub fn register_worker(registration: Registration) -> AgentPresence {
     start(registration, SETTINGS)
 }
 
-fn start(registration: Registration, settings: Settings) -> AgentPresence {
+fn start(registration: Registration, settings: PresenceSettings) -> AgentPresence {
     let (sessions, told) = watch::channel(0);
     let stop = CancellationToken::new();
     let presence = AgentPresence { sessions: Arc::new(sessions), _stop: stop.clone().drop_guard() };
@@ -128,23 +128,23 @@ fn start(registration: Registration, settings: Settings) -> AgentPresence {
         Ok(beats) => spawn(async move {
             stop.run_until_cancelled(beats.run()).await;
         }),
-        Err(error) => tracing::warn!(agent_id, %error, "this agent stays unseen"),
+        Err(error) => tracing::warn!(agent_id, %error, "presence is off for this agent"),
     }
     presence
 }
 
 fn beats(
     registration: Registration,
-    settings: Settings,
+    settings: PresenceSettings,
     sessions: watch::Receiver<u32>,
-) -> Result<Beats, Error> {
+) -> Result<AgentBeats, Error> {
     let Registration { collector_url, api_key, profile } = registration;
-    let address = Address::parse("VOICEGW_COLLECTOR_URL", &collector_url.unwrap_or_default())?;
+    let address = ServerAddress::parse("VOICEGW_COLLECTOR_URL", &collector_url.unwrap_or_default())?;
     let key = match api_key {
         Some(key) => Some(Bearer::new(&key).ok_or(Error::ApiKey)?),
         None => None,
     };
-    Ok(Beats { http: Http::new(address), key, profile, sessions, settings })
+    Ok(AgentBeats { http: HttpClient::new(address), key, profile, sessions, settings })
 }
 
 fn spawn(beats: impl Future<Output = ()> + Send + 'static) {
@@ -155,11 +155,11 @@ fn spawn(beats: impl Future<Output = ()> + Send + 'static) {
     let own = thread::Builder::new().name("agent-presence".to_owned()).spawn(|| {
         match runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(beats),
-            Err(error) => tracing::warn!(%error, "no runtime to beat on; this agent stays unseen"),
+            Err(error) => tracing::warn!(%error, "no runtime for heartbeats; presence is off for this agent"),
         }
     });
     if let Err(error) = own {
-        tracing::warn!(%error, "no thread to beat on; this agent stays unseen");
+        tracing::warn!(%error, "no thread for heartbeats; presence is off for this agent");
     }
 }
 

@@ -16,9 +16,9 @@ use reveille_wire::{packet, subject};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::connect::Link;
+use crate::connect::ConnectionWatch;
 use crate::error::Error;
-use crate::parcel::Parcel;
+use crate::traced_packet::TracedPacket;
 
 /// How many results may wait for their answer; then handlers wait too.
 pub const WAITING_MAX: usize = 10_000;
@@ -37,17 +37,17 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// Where finished jobs hand in their results.
 pub struct Results {
     room: Arc<Semaphore>,
-    outgoing: mpsc::UnboundedSender<(Parcel, Quota)>,
+    outgoing: mpsc::UnboundedSender<(TracedPacket, ResultPermit)>,
 }
 
 /// A place among the waiting results, given back when the result is settled.
-pub struct Quota {
+pub struct ResultPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Results {
     /// Starts the task that settles results; it ends when the last handle is dropped.
-    pub async fn start(nats: Client, link: Link) -> Result<Self, Error> {
+    pub async fn start(nats: Client, link: ConnectionWatch) -> Result<Self, Error> {
         let inbox = nats.new_inbox();
         let replies = nats.subscribe(format!("{inbox}.*")).await?;
         let (outgoing, incoming) = mpsc::unbounded_channel();
@@ -58,14 +58,14 @@ impl Results {
     }
 
     /// Waits until there is room for one more result.
-    pub async fn room(&self) -> Quota {
+    pub async fn room(&self) -> ResultPermit {
         // The semaphore is never closed, so a permit always comes.
-        Quota { _permit: Arc::clone(&self.room).acquire_owned().await.ok() }
+        ResultPermit { _permit: Arc::clone(&self.room).acquire_owned().await.ok() }
     }
 
-    pub fn send(&self, parcel: Parcel, room: Quota) {
+    pub fn send(&self, traced_packet: TracedPacket, room: ResultPermit) {
         // The channel needs no limit of its own: the room is the limit.
-        if self.outgoing.send((parcel, room)).is_err() {
+        if self.outgoing.send((traced_packet, room)).is_err() {
             tracing::error!("a result was lost: the settling task is gone");
         }
     }
@@ -84,15 +84,15 @@ struct Settler {
     nats: Client,
     inbox: String,
     replies: Subscriber,
-    link: Link,
-    incoming: mpsc::UnboundedReceiver<(Parcel, Quota)>,
-    waiting: HashMap<u64, Waiting>,
+    link: ConnectionWatch,
+    incoming: mpsc::UnboundedReceiver<(TracedPacket, ResultPermit)>,
+    waiting: HashMap<u64, UnsettledResult>,
     next_token: u64,
 }
 
-struct Waiting {
-    parcel: Parcel,
-    _room: Quota,
+struct UnsettledResult {
+    traced_packet: TracedPacket,
+    _room: ResultPermit,
     tries: u32,
     due_at: Instant,
     give_up_at: Instant,
@@ -105,7 +105,7 @@ impl Settler {
         loop {
             tokio::select! {
                 handed_in = self.incoming.recv() => match handed_in {
-                    Some((parcel, room)) => self.take(parcel, room).await,
+                    Some((traced_packet, room)) => self.take(traced_packet, room).await,
                     None => return,
                 },
                 Some(reply) = self.replies.next() => self.settle(&reply),
@@ -115,10 +115,16 @@ impl Settler {
         }
     }
 
-    async fn take(&mut self, parcel: Parcel, room: Quota) {
+    async fn take(&mut self, traced_packet: TracedPacket, room: ResultPermit) {
         let (token, now) = (self.next_token, Instant::now());
         self.next_token += 1;
-        let waiting = Waiting { parcel, _room: room, tries: 0, due_at: now, give_up_at: now + GIVE_UP_AFTER };
+        let waiting = UnsettledResult {
+            traced_packet,
+            _room: room,
+            tries: 0,
+            due_at: now,
+            give_up_at: now + GIVE_UP_AFTER,
+        };
         self.waiting.insert(token, waiting);
         if self.is_connected() {
             self.publish(token, now).await;
@@ -129,9 +135,9 @@ impl Settler {
         let Some(waiting) = self.waiting.get_mut(&token) else { return };
         waiting.due_at = now + pause(ANSWER_WAIT, waiting.tries);
         waiting.tries += 1;
-        let (reply, parcel) = (format!("{}.{token}", self.inbox), waiting.parcel.clone());
-        if let Err(error) = parcel.request(&self.nats, subject::JOB_RESULT, reply).await {
-            tracing::warn!(%error, "cannot publish a result; trying again");
+        let (reply, traced_packet) = (format!("{}.{token}", self.inbox), waiting.traced_packet.clone());
+        if let Err(error) = traced_packet.request(&self.nats, subject::JOB_RESULT, reply).await {
+            tracing::warn!(%error, "cannot publish a result; retrying");
         }
     }
 
@@ -160,8 +166,8 @@ impl Settler {
         let now = Instant::now();
         for (_, given_up) in self.waiting.extract_if(|_, waiting| waiting.give_up_at <= now) {
             tracing::warn!(
-                job_id = job_of(&given_up.parcel.packet),
-                "nobody answered to this result; given up"
+                job_id = job_of(&given_up.traced_packet.packet),
+                "the result was not acknowledged; giving up"
             );
         }
         let due: Vec<u64> = self

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::beats::Beats;
+use crate::beats::WorkerBeats;
 use crate::blobs::Blobs;
 use crate::cancel;
 use crate::connect::Connect;
@@ -21,9 +21,9 @@ use crate::handler::{self, Handler};
 use crate::intake::Intake;
 use crate::job::Job;
 use crate::ledger::Ledger;
+use crate::publisher::Publisher;
 use crate::results::Results;
-use crate::station::{Phase, QUEUED_JOBS_MAX, Station};
-use crate::voice::Voice;
+use crate::worker_context::{QUEUED_JOBS_MAX, ShutdownPhase, WorkerContext};
 
 /// How long running jobs may take after the worker was told to stop; then they are given back.
 const FINISH_MAX: Duration = Duration::from_secs(30);
@@ -34,12 +34,12 @@ const CAPACITY_MAX: usize = 100_000;
 
 /// A worker that takes jobs of its topics and runs their handlers.
 pub struct Worker {
-    profile: Profile,
+    profile: WorkerProfile,
     handlers: BTreeMap<String, Handler>,
 }
 
 /// What a worker says about itself.
-pub struct Profile {
+pub struct WorkerProfile {
     pub id: String,
     pub pool: String,
     pub capacity: usize,
@@ -56,7 +56,7 @@ impl Worker {
     /// A worker with a name of its own: two workers of one name would both get its jobs. It runs one
     /// job at a time unless told otherwise.
     pub fn new(id: impl Into<String>) -> Self {
-        let profile = Profile {
+        let profile = WorkerProfile {
             id: id.into(),
             pool: String::new(),
             capacity: 1,
@@ -150,13 +150,13 @@ impl Worker {
             () = &mut shutdown => return Ok(()),
         }
 
-        let phase = Phase::new();
+        let phase = ShutdownPhase::new();
         // Ends every task also when this future is dropped half-way.
         let _over = phase.over.clone().drop_guard();
         let capacity = profile.capacity;
-        let station = Arc::new(Station {
+        let worker_context = Arc::new(WorkerContext {
             handlers,
-            voice: Arc::new(Voice::new(nats.clone(), link.clone(), id.clone())),
+            publisher: Arc::new(Publisher::new(nats.clone(), link.clone(), id.clone())),
             blobs,
             ledger: Ledger::default(),
             results: Results::start(nats.clone(), link.clone()).await?,
@@ -166,22 +166,22 @@ impl Worker {
             phase,
         });
         let cancellations = nats.subscribe(subject::JOB_CANCEL).await?;
-        tokio::spawn(cancel::listen(Arc::clone(&station), cancellations));
-        let intake = tokio::spawn(Intake::open(Arc::clone(&station), &nats).await?.run());
+        tokio::spawn(cancel::listen(Arc::clone(&worker_context), cancellations));
+        let intake = tokio::spawn(Intake::open(Arc::clone(&worker_context), &nats).await?.run());
         // Only now: whoever hears the first beat may send a job at once.
-        tokio::spawn(Beats { station: Arc::clone(&station), profile, link }.run());
+        tokio::spawn(WorkerBeats { worker_context: Arc::clone(&worker_context), profile, link }.run());
         tracing::info!(worker_id = %id, capacity, "worker is up");
 
         shutdown.await;
-        tracing::info!(worker_id = %id, active_jobs = station.ledger.active(), "worker is stopping");
-        station.phase.closing.cancel();
+        tracing::info!(worker_id = %id, active_jobs = worker_context.ledger.active(), "worker is stopping");
+        worker_context.phase.closing.cancel();
         if let Err(error) = intake.await {
-            tracing::error!(%error, "the intake ended badly");
+            tracing::error!(%error, "the intake task failed");
         }
-        finish_jobs(&station).await;
-        settle_results(&station).await;
+        finish_jobs(&worker_context).await;
+        settle_results(&worker_context).await;
         if !matches!(timeout(SETTLE_MAX, nats.flush()).await, Ok(Ok(()))) {
-            tracing::warn!("NATS is away; the last messages may not have left");
+            tracing::warn!("NATS is unreachable; the last messages may not have been sent");
         }
         tracing::info!(worker_id = %id, "worker has stopped");
         Ok(())
@@ -201,20 +201,23 @@ impl Worker {
     }
 }
 
-async fn finish_jobs(station: &Station) {
-    station.jobs.close();
-    if timeout(FINISH_MAX, station.jobs.wait()).await.is_err() {
-        tracing::warn!(active_jobs = station.ledger.active(), "jobs take too long; given back");
-        station.phase.abandoning.cancel();
-        if timeout(SETTLE_MAX, station.jobs.wait()).await.is_err() {
-            tracing::error!(active_jobs = station.ledger.active(), "jobs do not end");
+async fn finish_jobs(worker_context: &WorkerContext) {
+    worker_context.jobs.close();
+    if timeout(FINISH_MAX, worker_context.jobs.wait()).await.is_err() {
+        tracing::warn!(active_jobs = worker_context.ledger.active(), "jobs take too long and are given back");
+        worker_context.phase.abandoning.cancel();
+        if timeout(SETTLE_MAX, worker_context.jobs.wait()).await.is_err() {
+            tracing::error!(
+                active_jobs = worker_context.ledger.active(),
+                "jobs do not end after they were given back"
+            );
         }
     }
 }
 
-async fn settle_results(station: &Station) {
-    if timeout(SETTLE_MAX, station.results.settled()).await.is_err() {
-        tracing::warn!(results = station.results.waiting(), "nobody answered to these results");
+async fn settle_results(worker_context: &WorkerContext) {
+    if timeout(SETTLE_MAX, worker_context.results.settled()).await.is_err() {
+        tracing::warn!(results = worker_context.results.waiting(), "results were not acknowledged");
     }
 }
 

@@ -28,11 +28,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::http::Http;
-use crate::http::address::Address;
-use beats::{Beats, Vitals};
+use crate::http::HttpClient;
+use crate::http::address::ServerAddress;
+use beats::{Vitals, WorkspaceBeats};
 use delegations::Delegations;
-use platform::{Platform, SETTINGS, Settings};
+use platform::{Platform, SETTINGS, WorkspaceSettings};
 use results::ResultsFile;
 use tasks::Tasks;
 use token::TokenFile;
@@ -60,7 +60,7 @@ pub struct Workspace {
     configs_dir: Option<PathBuf>,
     results_file: PathBuf,
     handle: WorkspaceHandle,
-    settings: Settings,
+    settings: WorkspaceSettings,
 }
 
 impl Workspace {
@@ -98,12 +98,12 @@ impl Workspace {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let Self { enrolment, configs_dir, results_file, handle, settings } = self;
         check_id(&enrolment.id)?;
-        let address = Address::parse("platform_url", &enrolment.platform_url)?;
+        let address = ServerAddress::parse("platform_url", &enrolment.platform_url)?;
         let token = TokenFile::new(configs_dir);
-        let platform = Arc::new(Platform::new(Http::new(address), enrolment, token, settings));
+        let platform = Arc::new(Platform::new(HttpClient::new(address), enrolment, token, settings));
         let beaten = Arc::new(Notify::new());
         let vitals = Vitals { errors: handle.errors.clone(), tasks: handle.tasks.watch() };
-        let beats = Beats::new(Arc::clone(&platform), vitals, Arc::clone(&beaten));
+        let beats = WorkspaceBeats::new(Arc::clone(&platform), vitals, Arc::clone(&beaten));
         let delegations = Delegations::new(platform, ResultsFile::new(results_file), beaten);
         tokio::select! {
             () = shutdown => Ok(()),

@@ -1,13 +1,13 @@
 //! What every run must have come to: the fault-free reference is asked the same, and gives the same answer.
 
-use super::book::Book;
+use super::history::FlowHistory;
 use super::script::{self, Script};
 use super::workflows::FlowsPlan;
-use crate::invariants::Verdict;
+use crate::invariants::Checked;
 use crate::plan::DENIED;
 use reveille_core::flow::{
-    Asked, Compensation, Flow, Head, Kind, NodeKey, Origin, Outcome, Run, RunState, Sent, StepState,
-    interpret,
+    Compensation, Flow, NodeKey, PendingWork, Run, RunHead, RunOrigin, RunState, StepKind, StepOutcome,
+    StepState, SubmittedWork, interpret,
 };
 use reveille_core::id::{JobId, RunId, StepId};
 use reveille_engine::rollback_id;
@@ -28,35 +28,37 @@ pub struct Compared {
 }
 
 /// Compares everything that was committed with what should have been.
-pub fn compare(plan: &FlowsPlan, book: &Book) -> Result<Compared, String> {
+pub fn compare(plan: &FlowsPlan, history: &FlowHistory) -> Result<Compared, String> {
     let (mut expected, mut compared) = (BTreeMap::new(), Compared::default());
-    for run in book.runs.values().filter(|run| run.head.origin == Origin::Started) {
+    for run in history.runs.values().filter(|run| run.head.origin == RunOrigin::Started) {
         let reference = Reference { plan, runs: RefCell::default() };
         let answer = reference.of(run);
         expected.insert(answer.head.id.clone(), answer);
         expected.extend(reference.runs.into_inner());
     }
-    let spared: BTreeSet<&RunId> = book.given_up.iter().map(|id| root(book, &expected, id)).collect();
-    let is_spared = |id: &RunId| spared.contains(root(book, &expected, id));
-    for run in book.runs.values() {
+    let spared: BTreeSet<&RunId> = history.given_up.iter().map(|id| root(history, &expected, id)).collect();
+    let is_spared = |id: &RunId| spared.contains(root(history, &expected, id));
+    for run in history.runs.values() {
         let id = &run.head.id;
         if run.is_live() || run.head.due.is_some() {
             return Err(format!("the run {id} is {} and still owes something", run.head.state));
         }
         let is_spared = is_spared(id);
         *(if is_spared { &mut compared.spared } else { &mut compared.runs }) += 1;
-        if let Origin::Rollback { of } = &run.head.origin {
-            let undone = book.runs.get(of).ok_or_else(|| format!("{id} undoes {of}, which is no run"))?;
-            once_and_in_order(book, undone, run)?;
+        if let RunOrigin::Rollback { of } = &run.head.origin {
+            let undone = history.runs.get(of).ok_or_else(|| format!("{id} undoes {of}, which is no run"))?;
+            once_and_in_order(history, undone, run)?;
             if !is_spared {
-                undone_well(book, undone, run)?;
+                undone_well(history, undone, run)?;
             }
             continue;
         }
-        rolled_back(plan, book, run)?;
+        rolled_back(plan, history, run)?;
         let answer = expected.get(id);
         let verdict = match answer {
-            _ if run.head.state == RunState::Cancelled && was_called_off(book, run) => cut_short(run, answer),
+            _ if run.head.state == RunState::Cancelled && was_called_off(history, run) => {
+                cut_short(run, answer)
+            }
             _ if is_spared => Ok(()),
             Some(answer) => same(run, answer),
             None => Err("should not be there".to_owned()),
@@ -64,7 +66,7 @@ pub fn compare(plan: &FlowsPlan, book: &Book) -> Result<Compared, String> {
         verdict.map_err(|words| format!("the run {id} of {} {words}", run.head.workflow))?;
     }
     let is_missing = |id: &&RunId| {
-        !book.runs.contains_key(*id) && !is_spared(id) && !is_of_a_cancelled(book, &expected[*id])
+        !history.runs.contains_key(*id) && !is_spared(id) && !is_of_a_cancelled(history, &expected[*id])
     };
     match expected.keys().find(is_missing) {
         Some(id) => Err(format!("the run {id} should be there and is not")),
@@ -73,9 +75,9 @@ pub fn compare(plan: &FlowsPlan, book: &Book) -> Result<Compared, String> {
 }
 
 /// The run that somebody started and that this one is a part of; what undoes a run stands for itself.
-fn root<'a>(book: &'a Book, expected: &'a BTreeMap<RunId, Run>, id: &'a RunId) -> &'a RunId {
-    match book.runs.get(id).or_else(|| expected.get(id)).map(|run| &run.head.origin) {
-        Some(Origin::Step { run, .. }) => root(book, expected, run),
+fn root<'a>(history: &'a FlowHistory, expected: &'a BTreeMap<RunId, Run>, id: &'a RunId) -> &'a RunId {
+    match history.runs.get(id).or_else(|| expected.get(id)).map(|run| &run.head.origin) {
+        Some(RunOrigin::Step { run, .. }) => root(history, expected, run),
         _ => id,
     }
 }
@@ -93,65 +95,67 @@ impl Reference<'_> {
         self.run(head.id.clone(), head, head.origin.clone(), run.input.clone())
     }
 
-    fn run(&self, id: RunId, like: &Head, origin: Origin, input: Arc<Json>) -> Run {
+    fn run(&self, id: RunId, like: &RunHead, origin: RunOrigin, input: Arc<Json>) -> Run {
         let document = self.plan.document(&like.workflow);
         let flow = document.and_then(|document| Flow::read(document, like.version).ok());
         let Some(flow) = flow else { unreachable!("{} was saved", like.workflow) };
-        let head = Head {
+        let head = RunHead {
             origin,
-            ..Head::new(id, like.tenant.clone(), like.workflow.clone(), like.version, like.created_at)
+            ..RunHead::new(id, like.tenant.clone(), like.workflow.clone(), like.version, like.created_at)
         };
         let now = head.created_at;
         interpret(Run::new(head.clone(), input), &flow, now, |asked| self.answer(&flow, &head, asked))
     }
 
-    fn answer(&self, flow: &Flow, head: &Head, asked: &Asked<'_>) -> Option<Outcome> {
+    fn answer(&self, flow: &Flow, head: &RunHead, asked: &PendingWork<'_>) -> Option<StepOutcome> {
         match (&flow.step(&asked.node.step).kind, asked.sent) {
-            (Kind::Approval, _) => script::decided(asked.input),
-            (Kind::Worker(worker), _) if worker.topic.as_str() == DENIED => {
-                Some(Outcome::Denied(String::new()))
+            (StepKind::Approval, _) => script::decided(asked.input),
+            (StepKind::Worker(worker), _) if worker.topic.as_str() == DENIED => {
+                Some(StepOutcome::Denied(String::new()))
             }
-            (Kind::Subworkflow(sub), Sent::Run(id)) => {
-                let like = Head { workflow: sub.workflow.clone(), version: 1, ..head.clone() };
+            (StepKind::Subworkflow(sub), SubmittedWork::Run(id)) => {
+                let like = RunHead { workflow: sub.workflow.clone(), version: 1, ..head.clone() };
                 let (run, node) = (head.id.clone(), asked.node.clone());
-                let origin = Origin::Step { run, node, attempt: asked.attempt, depth: 1 };
+                let origin = RunOrigin::Step { run, node, attempt: asked.attempt, depth: 1 };
                 let child = self.run(id.clone(), &like, origin, Arc::new(asked.input.clone()));
                 let outcome = outcome_of(&child);
                 self.runs.borrow_mut().insert(id.clone(), child);
                 Some(outcome)
             }
-            (_, Sent::Notice) => Some(Outcome::Succeeded(None)),
+            (_, SubmittedWork::Notice) => Some(StepOutcome::Succeeded(None)),
             _ => Script::read(asked.input).and_then(|script| script.outcome(asked.attempt)),
         }
     }
 }
 
-fn outcome_of(run: &Run) -> Outcome {
+fn outcome_of(run: &Run) -> StepOutcome {
     match run.head.state {
-        RunState::Succeeded => Outcome::Succeeded(run.output.as_deref().cloned()),
-        RunState::Denied => Outcome::Denied(String::new()),
-        RunState::TimedOut => Outcome::TimedOut(String::new()),
-        state => Outcome::Failed { words: String::new(), is_worth_another_try: state == RunState::Failed },
+        RunState::Succeeded => StepOutcome::Succeeded(run.output.as_deref().cloned()),
+        RunState::Denied => StepOutcome::Denied(String::new()),
+        RunState::TimedOut => StepOutcome::TimedOut(String::new()),
+        state => {
+            StepOutcome::Failed { words: String::new(), is_worth_another_try: state == RunState::Failed }
+        }
     }
 }
 
 /// Somebody cancelled it, or the run that it is a step of.
-fn was_called_off(book: &Book, run: &Run) -> bool {
+fn was_called_off(history: &FlowHistory, run: &Run) -> bool {
     match &run.head.origin {
-        Origin::Step { run: parent, .. } => {
-            book.runs.get(parent).is_some_and(|parent| parent.head.state == RunState::Cancelled)
+        RunOrigin::Step { run: parent, .. } => {
+            history.runs.get(parent).is_some_and(|parent| parent.head.state == RunState::Cancelled)
         }
-        _ => book.cancels_asked.contains(&run.head.id),
+        _ => history.cancels_asked.contains(&run.head.id),
     }
 }
 
-fn is_of_a_cancelled(book: &Book, child: &Run) -> bool {
-    let Origin::Step { run: parent, .. } = &child.head.origin else { return false };
-    book.runs.get(parent).is_some_and(|parent| parent.head.state == RunState::Cancelled)
+fn is_of_a_cancelled(history: &FlowHistory, child: &Run) -> bool {
+    let RunOrigin::Step { run: parent, .. } = &child.head.origin else { return false };
+    history.runs.get(parent).is_some_and(|parent| parent.head.state == RunState::Cancelled)
 }
 
 /// Equal in everything that does not depend on when things happened.
-fn same(run: &Run, answer: &Run) -> Verdict {
+fn same(run: &Run, answer: &Run) -> Checked {
     if run.head.state != answer.head.state {
         return Err(format!("is {} ({}), not {}", run.head.state, run.head.error, answer.head.state));
     }
@@ -184,7 +188,7 @@ fn same(run: &Run, answer: &Run) -> Verdict {
 }
 
 /// It was cancelled: what was done until then was done right, and nothing is under way.
-fn cut_short(run: &Run, answer: Option<&Run>) -> Verdict {
+fn cut_short(run: &Run, answer: Option<&Run>) -> Checked {
     for (key, node) in &run.nodes {
         if !node.state.is_settled() {
             return Err(format!("is cancelled and its {key} is {}", node.state));
@@ -199,12 +203,12 @@ fn cut_short(run: &Run, answer: Option<&Run>) -> Verdict {
 }
 
 /// A run is undone if its workflow says so of its end, and only then.
-fn rolled_back(plan: &FlowsPlan, book: &Book, run: &Run) -> Verdict {
+fn rolled_back(plan: &FlowsPlan, history: &FlowHistory, run: &Run) -> Checked {
     let head = &run.head;
     let document = plan.document(&head.workflow);
     let flow = document.and_then(|document| Flow::read(document, head.version).ok());
     let wants = flow.is_some_and(|flow| flow.undoes(head.state)) && !run.compensations.is_empty();
-    let has = book.runs.contains_key(&rollback_id(&head.id));
+    let has = history.runs.contains_key(&rollback_id(&head.id));
     match (wants, has) {
         (true, false) => Err(format!("{} is {} and nothing undoes it", head.id, head.state)),
         (false, true) => Err(format!("{} is {} and was undone", head.id, head.state)),
@@ -213,7 +217,7 @@ fn rolled_back(plan: &FlowsPlan, book: &Book, run: &Run) -> Verdict {
 }
 
 /// Whatever became of it: it goes through what was done, last first, and does nothing twice.
-fn once_and_in_order(book: &Book, of: &Run, rollback: &Run) -> Verdict {
+fn once_and_in_order(history: &FlowHistory, of: &Run, rollback: &Run) -> Checked {
     let id = &rollback.head.id;
     let listed = rollback.input["undo"].as_array().into_iter().flatten();
     let listed: Vec<_> = listed.map(|undo| undo["node"].as_str().unwrap_or_default().to_owned()).collect();
@@ -223,9 +227,9 @@ fn once_and_in_order(book: &Book, of: &Run, rollback: &Run) -> Verdict {
     }
     let round =
         |job: &JobId| rollback.nodes.iter().find(|(key, _)| is_of(id, key, job)).map(|(key, _)| key.round);
-    let undone = book.undone.get(id).map_or_else(Vec::new, |jobs| jobs.iter().map(round).collect());
+    let undone = history.undone.get(id).map_or_else(Vec::new, |jobs| jobs.iter().map(round).collect());
     if undone.iter().any(Option::is_none) || !undone.is_sorted_by(|one, next| one < next) {
-        return Err(format!("{id} did {:?}", book.undone.get(id)));
+        return Err(format!("{id} did {:?}", history.undone.get(id)));
     }
     Ok(())
 }
@@ -236,7 +240,7 @@ fn is_of(run: &RunId, key: &NodeKey, job: &JobId) -> bool {
 }
 
 /// Last first, each once, and on when one fails.
-fn undone_well(book: &Book, of: &Run, rollback: &Run) -> Verdict {
+fn undone_well(history: &FlowHistory, of: &Run, rollback: &Run) -> Checked {
     let (id, step) = (&rollback.head.id, StepId::known("undo"));
     let mut done = Vec::new();
     let mut state = RunState::Succeeded;
@@ -248,12 +252,12 @@ fn undone_well(book: &Book, of: &Run, rollback: &Run) -> Verdict {
         }
         let ends = |attempt| Script::read(&undo.input).and_then(|script| script.outcome(attempt));
         let tries = (1..=UNDO_TRIES).find(|attempt| match ends(*attempt) {
-            Some(Outcome::Failed { is_worth_another_try, .. }) => !is_worth_another_try,
+            Some(StepOutcome::Failed { is_worth_another_try, .. }) => !is_worth_another_try,
             _ => true,
         });
         let tries = tries.unwrap_or(UNDO_TRIES);
         let should = match ends(tries) {
-            Some(Outcome::Succeeded(_)) => StepState::Succeeded,
+            Some(StepOutcome::Succeeded(_)) => StepState::Succeeded,
             _ => StepState::Failed,
         };
         let is = rollback.nodes.get(&key).map(|node| (node.state, node.attempt));
@@ -274,6 +278,6 @@ fn undone_well(book: &Book, of: &Run, rollback: &Run) -> Verdict {
     if rollback.head.state != state {
         return Err(format!("the rollback {id} is {}, not {state}", rollback.head.state));
     }
-    let undone = book.undone.get(id).cloned().unwrap_or_default();
+    let undone = history.undone.get(id).cloned().unwrap_or_default();
     if undone == done { Ok(()) } else { Err(format!("{id} was to do {done:?} and did {undone:?}")) }
 }

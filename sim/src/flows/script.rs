@@ -1,7 +1,7 @@
 //! How a step ends follows from what it was given, and from nothing else: its input says so. So the workers of the
 //! simulation and the reference can be asked the same question.
 
-use reveille_core::flow::Outcome;
+use reveille_core::flow::StepOutcome;
 use reveille_core::id::JobId;
 use serde_json::{Value as Json, json};
 
@@ -52,19 +52,20 @@ impl Script {
     }
 
     /// How this attempt of the step ends; nothing, if it does not end by itself.
-    pub fn outcome(&self, attempt: u32) -> Option<Outcome> {
-        let failed = |is_worth_another_try| Outcome::Failed { words: String::new(), is_worth_another_try };
+    pub fn outcome(&self, attempt: u32) -> Option<StepOutcome> {
+        let failed =
+            |is_worth_another_try| StepOutcome::Failed { words: String::new(), is_worth_another_try };
         match self {
             Self::Gives { after, .. } if attempt <= *after => Some(failed(true)),
-            Self::Gives { what, .. } => Some(Outcome::Succeeded(Some(what.clone()))),
+            Self::Gives { what, .. } => Some(StepOutcome::Succeeded(Some(what.clone()))),
             Self::Fatal => Some(failed(false)),
-            Self::TooLate => Some(Outcome::TimedOut(String::new())),
+            Self::TooLate => Some(StepOutcome::TimedOut(String::new())),
             Self::Hangs => None,
         }
     }
 
     /// The same, as the worker says it: one that is too late says nothing.
-    pub fn said(&self, attempt: u32) -> Option<Outcome> {
+    pub fn said(&self, attempt: u32) -> Option<StepOutcome> {
         self.outcome(attempt).filter(|_| *self != Self::TooLate)
     }
 }
@@ -78,9 +79,9 @@ pub fn decision(input: &Json) -> Option<bool> {
     }
 }
 
-pub fn decided(input: &Json) -> Option<Outcome> {
-    let passed = || Outcome::Succeeded(Some(json!({"approved_by": APPROVER, "comment": ""})));
-    decision(input).map(|yes| if yes { passed() } else { Outcome::Denied(String::new()) })
+pub fn decided(input: &Json) -> Option<StepOutcome> {
+    let passed = || StepOutcome::Succeeded(Some(json!({"approved_by": APPROVER, "comment": ""})));
+    decision(input).map(|yes| if yes { passed() } else { StepOutcome::Denied(String::new()) })
 }
 
 /// The step's own attempt that a job is for: `run:step@attempt`.

@@ -3,7 +3,7 @@
 
 use super::workflows::StartPlan;
 use crate::faults::Fault;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{RunId, TenantId};
 use reveille_core::request::Actor;
@@ -30,7 +30,7 @@ pub async fn start_all(world: Arc<World>) {
     while asking.join_next().await.is_some() {}
 }
 
-async fn save(world: &World, tenant: &TenantId, document: &reveille_core::flow::Document) -> bool {
+async fn save(world: &World, tenant: &TenantId, document: &reveille_core::flow::WorkflowDocument) -> bool {
     let Some((engine, life)) = world.engine() else { return false };
     match life.answer(engine.workflows().save_workflow(tenant, document.clone(), "ann")).await {
         Some(Ok(1)) => true,
@@ -63,10 +63,10 @@ async fn started(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<
         match call(world, tenant, start).await {
             Some(Ok(started)) => {
                 if matches!(started, Started::Existing(_)) {
-                    world.sights.saw(Sight::StartRepeated);
+                    world.situations.record(Situation::StartRepeated);
                 }
                 world.trace.say(format_args!("{tenant} has {} as {}", start.key, started.id()));
-                world.book(|book| book.told(&start.key, started.id()));
+                world.flow_history(|history| history.told(&start.key, started.id()));
                 return Some(started.id().clone());
             }
             Some(Err(StartRunError::Store(error))) => {
@@ -102,8 +102,8 @@ async fn call(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<Res
 
 async fn cancel(world: &World, run: &RunId) {
     let Some((engine, life)) = world.engine() else { return };
-    world.book(|book| {
-        book.cancels_asked.insert(run.clone());
+    world.flow_history(|history| {
+        history.cancels_asked.insert(run.clone());
         Ok(())
     });
     match life.answer(engine.workflows().cancel_run(run, "dan", "")).await {

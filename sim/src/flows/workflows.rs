@@ -6,7 +6,7 @@ mod pieces;
 
 use crate::rng::SimRng;
 use pieces::Sketch;
-use reveille_core::flow::Document;
+use reveille_core::flow::WorkflowDocument;
 use reveille_core::id::{TenantId, WorkflowId};
 use serde_json::{Value as Json, json};
 
@@ -26,7 +26,7 @@ const ENDS: [&[&str]; 5] = [
 pub struct FlowsPlan {
     pub tenant: TenantId,
     /// In the order in which they can be saved.
-    pub documents: Vec<Document>,
+    pub documents: Vec<WorkflowDocument>,
     pub starts: Vec<StartPlan>,
 }
 
@@ -70,13 +70,13 @@ impl FlowsPlan {
         Self { tenant, documents, starts }
     }
 
-    pub fn document(&self, workflow: &WorkflowId) -> Option<&Document> {
+    pub fn document(&self, workflow: &WorkflowId) -> Option<&WorkflowDocument> {
         self.documents.iter().find(|document| document.id == workflow.as_str())
     }
 }
 
 /// A workflow that others run as a step.
-fn child(rng: &SimRng, id: &str, fails: bool) -> Document {
+fn child(rng: &SimRng, id: &str, fails: bool) -> WorkflowDocument {
     let mut sketch = Sketch::new(rng, false);
     sketch.work();
     if fails {
@@ -85,7 +85,7 @@ fn child(rng: &SimRng, id: &str, fails: bool) -> Document {
     document(rng, id, &sketch.steps())
 }
 
-fn document(rng: &SimRng, id: &str, steps: &Json) -> Document {
+fn document(rng: &SimRng, id: &str, steps: &Json) -> WorkflowDocument {
     let document = json!({
         "id": id, "name": id, "compensate_on": *rng.pick(&ENDS), "parameters": { "limit": 7 }, "steps": steps,
     });

@@ -4,7 +4,7 @@
 use super::SimStore;
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
@@ -20,8 +20,8 @@ impl SimStore {
         }
         let opened = self.store.open(id, message).await?;
         match &opened {
-            Opened::Seen => self.world.sights.saw(Sight::PacketKnown),
-            Opened::Busy => self.world.sights.saw(Sight::JobBusy),
+            Opened::Seen => self.world.situations.record(Situation::PacketKnown),
+            Opened::Busy => self.world.situations.record(Situation::JobBusy),
             Opened::Job { lock, .. } => self.may_lapse(lock.as_ref()).await?,
         }
         Ok(opened)
@@ -47,7 +47,7 @@ impl SimStore {
             _ => {}
         }
         if !roll.was_here && self.world.beats.is_known(self.store.name()) {
-            self.world.sights.saw(Sight::TakenForDead);
+            self.world.situations.record(Situation::TakenForDead);
         }
         Ok(roll)
     }
@@ -60,7 +60,7 @@ impl SimStore {
         let jobs = adopted.as_ref().map_or(0, Vec::len);
         if jobs > 0 {
             self.world.trace.say(format_args!("{} takes {jobs} jobs over from {silent}", self.life.name()));
-            self.world.sights.saw(Sight::TakenOver);
+            self.world.situations.record(Situation::TakenOver);
             if let Err(words) = self.world.beats.may_be_taken_from(silent, self.world.now()) {
                 self.world.fail(&words);
             }

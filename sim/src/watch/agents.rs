@@ -1,10 +1,10 @@
 //! VoiceGateway agents: offline on time and not before, known again after a restart, and nobody's but
 //! their tenant's.
 
-use super::{Hearing, NOTICED_MS, SETTLED_MS, TICK_MS};
-use crate::invariants::Verdict;
+use super::{LastHeard, NOTICED_MS, SETTLED_MS, TICK_MS};
+use crate::invariants::Checked;
 use crate::plan::TENANTS;
-use crate::sights::Sight;
+use crate::situations::Situation;
 use crate::world::World;
 use reveille_core::fleet::Worker;
 use reveille_core::id::{TenantId, WorkerId};
@@ -25,34 +25,34 @@ const WRITTEN_MS: i64 = 350;
 pub type AgentKey = (TenantId, WorkerId);
 
 #[derive(Default)]
-pub struct AgentsWatched(Mutex<Known>);
+pub struct AgentsWatched(Mutex<KnownAgents>);
 
 /// What one life of the server should know; `ever` is of all of them.
 #[derive(Default)]
-struct Known {
+struct KnownAgents {
     up_at: Option<Millis>,
-    heard: BTreeMap<AgentKey, Heard>,
-    restored: BTreeMap<AgentKey, Restored>,
+    heard: BTreeMap<AgentKey, HeardAgent>,
+    restored: BTreeMap<AgentKey, RestoredAgent>,
     offline: BTreeSet<AgentKey>,
     noted: BTreeSet<AgentKey>,
     ever: BTreeSet<AgentKey>,
 }
 
-struct Heard {
-    hearing: Hearing,
+struct HeardAgent {
+    hearing: LastHeard,
     /// Pauses change nothing of this.
     taken_at: Millis,
 }
 
 /// As the roster had it when the server started.
-struct Restored {
-    hearing: Hearing,
+struct RestoredAgent {
+    hearing: LastHeard,
     /// It was not offline when the server died.
     was_alive: bool,
 }
 
 impl AgentsWatched {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownAgents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl AgentsWatched {
     pub fn heard(&self, agent: &AgentKey, now: Millis) {
         let mut known = self.known();
         known.ever.insert(agent.clone());
-        known.heard.insert(agent.clone(), Heard { hearing: Hearing::at(now), taken_at: now });
+        known.heard.insert(agent.clone(), HeardAgent { hearing: LastHeard::at(now), taken_at: now });
     }
 
     pub fn was_ever_heard(&self, agent: &AgentKey) -> bool {
@@ -70,7 +70,7 @@ impl AgentsWatched {
     pub fn new_life(&self) {
         let mut known = self.known();
         let ever = std::mem::take(&mut known.ever);
-        *known = Known { ever, ..Known::default() };
+        *known = KnownAgents { ever, ..KnownAgents::default() };
     }
 
     /// The server was given these rows when it started.
@@ -80,7 +80,7 @@ impl AgentsWatched {
             let key = (row.key.tenant.clone(), WorkerId::known(row.key.id.as_str()));
             let was_alive =
                 !matches!(&row.about, About::Agent(agent) if agent.status == AgentStatus::Offline);
-            known.restored.insert(key, Restored { hearing: Hearing::at(now), was_alive });
+            known.restored.insert(key, RestoredAgent { hearing: LastHeard::at(now), was_alive });
         }
     }
 
@@ -90,7 +90,7 @@ impl AgentsWatched {
 
     pub fn paused(&self, ms: i64) {
         let mut known = self.known();
-        let Known { heard, restored, up_at, .. } = &mut *known;
+        let KnownAgents { heard, restored, up_at, .. } = &mut *known;
         let heard = heard.values_mut().map(|heard| &mut heard.hearing);
         let restored = restored.values_mut().map(|restored| &mut restored.hearing);
         heard.chain(restored).for_each(|hearing| hearing.paused(ms));
@@ -100,7 +100,7 @@ impl AgentsWatched {
     }
 }
 
-pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
+pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
     let mut known = world.agents_watched.known();
     let mut listed = BTreeSet::new();
     for tenant in TENANTS.map(TenantId::known) {
@@ -122,8 +122,8 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
     known.is_written_down(world, now)
 }
 
-impl Known {
-    fn is_told_truly(&mut self, world: &World, key: &AgentKey, agent: &Worker, now: Millis) -> Verdict {
+impl KnownAgents {
+    fn is_told_truly(&mut self, world: &World, key: &AgentKey, agent: &Worker, now: Millis) -> Checked {
         let name = format!("{}'s agent {}", key.0, key.1);
         let About::Agent(about) = &agent.about else { return Err(format!("{name} is no agent")) };
         if !self.ever.contains(key) {
@@ -160,16 +160,16 @@ impl Known {
 
     fn note(&mut self, world: &World, key: &AgentKey, agent: &Worker) {
         if agent.restored && self.noted.insert(key.clone()) {
-            world.sights.saw(Sight::AgentRestored);
+            world.situations.record(Situation::AgentRestored);
         }
         if agent.offline && self.offline.insert(key.clone()) {
-            world.sights.saw(Sight::AgentOffline);
+            world.situations.record(Situation::AgentOffline);
         } else if !agent.offline && self.offline.remove(key) {
-            world.sights.saw(Sight::AgentBack);
+            world.situations.record(Situation::AgentBack);
         }
     }
 
-    fn nobody_is_missing(&self, listed: &BTreeSet<AgentKey>, now: Millis) -> Verdict {
+    fn nobody_is_missing(&self, listed: &BTreeSet<AgentKey>, now: Millis) -> Checked {
         let heard = self.heard.iter().filter(|(_, heard)| now.since(heard.taken_at) >= SETTLED_MS);
         let known = heard.map(|(key, _)| key).chain(self.restored.keys());
         match known.into_iter().find(|key| !listed.contains(*key)) {
@@ -179,7 +179,7 @@ impl Known {
     }
 
     /// What was taken survives a crash that comes a little later.
-    fn is_written_down(&self, world: &World, now: Millis) -> Verdict {
+    fn is_written_down(&self, world: &World, now: Millis) -> Checked {
         let calm_since = world.roster_calm.since();
         for ((tenant, id), heard) in &self.heard {
             if now.since(heard.taken_at.max(calm_since)) <= WRITTEN_MS {

@@ -1,10 +1,10 @@
 //! Drained workers get nothing new, and what they had leaves them in time.
 
 use super::jobs::TAKEN_BACK_MS;
-use super::workers::Seen;
-use crate::invariants::Verdict;
-use crate::operators::Held;
-use crate::sights::Sight;
+use super::workers::WorkersSeen;
+use crate::invariants::Checked;
+use crate::operators::DrainRecord;
+use crate::situations::Situation;
 use crate::world::World;
 use reveille_core::job::{Job, Phase};
 use reveille_core::time::Millis;
@@ -17,7 +17,7 @@ const DECIDED_MS: i64 = 1_000;
 const FOLLOWED_MS: i64 = 2_000;
 
 /// A commit became durable: it must not give a drained worker something new.
-pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Verdict {
+pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Checked {
     let Phase::Dispatched(attempt) = &job.phase else { return Ok(()) };
     let is_new = before.is_none_or(|before| before.attempts.len() < job.attempts.len());
     let is_assigned = is_new && job.request.delegated.is_none();
@@ -37,19 +37,19 @@ pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Verdict
 }
 
 /// What is still at a drained worker when its time is over goes elsewhere.
-pub fn has_left(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Millis) -> Verdict {
+pub fn has_left(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
     let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
     let Some(plan) = world.worker_plan(worker) else { return Ok(()) };
     // A pool's drain holds for a worker once the server knows that the worker is in it.
     let of_pool = || {
         let known_since = seen.pool_known_since(worker, &plan.pool)?;
         let drain = world.drains.of_pool(&plan.pool)?;
-        Some(Held { since: drain.since.max(known_since), ..drain })
+        Some(DrainRecord { since: drain.since.max(known_since), ..drain })
     };
     let Some(drain) = world.drains.of_worker(worker).or_else(of_pool) else { return Ok(()) };
     let until = world.when(drain.until);
     if now < until {
-        world.sights.saw(Sight::DrainedAtWork);
+        world.situations.record(Situation::DrainedAtWork);
     }
     let late_ms = now.since(until.max(drain.since).max(calm_since).max(world.when(job.updated_at)));
     if late_ms > TAKEN_BACK_MS {

@@ -1,9 +1,9 @@
 //! Jobs: deadlines fire, the jobs of the dead are taken back, and nobody waits beside an idle worker.
 
-use super::workers::{CAP_TTL_MS, Seen};
+use super::workers::{CAP_TTL_MS, WorkersSeen};
 use super::{NOTICED_MS, drains};
 use crate::breakage::Breakage;
-use crate::invariants::Verdict;
+use crate::invariants::Checked;
 use crate::world::World;
 use reveille_core::job::{Job, Phase};
 use reveille_core::time::Millis;
@@ -20,7 +20,7 @@ const WARM_MS: i64 = 1_000;
 /// When everybody has had time to say who they are.
 const INTRODUCED_MS: i64 = 15_000;
 
-pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Verdict {
+pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis) -> Checked {
     if seen.recovered_at.is_none() && engine.is_recovered() {
         seen.recovered_at = Some(now);
     }
@@ -42,7 +42,7 @@ pub fn look(world: &World, engine: &Engine, seen: &mut Seen, now: Millis) -> Ver
     Ok(())
 }
 
-pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Verdict {
+pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Checked {
     let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
     let since = world.when(deadline).max(world.deadline_since(job.id()));
     let late_ms = now.since(since.max(calm_since));
@@ -53,7 +53,7 @@ pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Ve
 }
 
 /// A job at a worker that has gone silent goes elsewhere or ends.
-fn taken_back(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Millis) -> Verdict {
+fn taken_back(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
     if job.request.delegated.is_some() {
         return Ok(());
     }
@@ -67,7 +67,7 @@ fn taken_back(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Mi
 }
 
 /// A job that may go goes as soon as a worker that fits it is free.
-fn placed(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Millis) -> Verdict {
+fn placed(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
     // While beats are lost, the server cannot know what a worker serves.
     let (Some(quiet_since), Some(up_at)) = (world.quiet_since(), seen.up_at) else { return Ok(()) };
     let Some(waits_since) = waits_for_anybody(world, job) else { return Ok(()) };
@@ -83,7 +83,7 @@ fn placed(world: &World, job: &Job, seen: &Seen, calm_since: Millis, now: Millis
 
 /// No blind spot: what a restarted server knows from the snapshot is enough to give a worker its jobs as
 /// soon as its connection is seen, before it has beaten even once.
-fn placed_at_once(world: &World, job: &Job, seen: &Seen, now: Millis) -> Verdict {
+fn placed_at_once(world: &World, job: &Job, seen: &WorkersSeen, now: Millis) -> Checked {
     let Some(up_at) = seen.up_at else { return Ok(()) };
     let Some(waits_since) = waits_for_anybody(world, job) else { return Ok(()) };
     let since = waits_since.max(up_at).max(world.calm.since());

@@ -1,12 +1,12 @@
 //! No tenant and no topic has more jobs at workers than it may, at any commit.
 
-use crate::invariants::{Ledger, Verdict};
-use crate::sights::Sight;
+use crate::invariants::{Checked, Ledger};
+use crate::situations::Situation;
 use crate::world::World;
 use reveille_core::job::Job;
 
 /// A commit is about to be entered. One that gives a job to a worker must leave its limits kept.
-pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
+pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Checked {
     let was_at_work = ledger.job(job.id()).is_some_and(|before| before.attempt().is_some());
     if was_at_work || job.attempt().is_none() {
         return Ok(());
@@ -19,12 +19,12 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
         (
             world.plan.tenant_max(request),
             active(&|other| other.request.tenant == request.tenant),
-            Sight::TenantFull,
+            Situation::TenantFull,
         ),
         (
             world.plan.topic_max(request),
             active(&|other| other.request.topic == request.topic),
-            Sight::TopicFull,
+            Situation::TopicFull,
         ),
     ];
     worker_has_room(world, ledger, job)?;
@@ -36,7 +36,7 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
                     "{id} of {tenant} on {topic} is number {active} at workers, of {max} allowed"
                 ));
             }
-            Some(max) if active == max => world.sights.saw(full),
+            Some(max) if active == max => world.situations.record(full),
             _ => {}
         }
     }
@@ -44,7 +44,7 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
 }
 
 /// Several servers together give a worker no more than it may have. One alone may find more at a worker when it starts.
-fn worker_has_room(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
+fn worker_has_room(world: &World, ledger: &Ledger, job: &Job) -> Checked {
     let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
     let Some(plan) = world.worker_plan(worker).filter(|_| world.plan.is_shared()) else { return Ok(()) };
     if job.request.delegated.is_some() {
@@ -58,7 +58,7 @@ fn worker_has_room(world: &World, ledger: &Ledger, job: &Job) -> Verdict {
         return Err(format!("{id} is number {there} at {worker}, which may have {max}"));
     }
     if there == plan.jobs_max() {
-        world.sights.saw(Sight::WorkerFull);
+        world.situations.record(Situation::WorkerFull);
     }
     Ok(())
 }

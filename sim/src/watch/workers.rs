@@ -1,10 +1,10 @@
 //! CAP workers: who is listed, who is restored from the snapshot, and until when.
 
-use super::{Hearing, NOTICED_MS, SETTLED_MS, TICK_MS};
+use super::{LastHeard, NOTICED_MS, SETTLED_MS, TICK_MS};
 use crate::breakage::Breakage;
-use crate::invariants::Verdict;
-use crate::plan::Kind;
-use crate::sights::Sight;
+use crate::invariants::Checked;
+use crate::plan::WorkerKind;
+use crate::situations::Situation;
 use crate::world::World;
 use reveille_core::id::{PoolId, WorkerId};
 use reveille_core::presence::Contract;
@@ -21,22 +21,22 @@ const MISSED_MS: i64 = 2_050;
 
 /// When the server last heard of whom, and since when it could have acted on it.
 #[derive(Default)]
-pub struct Watched(Mutex<Seen>);
+pub struct WorkersWatched(Mutex<WorkersSeen>);
 
 /// What one life of the server has seen; `ever` is of all of them.
 #[derive(Default)]
-pub struct Seen {
+pub struct WorkersSeen {
     pub life: u64,
     /// Since when it answers.
     pub up_at: Option<Millis>,
     pub recovered_at: Option<Millis>,
     /// How often the safety net has acted.
     pub caught: u64,
-    pub heard: BTreeMap<WorkerId, Hearing>,
+    pub heard: BTreeMap<WorkerId, LastHeard>,
     /// Workers that beat, and do not merely listen, since when.
     beaten: BTreeMap<WorkerId, Millis>,
     /// Workers that the start found in the snapshot.
-    pub restored: BTreeMap<WorkerId, Restored>,
+    pub restored: BTreeMap<WorkerId, RestoredEntry>,
     /// Workers that are seen to listen on their own subject, since when.
     pub connected: BTreeMap<WorkerId, Millis>,
     /// Workers that are only expected back, since when.
@@ -49,20 +49,20 @@ pub struct Seen {
 
 /// A worker as the snapshot tells of it.
 #[derive(Debug, Clone)]
-pub struct Restored {
-    pub hearing: Hearing,
+pub struct RestoredEntry {
+    pub hearing: LastHeard,
     pub pool: Option<PoolId>,
 }
 
-impl Watched {
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+impl WorkersWatched {
+    pub fn seen(&self) -> MutexGuard<'_, WorkersSeen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something of this worker reached the server.
     pub fn heard(&self, worker: &WorkerId, at: Millis) {
         let mut seen = self.seen();
-        seen.heard.insert(worker.clone(), Hearing::at(at));
+        seen.heard.insert(worker.clone(), LastHeard::at(at));
         seen.ever.insert(worker.clone());
     }
 
@@ -96,7 +96,7 @@ impl Watched {
 
     pub fn paused(&self, ms: i64) {
         let mut seen = self.seen();
-        let Seen { heard, restored, expected, idle, connected, up_at, .. } = &mut *seen;
+        let WorkersSeen { heard, restored, expected, idle, connected, up_at, .. } = &mut *seen;
         let restored = restored.values_mut().map(|restored| &mut restored.hearing);
         heard.values_mut().chain(restored).for_each(|hearing| hearing.paused(ms));
         let moments = expected.values_mut().chain(idle.values_mut()).chain(connected.values_mut());
@@ -113,7 +113,7 @@ impl Watched {
             return self.paused(deaf_ms);
         }
         let mut seen = self.seen();
-        let Seen { heard, restored, .. } = &mut *seen;
+        let WorkersSeen { heard, restored, .. } = &mut *seen;
         let restored = restored.values_mut().map(|restored| &mut restored.hearing);
         for hearing in heard.values_mut().chain(restored) {
             hearing.doubt_ms = hearing.doubt_ms.max(now.since(hearing.at));
@@ -123,7 +123,7 @@ impl Watched {
     pub fn new_life(&self, life: u64) {
         let mut seen = self.seen();
         let ever = std::mem::take(&mut seen.ever);
-        *seen = Seen { life, ever, ..Seen::default() };
+        *seen = WorkersSeen { life, ever, ..WorkersSeen::default() };
     }
 
     /// The server was given this as the snapshot of the workers.
@@ -131,7 +131,8 @@ impl Watched {
         let snapshot = bytes.and_then(|bytes| serde_json::from_slice::<Snapshot>(bytes).ok());
         let entries = snapshot.into_iter().flat_map(|snapshot| snapshot.workers);
         let workers = entries.filter(|entry| entry.contract == Contract::Cap).map(|entry| {
-            let restored = Restored { hearing: Hearing::at(now), pool: PoolId::parse(&entry.pool).ok() };
+            let restored =
+                RestoredEntry { hearing: LastHeard::at(now), pool: PoolId::parse(&entry.pool).ok() };
             (WorkerId::known(entry.worker_id), restored)
         });
         self.seen().restored = workers.collect();
@@ -145,14 +146,14 @@ impl Watched {
     }
 }
 
-impl Seen {
+impl WorkersSeen {
     /// Since when the server knows that a worker is in its pool.
     pub fn pool_known_since(&self, worker: &WorkerId, pool: &PoolId) -> Option<Millis> {
         let restored = self.restored.get(worker).filter(|restored| restored.pool.as_ref() == Some(pool));
         restored.map(|restored| restored.hearing.at).or_else(|| self.beaten.get(worker).copied())
     }
 
-    pub fn look(&mut self, world: &World, engine: &Engine, now: Millis) -> Verdict {
+    pub fn look(&mut self, world: &World, engine: &Engine, now: Millis) -> Checked {
         let mut workers = engine.fleet().workers();
         workers.retain(|view| view.worker.contract() == Contract::Cap);
         if world.breakage == Some(Breakage::KeepRestored) {
@@ -182,16 +183,16 @@ impl Seen {
         self.restored.retain(|name, _| {
             let stays = listed(name);
             if !stays {
-                world.sights.saw(Sight::RestoredGone);
+                world.situations.record(Situation::RestoredGone);
             }
             stays
         });
         Ok(())
     }
 
-    fn may_be_listed(&mut self, world: &World, view: &WorkerView, now: Millis) -> Verdict {
+    fn may_be_listed(&mut self, world: &World, view: &WorkerView, now: Millis) -> Checked {
         let (worker, name) = (&view.worker, &view.worker.id);
-        if world.worker_plan(name).is_some_and(|plan| plan.kind == Kind::Runner) {
+        if world.worker_plan(name).is_some_and(|plan| plan.kind == WorkerKind::Runner) {
             return Err(format!("{name} never says that it is there, and is listed"));
         }
         if !self.ever.contains(name) {

@@ -1,7 +1,7 @@
 //! Molecule workspaces: online while they beat, offline on time, and the same in memory as in the roster.
 
-use super::{Hearing, NOTICED_MS, TICK_MS};
-use crate::invariants::Verdict;
+use super::{LastHeard, NOTICED_MS, TICK_MS};
+use crate::invariants::Checked;
 use crate::plan::TENANTS;
 use crate::world::World;
 use reveille_core::id::{TenantId, WorkspaceId};
@@ -17,33 +17,33 @@ const WORKSPACE_TTL_MS: i64 = 60_000;
 const WRITTEN_MS: i64 = 1_500;
 
 #[derive(Default)]
-pub struct WorkspacesWatched(Mutex<Known>);
+pub struct WorkspacesWatched(Mutex<KnownWorkspaces>);
 
 #[derive(Default)]
-struct Known {
+struct KnownWorkspaces {
     up_at: Option<Millis>,
-    heard: BTreeMap<WorkspaceId, (Hearing, Millis)>,
-    restored: BTreeMap<WorkspaceId, Hearing>,
+    heard: BTreeMap<WorkspaceId, (LastHeard, Millis)>,
+    restored: BTreeMap<WorkspaceId, LastHeard>,
     /// Workspaces whose record and row differ, since when.
     differ: BTreeMap<WorkspaceId, Millis>,
 }
 
 impl WorkspacesWatched {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownWorkspaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn heard(&self, id: &WorkspaceId, now: Millis) {
-        self.known().heard.insert(id.clone(), (Hearing::at(now), now));
+        self.known().heard.insert(id.clone(), (LastHeard::at(now), now));
     }
 
     pub fn new_life(&self) {
-        *self.known() = Known::default();
+        *self.known() = KnownWorkspaces::default();
     }
 
     /// The server starts, and the roster says that these are online.
     pub fn restored(&self, online: Vec<WorkspaceId>, now: Millis) {
-        self.known().restored = online.into_iter().map(|id| (id, Hearing::at(now))).collect();
+        self.known().restored = online.into_iter().map(|id| (id, LastHeard::at(now))).collect();
     }
 
     pub fn up(&self, now: Millis) {
@@ -52,7 +52,7 @@ impl WorkspacesWatched {
 
     pub fn paused(&self, ms: i64) {
         let mut known = self.known();
-        let Known { up_at, heard, restored, differ } = &mut *known;
+        let KnownWorkspaces { up_at, heard, restored, differ } = &mut *known;
         let heard = heard.values_mut().map(|(hearing, _)| hearing);
         heard.chain(restored.values_mut()).for_each(|hearing| hearing.paused(ms));
         for at in differ.values_mut().chain(up_at) {
@@ -61,7 +61,7 @@ impl WorkspacesWatched {
     }
 }
 
-pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
+pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
     let mut known = world.workspaces_watched.known();
     for tenant in TENANTS.map(TenantId::known) {
         for view in engine.workspaces().workspaces_of(&tenant) {
@@ -75,8 +75,8 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Verdict {
     Ok(())
 }
 
-impl Known {
-    fn is_told_truly(&self, world: &World, view: &WorkspaceView, now: Millis) -> Verdict {
+impl KnownWorkspaces {
+    fn is_told_truly(&self, world: &World, view: &WorkspaceView, now: Millis) -> Checked {
         let id = &view.workspace.id;
         let (earliest, latest) = match (self.heard.get(id), self.restored.get(id)) {
             // A beat that met trouble may leave the status to the next one.
@@ -101,7 +101,7 @@ impl Known {
     }
 
     /// What the server answers is what a restart would find.
-    fn is_kept(&mut self, world: &World, view: &WorkspaceView, now: Millis) -> Verdict {
+    fn is_kept(&mut self, world: &World, view: &WorkspaceView, now: Millis) -> Checked {
         let id = &view.workspace.id;
         let kept = world.look_up(|archive| archive.status(id));
         if kept == Some(view.workspace.status) || now < world.roster_calm.since() {

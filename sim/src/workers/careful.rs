@@ -1,11 +1,11 @@
 //! Careful workers, which do the steps of runs. What they were given outlives them, what did not reach them they ask
 //! for, and how it went they say until it counts. So a step ends as its input says, whatever goes wrong on the way.
 
-use super::Worker;
+use super::SimWorker;
 use crate::flows::script::{Script, attempt_of};
 use crate::results;
 use crate::world::{World, sleep_ms};
-use reveille_core::flow::Outcome;
+use reveille_core::flow::StepOutcome;
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
@@ -15,7 +15,7 @@ use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
 use reveille_wire::{convert, packet, subject};
 use std::sync::Arc;
 
-impl Worker {
+impl SimWorker {
     pub fn is_well(&self, now: Millis) -> bool {
         let state = self.state();
         state.alive && now >= state.stalled_until
@@ -79,14 +79,14 @@ impl Worker {
         self.state().running.remove(&key);
     }
 
-    async fn say(&self, world: &Arc<World>, request: &JobRequest, outcome: &Outcome, stumbles: bool) {
+    async fn say(&self, world: &Arc<World>, request: &JobRequest, outcome: &StepOutcome, stumbles: bool) {
         let status = match outcome {
             _ if stumbles => JobStatus::FailedRetryable,
-            Outcome::Succeeded(_) => JobStatus::Succeeded,
-            Outcome::Failed { is_worth_another_try: true, .. } => JobStatus::Failed,
+            StepOutcome::Succeeded(_) => JobStatus::Succeeded,
+            StepOutcome::Failed { is_worth_another_try: true, .. } => JobStatus::Failed,
             _ => JobStatus::FailedFatal,
         };
-        if let (JobStatus::Succeeded, Outcome::Succeeded(Some(what))) = (status, outcome) {
+        if let (JobStatus::Succeeded, StepOutcome::Succeeded(Some(what))) = (status, outcome) {
             if !results::put(world, &request.job_id, what.to_string()).await {
                 return;
             }

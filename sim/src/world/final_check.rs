@@ -1,9 +1,9 @@
 //! The end of a run: everything has time to settle, and then every promise is looked at once more.
 
 use super::{World, sleep_ms};
-use crate::flows::book::Book;
+use crate::flows::history::FlowHistory;
 use crate::flows::reference;
-use crate::invariants::Verdict;
+use crate::invariants::Checked;
 use crate::watch::views;
 use reveille_core::audit::Status;
 use reveille_core::job::Job;
@@ -29,7 +29,7 @@ impl World {
         let end = self.now() + self.plan.patience_ms();
         let is_settled = || {
             let jobs = self.ledger().live.is_empty() && self.network.stream.is_empty();
-            jobs && self.look_into_book(Book::is_settled)
+            jobs && self.read_flow_history(FlowHistory::is_settled)
         };
         while self.now() < end && !is_settled() {
             sleep_ms(2_000).await;
@@ -37,13 +37,13 @@ impl World {
         sleep_ms(if self.plan.is_shared() { AFTERMATH_SHARED_MS } else { AFTERMATH_MS }).await;
     }
 
-    pub(super) async fn judge(&self) -> Verdict {
+    pub(super) async fn judge(&self) -> Checked {
         let stored = self.stored().await.map_err(|error| error.to_string())?;
         self.ledger().settled(&stored)?;
         self.runs_are_as_foreseen().await?;
         self.trail_is_whole().await?;
         self.look_up(|archive| archive.settled(|id| self.ledger().job(id).cloned()))?;
-        for id in self.post(|post| post.acknowledged()) {
+        for id in self.delegation_log(|log| log.acknowledged()) {
             if self.look_up(|archive| archive.row_of(&id).is_none()) {
                 return Err(format!("{id} was taken as a delegation and is kept nowhere"));
             }
@@ -60,9 +60,9 @@ impl World {
     }
 
     /// What is stored of every run is what was committed, and that is what the reference says.
-    async fn runs_are_as_foreseen(&self) -> Verdict {
+    async fn runs_are_as_foreseen(&self) -> Checked {
         let Some(plan) = &self.plan.flows else { return Ok(()) };
-        let runs = self.look_into_book(|book| book.runs.clone());
+        let runs = self.read_flow_history(|history| history.runs.clone());
         for (id, run) in &runs {
             let stored = self.flows.run(id).await.map_err(|error| error.to_string())?;
             if stored.as_ref() != Some(run) {
@@ -77,13 +77,13 @@ impl World {
         if let Some(id) = due.first() {
             return Err(format!("the run {id} is over and a timer of it is left"));
         }
-        let compared = self.look_into_book(|book| reference::compare(plan, book))?;
+        let compared = self.read_flow_history(|history| reference::compare(plan, history))?;
         self.compared.get_or_init(|| compared);
         Ok(())
     }
 
     /// Things go on changing, and a server hears of it a moment later.
-    async fn comes_to_agree(&self, engine: &Engine) -> Verdict {
+    async fn comes_to_agree(&self, engine: &Engine) -> Checked {
         for _ in 0..AGREES_TRIES {
             if views::agree(self, engine).is_ok() {
                 return Ok(());
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Every decision that was committed is in the trail of its tenant, once.
-    async fn trail_is_whole(&self) -> Verdict {
+    async fn trail_is_whole(&self) -> Checked {
         let decided = self.ledger().decisions();
         for (tenant, decisions) in decided {
             let found =
@@ -126,7 +126,7 @@ impl World {
 }
 
 /// Nobody holds anything and nothing waits.
-fn floor_is_empty(engine: &Engine) -> Verdict {
+fn floor_is_empty(engine: &Engine) -> Checked {
     for view in engine.fleet().workers() {
         if view.worker.held != 0 {
             return Err(format!(

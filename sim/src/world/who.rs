@@ -1,14 +1,14 @@
 //! Who is in this world, who may do what, and what is seen of them on the way.
 
 use super::World;
-use crate::agents::Agent;
+use crate::agents::SimAgent;
 use crate::breakage::Breakage;
-use crate::invariants::Moment;
+use crate::invariants::ServerMoment;
 use crate::plan::WorkerPlan;
-use crate::server::{Life, Server};
-use crate::sights::Sight;
-use crate::workers::Worker;
-use crate::workspaces::Workspace;
+use crate::server::{Life, SimServer};
+use crate::situations::Situation;
+use crate::workers::SimWorker;
+use crate::workspaces::SimWorkspace;
 use reveille_bus::Message;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::job::Job;
@@ -20,11 +20,11 @@ use reveille_wire::packet;
 use std::sync::Arc;
 
 impl World {
-    pub fn server(&self, number: usize) -> &Arc<Server> {
+    pub fn server(&self, number: usize) -> &Arc<SimServer> {
         &self.servers[number]
     }
 
-    pub fn servers(&self) -> &[Arc<Server>] {
+    pub fn servers(&self) -> &[Arc<SimServer>] {
         &self.servers
     }
 
@@ -43,19 +43,19 @@ impl World {
         self.plan.is_shared() || self.servers[0].engine().is_some()
     }
 
-    pub fn worker(&self, number: usize) -> &Arc<Worker> {
+    pub fn worker(&self, number: usize) -> &Arc<SimWorker> {
         &self.workers[number]
     }
 
-    pub fn workers(&self) -> &[Arc<Worker>] {
+    pub fn workers(&self) -> &[Arc<SimWorker>] {
         &self.workers
     }
 
     /// The third worker that dies with a job ends it, and nobody could foresee how a step ends. So of the careful
     /// ones one is unwell at a time, and none that has a step whose worker was lost before.
-    pub fn is_spared(&self, worker: &Worker) -> bool {
+    pub fn is_spared(&self, worker: &SimWorker) -> bool {
         let (plan, now) = (&worker.plan, self.now());
-        let is_unwell = |other: &&Arc<Worker>| {
+        let is_unwell = |other: &&Arc<SimWorker>| {
             let is_drained = self.drains.of_worker(&other.plan.name).is_some();
             other.plan.careful && other.plan.name != plan.name && (is_drained || !other.is_well(now))
         };
@@ -69,15 +69,15 @@ impl World {
         plan.careful && (self.workers.iter().any(|other| is_unwell(&other)) || has_a_lost_one())
     }
 
-    pub fn agents(&self) -> &[Arc<Agent>] {
+    pub fn agents(&self) -> &[Arc<SimAgent>] {
         &self.agents
     }
 
-    pub fn workspaces(&self) -> &[Arc<Workspace>] {
+    pub fn workspaces(&self) -> &[Arc<SimWorkspace>] {
         &self.workspaces
     }
 
-    pub fn workspace(&self, id: &WorkspaceId) -> Option<&Arc<Workspace>> {
+    pub fn workspace(&self, id: &WorkspaceId) -> Option<&Arc<SimWorkspace>> {
         self.workspaces.iter().find(|workspace| workspace.id == *id)
     }
 
@@ -130,11 +130,11 @@ impl World {
     pub fn dispatch_leaves(&self, life: &Life, payload: &[u8], to: Option<&WorkerId>) {
         let server = self.server(life.server);
         if to.is_some_and(|to| server.watched.is_known_from_the_snapshot_only(to)) {
-            self.sights.saw(Sight::GivenBeforeBeat);
+            self.situations.record(Situation::GivenBeforeBeat);
         }
         match packet::decode(payload).ok().and_then(|packet| packet.payload) {
             Some(Payload::JobRequest(job)) => {
-                let moment = Moment {
+                let moment = ServerMoment {
                     now: self.now(),
                     went_on_at: server.went_on_at(),
                     is_shared: self.plan.is_shared(),

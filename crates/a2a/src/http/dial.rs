@@ -1,6 +1,6 @@
 //! From a host to an open connection: resolve, check, connect, and agree on keys.
 
-use super::target::Target;
+use super::target::A2aTarget;
 use crate::{A2aError, AddressRules, Why};
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ pub const CONNECT_MAX: Duration = Duration::from_secs(5);
 pub const ADDRESSES_TRIED_MAX: usize = 4;
 
 /// The addresses behind the target, all of them permitted.
-pub(super) async fn resolve(rules: &AddressRules, target: &Target) -> Result<Vec<SocketAddr>, A2aError> {
+pub(super) async fn resolve(rules: &AddressRules, target: &A2aTarget) -> Result<Vec<SocketAddr>, A2aError> {
     let addresses = match &target.host {
         Host::Ipv4(address) => vec![SocketAddr::new((*address).into(), target.port)],
         Host::Ipv6(address) => vec![SocketAddr::new((*address).into(), target.port)],
@@ -76,9 +76,9 @@ pub(super) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, A2aEr
 }
 
 /// What is needed to speak TLS to agents, or why it cannot be spoken here.
-pub(super) struct Tls(Result<TlsConnector, String>);
+pub(super) struct TlsClient(Result<TlsConnector, String>);
 
-impl Tls {
+impl TlsClient {
     pub(super) fn new(roots: RootCertStore) -> Self {
         if roots.is_empty() {
             let words = "this machine trusts no certificate authority; SSL_CERT_FILE can name some";
@@ -95,7 +95,7 @@ impl Tls {
 
     pub(super) async fn wrap(
         &self,
-        target: &Target,
+        target: &A2aTarget,
         socket: TcpStream,
     ) -> Result<TlsStream<TcpStream>, A2aError> {
         let unreachable = |error: &dyn Error| A2aError::Unreachable(format!("TLS: {}", told(error)));

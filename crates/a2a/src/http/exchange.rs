@@ -1,9 +1,9 @@
 //! One request and its answer over a connection that is open.
 
 use super::dial::told;
-use super::handover::{Progress, Watched, Whole};
-use super::target::Target;
-use crate::{A2aError, A2aRequest, REPLY_BYTES_MAX, Received, Reply};
+use super::handover::{RequestProgress, WatchedStream, WholeBody};
+use super::target::A2aTarget;
+use crate::{A2aError, A2aReply, A2aRequest, REPLY_BYTES_MAX, Received};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -44,7 +44,7 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("reveille/", env!("CARGO_PKG_VERSION")));
 
 /// The HTTP request that carries it.
-pub(super) fn http_request(target: &Target, request: A2aRequest) -> Result<Request<Bytes>, A2aError> {
+pub(super) fn http_request(target: &A2aTarget, request: A2aRequest) -> Result<Request<Bytes>, A2aError> {
     let refused = |error: hyper::http::Error| A2aError::Refused(error.to_string());
     let mut http = Request::builder()
         .method(Method::POST)
@@ -83,14 +83,14 @@ pub(super) async fn exchange<Stream>(
     stream: Stream,
     request: Request<Bytes>,
     received: Received,
-) -> Result<Reply, A2aError>
+) -> Result<A2aReply, A2aError>
 where
     Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(RequestProgress::default());
     let (parts, body) = request.into_parts();
-    let body = Whole::new(body, Arc::clone(&progress));
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&progress), received));
+    let body = WholeBody::new(body, Arc::clone(&progress));
+    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&progress), received));
     let (sender, connection) = http1::handshake(io).await.map_err(|error| failure(&error, &progress))?;
 
     let mut conversation = pin!(converse(sender, parts, body, &progress));
@@ -104,17 +104,17 @@ where
 }
 
 async fn converse(
-    mut sender: SendRequest<Whole>,
+    mut sender: SendRequest<WholeBody>,
     parts: Parts,
-    body: Whole,
-    progress: &Progress,
-) -> Result<Reply, A2aError> {
+    body: WholeBody,
+    progress: &RequestProgress,
+) -> Result<A2aReply, A2aError> {
     let sent = sender.send_request(Request::from_parts(parts, body)).await;
     let response = sent.map_err(|error| failure(&error, progress))?;
     read_whole(response).await
 }
 
-async fn read_whole(response: Response<Incoming>) -> Result<Reply, A2aError> {
+async fn read_whole(response: Response<Incoming>) -> Result<A2aReply, A2aError> {
     let status = response.status().as_u16();
     let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let retry_after = seconds.map(Duration::from_secs);
@@ -131,11 +131,11 @@ async fn read_whole(response: Response<Incoming>) -> Result<Reply, A2aError> {
         }
         body.extend_from_slice(piece);
     }
-    Ok(Reply { retry_after, ..Reply::new(status, body) })
+    Ok(A2aReply { retry_after, ..A2aReply::new(status, body) })
 }
 
 /// A request of which a byte was written may have been acted upon; one that never began was not.
-fn failure(error: &hyper::Error, progress: &Progress) -> A2aError {
+fn failure(error: &hyper::Error, progress: &RequestProgress) -> A2aError {
     let words = told(error);
     if progress.has_begun() { A2aError::Broken(words) } else { A2aError::Unreachable(words) }
 }

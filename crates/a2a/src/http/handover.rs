@@ -17,34 +17,34 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How far a request has come; shared by its body, its stream and whoever explains a failure.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RequestProgress {
     /// hyper holds the whole body.
     taken: AtomicBool,
     /// At least one byte was written.
     begun: AtomicBool,
 }
 
-impl Progress {
+impl RequestProgress {
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }
 }
 
 /// A body in one piece.
-pub(super) struct Whole {
+pub(super) struct WholeBody {
     piece: Option<Bytes>,
-    progress: Arc<Progress>,
+    progress: Arc<RequestProgress>,
 }
 
-impl Whole {
-    pub(super) fn new(piece: Bytes, progress: Arc<Progress>) -> Self {
+impl WholeBody {
+    pub(super) fn new(piece: Bytes, progress: Arc<RequestProgress>) -> Self {
         // hyper does not ask for a body of no length.
         progress.taken.store(piece.is_empty(), Ordering::Relaxed);
         Self { piece: Some(piece), progress }
     }
 }
 
-impl Body for Whole {
+impl Body for WholeBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -67,19 +67,19 @@ impl Body for Whole {
 }
 
 /// A stream that calls `received` once, when the whole request was written to it.
-pub(super) struct Watched<Stream> {
+pub(super) struct WatchedStream<Stream> {
     stream: Stream,
-    progress: Arc<Progress>,
+    progress: Arc<RequestProgress>,
     received: Option<Received>,
 }
 
-impl<Stream> Watched<Stream> {
-    pub(super) fn new(stream: Stream, progress: Arc<Progress>, received: Received) -> Self {
+impl<Stream> WatchedStream<Stream> {
+    pub(super) fn new(stream: Stream, progress: Arc<RequestProgress>, received: Received) -> Self {
         Self { stream, progress, received: Some(received) }
     }
 }
 
-impl<Stream: AsyncRead + Unpin> AsyncRead for Watched<Stream> {
+impl<Stream: AsyncRead + Unpin> AsyncRead for WatchedStream<Stream> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -89,7 +89,7 @@ impl<Stream: AsyncRead + Unpin> AsyncRead for Watched<Stream> {
     }
 }
 
-impl<Stream: AsyncWrite + Unpin> AsyncWrite for Watched<Stream> {
+impl<Stream: AsyncWrite + Unpin> AsyncWrite for WatchedStream<Stream> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

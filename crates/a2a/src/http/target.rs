@@ -13,7 +13,7 @@ pub const URL_BYTES_MAX: usize = 2048;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct A2aTarget {
     /// Whether TLS is spoken.
     pub(super) secure: bool,
     /// A name as it is resolved, with the final dot if it was written, or an address.
@@ -24,7 +24,7 @@ pub(super) struct Target {
     pub(super) path: PathAndQuery,
 }
 
-impl Target {
+impl A2aTarget {
     pub(super) fn parse(text: &str) -> Result<Self, A2aError> {
         if text.len() > URL_BYTES_MAX {
             return Err(A2aError::Refused(format!("the URL is longer than {URL_BYTES_MAX} bytes")));
@@ -80,7 +80,7 @@ fn has_userinfo(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, URL_BYTES_MAX};
+    use super::{A2aTarget, URL_BYTES_MAX};
     use crate::A2aError;
     use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ mod tests {
             ("http://agent.example/?q={a|b}", "agent.example 80 agent.example /?q={a|b}"),
         ];
         for (url, expected) in table {
-            let found = Target::parse(url).map_or_else(
+            let found = A2aTarget::parse(url).map_or_else(
                 |_| String::new(),
                 |target| format!("{} {} {} {}", target.host, target.port, target.authority, target.path),
             );
@@ -141,7 +141,7 @@ mod tests {
             long.as_str(),
         ];
         for url in table {
-            let outcome = Target::parse(url);
+            let outcome = A2aTarget::parse(url);
             assert!(matches!(outcome, Err(A2aError::Refused(_))), "{url:?} gave {outcome:?}");
         }
     }
@@ -154,21 +154,21 @@ mod tests {
             ("https://1.1.1.1/", "1.1.1.1"),
         ];
         for (url, name) in table {
-            assert_eq!(Target::parse(url).unwrap().certified_name(), name);
+            assert_eq!(A2aTarget::parse(url).unwrap().certified_name(), name);
         }
     }
 
     #[test]
     fn credentials_are_not_repeated_in_the_refusal() {
-        let error = Target::parse("http://user:secret@agent.example/").unwrap_err();
+        let error = A2aTarget::parse("http://user:secret@agent.example/").unwrap_err();
         assert_eq!(error.to_string(), "refused: the URL holds credentials");
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,60}", rest in "[ -~]{0,60}") {
-            let _ = Target::parse(&text);
-            let _ = Target::parse(&format!("http://{rest}"));
+            let _ = A2aTarget::parse(&text);
+            let _ = A2aTarget::parse(&format!("http://{rest}"));
         }
     }
 }

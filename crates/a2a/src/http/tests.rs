@@ -6,7 +6,7 @@ mod tls;
 
 use super::HttpA2aClient;
 use crate::{A2aClient, A2aError, A2aRequest, AddressRules, HEADERS_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX};
-use crate::{Received, Reply};
+use crate::{A2aReply, Received};
 use agent::Agent;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Longer than any test takes: what ends earlier did so for another reason.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn courier(rules: &[&str]) -> HttpA2aClient {
+fn client(rules: &[&str]) -> HttpA2aClient {
     let entries: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
     HttpA2aClient::new(AddressRules::parse(&entries).unwrap())
 }
@@ -48,21 +48,21 @@ impl Count {
 }
 
 /// Posts a request to an agent on loopback, and counts `received`.
-async fn post(request: A2aRequest) -> (Result<Reply, A2aError>, u32) {
+async fn post(request: A2aRequest) -> (Result<A2aReply, A2aError>, u32) {
     let count = Count::default();
-    let outcome = courier(&["loopback"]).post(request, count.received()).await;
+    let outcome = client(&["loopback"]).post(request, count.received()).await;
     (outcome, count.get())
 }
 
 #[tokio::test]
-async fn a_letter_arrives_whole_and_its_answer_comes_back() {
+async fn a_request_arrives_whole_and_its_answer_comes_back() {
     let agent = Agent::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
     let mut request = request(agent.url("/a2a?x=1#top"));
     request.headers =
         vec![("X-Workspace-ID".into(), "w-1".to_owned()), ("authorization".into(), "Bearer t".to_owned())];
     let (outcome, received) = post(request).await;
 
-    assert_eq!((outcome, received), (Ok(Reply::new(200, "{}")), 1));
+    assert_eq!((outcome, received), (Ok(A2aReply::new(200, "{}")), 1));
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!(
         "POST /a2a?x=1 HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n\
@@ -74,10 +74,10 @@ async fn a_letter_arrives_whole_and_its_answer_comes_back() {
 }
 
 #[tokio::test]
-async fn an_empty_letter_is_received_too() {
+async fn an_empty_request_is_received_too() {
     let agent = Agent::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
     let request = A2aRequest { body: Bytes::new(), ..request(agent.url("/")) };
-    assert_eq!(post(request).await, (Ok(Reply::new(204, "")), 1));
+    assert_eq!(post(request).await, (Ok(A2aReply::new(204, "")), 1));
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_redirect_is_a_reply_and_is_not_followed() {
     let head = "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://169.254.169.254/latest/meta-data\r\n";
     let agent = Agent::answering(format!("{head}Content-Length: 0\r\n\r\n")).await;
     let (outcome, received) = post(request(agent.url("/"))).await;
-    assert_eq!((outcome, received), (Ok(Reply::new(307, "")), 1));
+    assert_eq!((outcome, received), (Ok(A2aReply::new(307, "")), 1));
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn an_answer_is_read_up_to_its_limit_and_no_further() {
 }
 
 #[tokio::test]
-async fn a_letter_that_is_too_large_does_not_leave() {
+async fn a_request_that_is_too_large_does_not_leave() {
     let request =
         A2aRequest { body: Bytes::from(vec![b' '; REQUEST_BYTES_MAX + 1]), ..request("http://127.0.0.1:9/") };
     assert_eq!(post(request).await, (Err(A2aError::TooLarge), 0));
@@ -145,7 +145,7 @@ async fn patience_ends_with_a_server_that_does_not_answer() {
     let agent = Agent::silent().await;
     let count = Count::default();
     let (url, received) = (agent.url("/"), count.received());
-    let waiting = tokio::spawn(async move { courier(&["loopback"]).post(request(url), received).await });
+    let waiting = tokio::spawn(async move { client(&["loopback"]).post(request(url), received).await });
     agent.request().await;
     tokio::time::pause();
     tokio::time::advance(PATIENCE).await;
@@ -173,9 +173,9 @@ async fn without_a_rule_no_spelling_of_loopback_is_connected_to() {
     for host in hosts.into_iter().chain(mapped) {
         let url = format!("http://{host}:{}/", agent.port);
         let count = Count::default();
-        let posted = courier(&[]).post(request(&url), count.received()).await;
+        let posted = client(&[]).post(request(&url), count.received()).await;
         assert!(matches!(posted, Err(A2aError::Refused(_))), "{url} gave {posted:?}");
-        assert_eq!(courier(&[]).check(&url).await.err(), posted.err(), "{url}");
+        assert_eq!(client(&[]).check(&url).await.err(), posted.err(), "{url}");
         assert_eq!(count.get(), 0);
     }
     assert_eq!(agent.met(), 0);
@@ -199,7 +199,7 @@ async fn a_check_tells_what_is_refused_and_why() {
         (&[], "ftp://1.1.1.1/", Some("refused: \"ftp://1.1.1.1/\": the scheme is neither http nor https")),
     ];
     for (rules, url, expected) in table {
-        let outcome = courier(rules).check(url).await.err().map(|error| error.to_string());
+        let outcome = client(rules).check(url).await.err().map(|error| error.to_string());
         assert_eq!(outcome.as_deref(), expected, "{url}");
     }
 }
@@ -230,7 +230,7 @@ async fn headers_that_could_change_the_request_are_refused() {
 }
 
 #[test]
-fn a_letter_shows_no_header_values() {
+fn a_request_shows_no_header_values() {
     let request = A2aRequest {
         headers: vec![("authorization".into(), "Bearer secret".to_owned())],
         ..request("http://a/")

@@ -13,7 +13,7 @@ const FAILED_STATES: [&str; 3] = ["failed", "rejected", "canceled"];
 
 /// What came of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum A2aAnswer {
     /// The text of the answer, or its JSON where no text is found.
     Said(String),
     /// The agent is busy and keeps the message for later.
@@ -23,10 +23,10 @@ pub enum Answer {
 }
 
 /// Reads a reply.
-pub fn answer(status: u16, body: &[u8]) -> Answer {
+pub fn answer(status: u16, body: &[u8]) -> A2aAnswer {
     let json = serde_json::from_slice::<Value>(body).ok();
     match (status, json) {
-        (202, Some(json)) if json.get("queued") == Some(&Value::Bool(true)) => Answer::Queued,
+        (202, Some(json)) if json.get("queued") == Some(&Value::Bool(true)) => A2aAnswer::Queued,
         (200..=299, Some(json)) => rpc_answer(&json),
         (200..=299, None) => failed(false, &format!("the answer is not JSON: {}", text_of(body))),
         (300..=399, _) => failed(false, &format!("HTTP {status}: redirects are not followed")),
@@ -38,7 +38,7 @@ pub fn answer(status: u16, body: &[u8]) -> Answer {
     }
 }
 
-fn rpc_answer(json: &Value) -> Answer {
+fn rpc_answer(json: &Value) -> A2aAnswer {
     if let Some(error) = json.get("error").filter(|error| !error.is_null()) {
         let code = error.get("code").and_then(Value::as_i64);
         return failed(code.is_some_and(|code| SERVER_TROUBLE.contains(&code)), &error_words(error));
@@ -50,7 +50,7 @@ fn rpc_answer(json: &Value) -> Answer {
         Some(state) => {
             failed(false, &said.map_or_else(|| state.to_owned(), |said| format!("{state}: {said}")))
         }
-        None => Answer::Said(said.unwrap_or_else(|| result.to_string())),
+        None => A2aAnswer::Said(said.unwrap_or_else(|| result.to_string())),
     }
 }
 
@@ -86,6 +86,6 @@ fn text_of(body: &[u8]) -> String {
     String::from_utf8_lossy(beginning).into_owned()
 }
 
-fn failed(retryable: bool, words: &str) -> Answer {
-    Answer::Failed { retryable, words: words.chars().take(WORDS_CHARS_MAX).collect() }
+fn failed(retryable: bool, words: &str) -> A2aAnswer {
+    A2aAnswer::Failed { retryable, words: words.chars().take(WORDS_CHARS_MAX).collect() }
 }

@@ -1,6 +1,6 @@
 //! Requests, what clients post, and replies, as tables; and that no body makes any of it panic.
 
-use super::{Answer, WORDS_CHARS_MAX, answer, request, wrap};
+use super::{A2aAnswer, WORDS_CHARS_MAX, answer, request, wrap};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ fn wrapped(body: &Value) -> Result<Value, String> {
     Ok(serde_json::from_slice(&bytes).unwrap())
 }
 
-fn said(text: &str) -> Answer {
-    Answer::Said(text.to_owned())
+fn said(text: &str) -> A2aAnswer {
+    A2aAnswer::Said(text.to_owned())
 }
 
-fn failed(retryable: bool, words: &str) -> Answer {
-    Answer::Failed { retryable, words: words.to_owned() }
+fn failed(retryable: bool, words: &str) -> A2aAnswer {
+    A2aAnswer::Failed { retryable, words: words.to_owned() }
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_good_reply_is_its_text() {
 
 #[test]
 fn a_bad_reply_says_what_and_whether_to_try_again() {
-    let table: [(u16, &str, Answer); 17] = [
-        (202, r#"{"queued":true,"queue_depth":2}"#, Answer::Queued),
+    let table: [(u16, &str, A2aAnswer); 17] = [
+        (202, r#"{"queued":true,"queue_depth":2}"#, A2aAnswer::Queued),
         (202, r#"{"queued":false}"#, said(r#"{"queued":false}"#)),
         (200, r#"{"queued":true}"#, said(r#"{"queued":true}"#)),
         (200, r#"{"error":{"code":-32601,"message":"no such method"}}"#, failed(false, "no such method")),
@@ -195,7 +195,7 @@ proptest! {
     fn no_bytes_panic_and_words_are_bounded(status: u16, body: Vec<u8>, long in ".{0,2000}") {
         let _ = wrap(&body, || "m".to_owned());
         for body in [body.as_slice(), long.as_bytes()] {
-            if let Answer::Failed { words, .. } = answer(status, body) {
+            if let A2aAnswer::Failed { words, .. } = answer(status, body) {
                 prop_assert!(words.chars().count() <= WORDS_CHARS_MAX);
             }
         }

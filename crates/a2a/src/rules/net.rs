@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network in CIDR form; a single address is one of full length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Net {
+pub struct AddressBlock {
     address: IpAddr,
     prefix: u8,
 }
@@ -19,14 +19,14 @@ pub enum BadRule {
     #[error("{entry:?} counts more bits than an address of its kind has ({bits})")]
     PrefixTooLong { entry: String, bits: u8 },
     #[error("{entry:?} has bits behind its prefix; the network is {network}")]
-    StrayBits { entry: String, network: Net },
+    StrayBits { entry: String, network: AddressBlock },
     #[error(
         "{entry:?} never applies: such an address is judged by the IPv4 address inside it; write {inner}"
     )]
     CarriesV4 { entry: String, inner: Ipv4Addr },
 }
 
-impl Net {
+impl AddressBlock {
     pub(super) const fn v4(octets: [u8; 4], prefix: u8) -> Self {
         let [a, b, c, d] = octets;
         Self { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
@@ -100,7 +100,7 @@ impl Net {
     }
 }
 
-impl fmt::Display for Net {
+impl fmt::Display for AddressBlock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.address, self.prefix)
     }

@@ -19,7 +19,7 @@ impl CordumApi for Services {
         let trace = context(request.metadata().as_ref());
         let job = submit_job(&self.engine, &auth, trace, asked(request.into_inner())).await?;
         accepted(&job)?;
-        let reason = job.last_verdict().map(|last_verdict| last_verdict.verdict.reason.clone());
+        let reason = job.last_verdict().map(|recorded| recorded.verdict.reason.clone());
         let SubmitReply { job_id, trace_id, .. } = SubmitReply::of(&job);
         Ok(Response::new(SubmitJobResponse {
             job_id,

@@ -6,7 +6,7 @@ use reveille_core::policy::{Trace, Verdict};
 use reveille_core::request::Request as Job;
 use reveille_kernel::Purpose;
 use reveille_kernel::cap::safety_kernel_server::SafetyKernel;
-use reveille_kernel::convert::{self, Sent};
+use reveille_kernel::convert::{self, SentInput};
 use reveille_roster::Scope;
 use reveille_wire::cap::{
     ListSnapshotsRequest, ListSnapshotsResponse, PolicyCheckRequest, PolicyCheckResponse,
@@ -15,7 +15,7 @@ use std::fmt::Write;
 use tonic::{Request, Response, Status};
 
 impl Services {
-    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, Sent), ApiError> {
+    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, SentInput), ApiError> {
         let auth = self.auth(&request)?;
         auth.needs(Scope::Read)?;
         let question = request.into_inner();

@@ -14,7 +14,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use reveille_a2a::{A2aError, Reply};
+use reveille_a2a::{A2aError, A2aReply};
 use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -116,7 +116,7 @@ fn undelivered(error: &A2aError) -> Refused {
 }
 
 /// The agent's own answer. Where it would send the caller, nobody has checked, so a redirect is none.
-fn passed_back(reply: Reply) -> Result<Response, Refused> {
+fn passed_back(reply: A2aReply) -> Result<Response, Refused> {
     let status = StatusCode::from_u16(reply.status).ok();
     let status = status.filter(|status| !status.is_redirection() && !status.is_informational());
     let status = status.ok_or_else(|| {

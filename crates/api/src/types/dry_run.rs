@@ -1,6 +1,6 @@
 //! A run that is not run, over HTTP: the reference's names, and beside them what policy says of each step.
 
-use reveille_core::flow::{Document, Fate, Flow, Foreseen, Known};
+use reveille_core::flow::{Fate, Flow, Forecast, Foreseen, WorkflowDocument};
 use reveille_core::policy::{Constraints, Decision, Remediation, Verdict};
 use reveille_engine::{DryRun, DryStep, Judged};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct DryRunBody {
     pub environment: Option<Json>,
     /// Ours: a document to go through instead of the one that is saved under this id. It is not saved.
     #[schema(value_type = Object)]
-    pub workflow: Option<Document>,
+    pub workflow: Option<WorkflowDocument>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,9 +110,9 @@ impl DryStepRecord {
             Fate::Skipped(words) | Fate::Fails(words) => (words, Vec::new()),
         };
         let (input, input_on) = match inputs.into_iter().next() {
-            Some(Known::Yes(input)) => (Some(input), Vec::new()),
-            Some(Known::Depends(on)) => (None, list(on)),
-            Some(Known::Fails(_)) | None => (None, Vec::new()),
+            Some(Forecast::Yes(input)) => (Some(input), Vec::new()),
+            Some(Forecast::Depends(on)) => (None, list(on)),
+            Some(Forecast::Fails(_)) | None => (None, Vec::new()),
         };
         Self {
             step_id: step.to_string(),
@@ -170,9 +170,9 @@ fn list(on: BTreeSet<String>) -> Vec<String> {
     on.into_iter().collect()
 }
 
-fn known<T>(known: Known<T>) -> Option<T> {
+fn known<T>(known: Forecast<T>) -> Option<T> {
     match known {
-        Known::Yes(value) => Some(value),
-        Known::Depends(_) | Known::Fails(_) => None,
+        Forecast::Yes(value) => Some(value),
+        Forecast::Depends(_) | Forecast::Fails(_) => None,
     }
 }

@@ -1,8 +1,7 @@
 //! A workflow as a picture, in numbers: for whoever draws it themselves.
 
 use reveille_core::flow::Flow;
-use reveille_core::flow::layout::{Edge, Layout, Placed, STEP_WIDTH, Way};
-use reveille_core::flow::picture::told;
+use reveille_diagram::{Edge, Layout, PassingLine, PlacedStep, STEP_WIDTH, describe};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -71,21 +70,21 @@ impl GraphDetail {
             step_width: STEP_WIDTH,
             nodes: layout.nodes.iter().map(|node| GraphNode::of(flow, node)).collect(),
             edges: layout.edges.iter().map(GraphEdge::of).collect(),
-            ways: layout.ways.iter().map(GraphWay::of).collect(),
+            ways: layout.passing.iter().map(GraphWay::of).collect(),
         }
     }
 }
 
 impl GraphNode {
-    fn of(flow: &Flow, node: &Placed) -> Self {
+    fn of(flow: &Flow, node: &PlacedStep) -> Self {
         let step = flow.step(&node.step);
-        let told = told(flow, step);
+        let described = describe(flow, step);
         Self {
             step_id: node.step.to_string(),
             name: step.name.clone(),
-            kind: told.kind.to_owned(),
-            about: told.about,
-            notes: told.notes,
+            kind: described.kind.to_owned(),
+            about: described.about,
+            notes: described.notes,
             is_compensated: step.compensation.is_some(),
             layer: node.layer,
             position: node.position,
@@ -102,7 +101,7 @@ impl GraphEdge {
 }
 
 impl GraphWay {
-    fn of(way: &Way) -> Self {
-        Self { from: way.from.to_string(), kind: way.kind.to_string(), x: way.x.clone() }
+    fn of(line: &PassingLine) -> Self {
+        Self { from: line.from.to_string(), kind: line.kind.to_string(), x: line.x.clone() }
     }
 }

@@ -79,7 +79,7 @@ pub struct JobRecord {
 impl JobRecord {
     pub fn of(job: &Job) -> Self {
         let request = &job.request;
-        let verdict = job.last_verdict().map(|last_verdict| &last_verdict.verdict);
+        let verdict = job.last_verdict().map(|recorded| &recorded.verdict);
         let said = |part: fn(&reveille_core::policy::Verdict) -> &str| {
             verdict.map(part).unwrap_or_default().to_owned()
         };
@@ -224,14 +224,14 @@ impl TimelineEntry {
 }
 
 impl Decision {
-    fn of(last_verdict: &RecordedVerdict) -> Self {
-        let verdict = &last_verdict.verdict;
+    fn of(recorded: &RecordedVerdict) -> Self {
+        let verdict = &recorded.verdict;
         Self {
             decision: verdict.decision.as_str().to_owned(),
             reason: verdict.reason.clone(),
             rule_id: verdict.rule_id.clone(),
             policy_snapshot: verdict.snapshot.clone(),
-            checked_at: last_verdict.checked_at.micros(),
+            checked_at: recorded.checked_at.micros(),
         }
     }
 }

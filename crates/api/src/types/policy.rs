@@ -211,8 +211,8 @@ pub struct Facts {
 }
 
 impl DecisionRecord {
-    pub fn of(job: &Job, last_verdict: &RecordedVerdict) -> Self {
-        let verdict = &last_verdict.verdict;
+    pub fn of(job: &Job, recorded: &RecordedVerdict) -> Self {
+        let verdict = &recorded.verdict;
         let approval_required = verdict.decision == Decision::RequireApproval;
         let approval_ref = if approval_required { job.id().to_string() } else { String::new() };
         Self {
@@ -224,8 +224,8 @@ impl DecisionRecord {
             approval_required,
             approval_ref,
             remediations: verdict.remediations.clone(),
-            checked_at: last_verdict.checked_at.micros(),
-            checked_at_text: last_verdict.checked_at.rfc3339(),
+            checked_at: recorded.checked_at.micros(),
+            checked_at_text: recorded.checked_at.rfc3339(),
             approved_by: job.approved_by().map(str::to_owned),
             job_hash: job_hash(&job.request),
             facts: Facts::of(&job.request),

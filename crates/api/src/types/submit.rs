@@ -284,10 +284,7 @@ impl SubmitReply {
             job_id: job.id().to_string(),
             trace_id: job.request.trace_id.clone(),
             status: waits.then_some("approval_required"),
-            reason: job
-                .last_verdict()
-                .filter(|_| waits)
-                .map(|last_verdict| last_verdict.verdict.reason.clone()),
+            reason: job.last_verdict().filter(|_| waits).map(|recorded| recorded.verdict.reason.clone()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Workflows and runs over HTTP, in the reference's shapes.
 
-use reveille_core::flow::{Head, Line, Node, NodeKey, Origin, Run};
+use reveille_core::flow::{Node, NodeKey, Run, RunHead, RunOrigin, TimelineEntry};
 use reveille_core::time::Millis;
 use reveille_store::workflows::Saved;
 use serde::{Deserialize, Serialize};
@@ -128,13 +128,13 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    pub fn of(head: &Head) -> Self {
+    pub fn of(head: &RunHead) -> Self {
         let (origin, parent) = match &head.origin {
-            Origin::Started => ("started", None),
-            Origin::Step { run, .. } => ("step", Some(run)),
-            Origin::Rerun { of, .. } => ("rerun", Some(of)),
-            Origin::Rollback { of } => ("rollback", Some(of)),
-            Origin::Client => ("client", None),
+            RunOrigin::Started => ("started", None),
+            RunOrigin::Step { run, .. } => ("step", Some(run)),
+            RunOrigin::Rerun { of, .. } => ("rerun", Some(of)),
+            RunOrigin::Rollback { of } => ("rollback", Some(of)),
+            RunOrigin::Client => ("client", None),
         };
         Self {
             id: head.id.to_string(),
@@ -257,7 +257,7 @@ pub struct TimelineLine {
 }
 
 impl TimelineLine {
-    pub fn of(head: &Head, n: u64, line: &Line) -> Self {
+    pub fn of(head: &RunHead, n: u64, line: &TimelineEntry) -> Self {
         Self {
             n,
             time: line.at.rfc3339(),

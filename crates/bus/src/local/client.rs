@@ -2,7 +2,7 @@
 
 use super::LocalBus;
 use super::subscriber::{Audience, Peer, Subscriber, Taker};
-use crate::{BusError, Heard, Message, Origin, Sender, subject};
+use crate::{BusError, DeliveryReport, Message, MessageOrigin, MessageSender, subject};
 use std::sync::Arc;
 
 /// Where a remote client's messages go.
@@ -17,7 +17,7 @@ pub trait Sink: Send + Sync + 'static {
 pub struct ClientInfo {
     pub name: Option<String>,
     /// From its credential. Everything that the client publishes carries it.
-    pub sender: Sender,
+    pub sender: MessageSender,
     /// Whether it is trusted to be a worker.
     pub is_worker: bool,
 }
@@ -26,7 +26,7 @@ pub struct ClientInfo {
 pub struct Client {
     bus: LocalBus,
     peer: Arc<Peer>,
-    sender: Sender,
+    sender: MessageSender,
     is_worker: bool,
     echo: bool,
 }
@@ -41,7 +41,7 @@ impl Client {
         self.peer.connection
     }
 
-    pub fn sender(&self) -> &Sender {
+    pub fn sender(&self) -> &MessageSender {
         &self.sender
     }
 
@@ -91,20 +91,21 @@ impl Client {
     }
 
     /// Publishes in the name of the client's tenant, whatever origin the message claims.
-    pub async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    pub async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         let audience = if self.echo { Audience::Everyone } else { Audience::AllBut(self.peer.connection) };
         self.send(message, audience).await
     }
 
     /// Delivers to this client's own subscriptions and to nobody else's. This is how a door answers
     /// on a subject that the client chose, without lending the client its voice.
-    pub async fn tell(&self, message: Message) -> Result<Heard, BusError> {
+    pub async fn tell(&self, message: Message) -> Result<DeliveryReport, BusError> {
         self.send(message, Audience::Only(self.peer.connection)).await
     }
 
-    async fn send(&self, mut message: Message, audience: Audience) -> Result<Heard, BusError> {
+    async fn send(&self, mut message: Message, audience: Audience) -> Result<DeliveryReport, BusError> {
         let sender = self.sender.clone();
-        message.origin = if self.is_worker { Origin::Worker(sender) } else { Origin::Client(sender) };
+        message.origin =
+            if self.is_worker { MessageOrigin::Worker(sender) } else { MessageOrigin::Client(sender) };
         self.bus.deliver(&message, audience).await
     }
 }

@@ -1,7 +1,7 @@
 //! What the local bus promises beyond the port: who heard, who listens, and remote clients.
 
 use super::*;
-use crate::{Origin, Sender, suite};
+use crate::{MessageOrigin, MessageSender, suite};
 use reveille_core::id::TenantId;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -29,8 +29,8 @@ impl Notebook {
     }
 }
 
-fn acme() -> Sender {
-    Sender { tenant: TenantId::known("acme"), key: None }
+fn acme() -> MessageSender {
+    MessageSender { tenant: TenantId::known("acme"), key: None }
 }
 
 fn attach(bus: &LocalBus, name: &str) -> (Client, Arc<Notebook>) {
@@ -39,7 +39,7 @@ fn attach(bus: &LocalBus, name: &str) -> (Client, Arc<Notebook>) {
     (bus.attach(info, notebook.clone()), notebook)
 }
 
-async fn publish(bus: &LocalBus, subject: &str, payload: &str) -> Heard {
+async fn publish(bus: &LocalBus, subject: &str, payload: &str) -> DeliveryReport {
     bus.publish(Message::new(subject, payload.to_owned())).await.unwrap()
 }
 
@@ -48,10 +48,10 @@ async fn heard_by(bus: &LocalBus, subject: &str, payload: &str) -> Option<String
     name_of(publish(bus, subject, payload).await)
 }
 
-fn name_of(heard: Heard) -> Option<String> {
+fn name_of(heard: DeliveryReport) -> Option<String> {
     match heard {
-        Heard::Somebody { by } => by?.name,
-        Heard::Nobody => None,
+        DeliveryReport::Somebody { by } => by?.name,
+        DeliveryReport::Nobody => None,
     }
 }
 
@@ -73,7 +73,7 @@ async fn the_only_connection_that_took_a_message_is_named() {
         "two subscriptions, one connection"
     );
     two.subscribe(1, "job.echo", None).unwrap();
-    assert_eq!(publish(&bus, "job.echo", "x").await, Heard::Somebody { by: None });
+    assert_eq!(publish(&bus, "job.echo", "x").await, DeliveryReport::Somebody { by: None });
     let _ours = bus.subscribe("job.quiet", None).await.unwrap();
     assert_eq!(heard_by(&bus, "job.quiet", "x").await.as_deref(), Some("one"));
     one.rename(Some("uno".into()));
@@ -110,7 +110,7 @@ async fn a_member_that_refuses_is_forgotten_and_another_takes_its_turn() {
     assert_eq!(heard_by(&bus, "job.echo", "x").await.as_deref(), Some("good"));
     assert_eq!(heard_by(&bus, "job.echo", "y").await.as_deref(), Some("good"));
     assert_eq!(good_notes.payloads(), ["x", "y"]);
-    assert_eq!(publish(&bus, "worker.slow.jobs", "z").await, Heard::Nobody);
+    assert_eq!(publish(&bus, "worker.slow.jobs", "z").await, DeliveryReport::Nobody);
     assert_eq!(slow_notes.payloads(), ["x"], "it was asked once");
 }
 
@@ -120,7 +120,7 @@ async fn a_client_speaks_for_its_tenant_whatever_it_claims() {
     let (client, _) = attach(&bus, "one");
     let mut ours = bus.subscribe("sys.>", None).await.unwrap();
     client.publish(Message::new("sys.heartbeat", "beat")).await.unwrap();
-    assert_eq!(ours.recv().await.unwrap().message.origin, Origin::Client(acme()));
+    assert_eq!(ours.recv().await.unwrap().message.origin, MessageOrigin::Client(acme()));
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn telling_a_client_reaches_nobody_else() {
     let bus = LocalBus::new();
     let (client, notes) = attach(&bus, "one");
     let mut ours = bus.subscribe("sys.job.result", None).await.unwrap();
-    assert_eq!(client.tell(Message::new("sys.job.result", "503")).await.unwrap(), Heard::Nobody);
+    assert_eq!(client.tell(Message::new("sys.job.result", "503")).await.unwrap(), DeliveryReport::Nobody);
     client.subscribe(4, "sys.job.*", None).unwrap();
     let heard = client.tell(Message::new("sys.job.result", "503")).await.unwrap();
     assert_eq!(name_of(heard).as_deref(), Some("one"));
@@ -161,14 +161,14 @@ async fn a_subscription_ends_after_as_many_messages_as_it_asked_for() {
     publish(&bus, "tick", "1").await;
     client.unsubscribe(1, Some(2));
     publish(&bus, "tick", "2").await;
-    assert_eq!(publish(&bus, "tick", "3").await, Heard::Nobody);
+    assert_eq!(publish(&bus, "tick", "3").await, DeliveryReport::Nobody);
     assert_eq!(notes.payloads(), ["1", "2"]);
     assert_eq!(client.subscription_count(), 0);
 
     client.subscribe(1, "tick", None).unwrap();
     publish(&bus, "tick", "4").await;
     client.unsubscribe(1, Some(1));
-    assert_eq!(publish(&bus, "tick", "5").await, Heard::Nobody, "it has had its one already");
+    assert_eq!(publish(&bus, "tick", "5").await, DeliveryReport::Nobody, "it has had its one already");
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn a_number_in_use_keeps_its_subject() {
     let (client, _) = attach(&bus, "one");
     client.subscribe(1, "first", None).unwrap();
     client.subscribe(1, "second", None).unwrap();
-    assert_eq!(publish(&bus, "second", "x").await, Heard::Nobody);
+    assert_eq!(publish(&bus, "second", "x").await, DeliveryReport::Nobody);
     assert_eq!(heard_by(&bus, "first", "x").await.as_deref(), Some("one"));
 }
 
@@ -272,7 +272,7 @@ async fn abandoned_inboxes_do_not_pile_up() {
     }
     assert!(bus.state().inboxes.len() <= SWEEP_LEN_MIN, "{}", bus.state().inboxes.len());
     let _ours = bus.subscribe("kept", None).await.unwrap();
-    assert_eq!(publish(&bus, "kept", "x").await, Heard::Somebody { by: None });
+    assert_eq!(publish(&bus, "kept", "x").await, DeliveryReport::Somebody { by: None });
 }
 
 mod properties {

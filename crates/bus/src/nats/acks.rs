@@ -1,8 +1,8 @@
-//! What the server is told of messages that it keeps: done, later, never again, or still at it.
+//! Acknowledgements to the server for messages that it keeps: done, later, never again, or in progress.
 //!
-//! One task knows every message that was handed out and not yet settled. It passes on what their holders say,
-//! and tells the server of those that take their time, so that it does not hand them out again. A holder that
-//! vanishes is one that says nothing: the server's patience then runs out by itself.
+//! One task knows every message that was delivered and not yet settled. It sends the acknowledgements, and
+//! reports progress for messages that take long, so that the server does not redeliver them. A handle that is
+//! dropped without a word sends nothing: the server's ack wait then runs out.
 
 use super::link::{self, Link};
 use crate::{Ack, Word};
@@ -15,24 +15,24 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Orders carried out at once.
+/// Commands handled in one batch.
 const AT_ONCE_MAX: usize = 512;
-/// How much is let come together before it is told. The server has patience, and is woken less often.
+/// How long acknowledgements are gathered before they are sent, so that the server is woken less often.
 const PACE: Duration = Duration::from_millis(2);
 
 /// The way in. Nobody waits here: what queues up is at most one word for each message that was handed out, and
 /// of those the server hands out no more than `max_ack_pending`.
 #[derive(Clone)]
 pub(super) struct Acks {
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<AckCommand>,
     number_last: Arc<AtomicU64>,
 }
 
-enum Order {
+enum AckCommand {
     Open { number: u64, reply: Subject },
-    Say { number: u64, word: Word },
+    Settle { number: u64, word: Word },
     Forget { number: u64 },
-    Tell(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 impl Acks {
@@ -41,111 +41,111 @@ impl Acks {
         client: Client,
         progress_every: Duration,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (orders, inbox) = mpsc::unbounded_channel();
-        let desk = Desk { client, progress_every, open: BTreeMap::new() };
-        (Self { orders, number_last: Arc::default() }, desk.run(inbox))
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let task = AckTask { client, progress_every, open: BTreeMap::new() };
+        (Self { commands, number_last: Arc::default() }, task.run(inbox))
     }
 
     /// For a message that says where its ack goes.
     pub fn open(&self, reply: Subject) -> Ack {
         let number = self.number_last.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut holder = Holder { number, orders: self.orders.clone(), has_said: false };
-        let _ = self.orders.send(Order::Open { number, reply });
-        Ack::new(move |word| holder.say(word))
+        let mut handle = AckHandle { number, commands: self.commands.clone(), is_settled: false };
+        let _ = self.commands.send(AckCommand::Open { number, reply });
+        Ack::new(move |word| handle.settle(word))
     }
 
     /// Waits until what was said so far is on its way.
     pub async fn flush(&self) {
-        let (told, is_told) = oneshot::channel();
-        let _ = self.orders.send(Order::Tell(told));
-        let _ = is_told.await;
+        let (flushed, is_flushed) = oneshot::channel();
+        let _ = self.commands.send(AckCommand::Flush(flushed));
+        let _ = is_flushed.await;
     }
 }
 
-/// Lives in the [`Ack`], and notices when that is dropped without a word.
-struct Holder {
+/// Lives in the [`Ack`], and notices when that is dropped unsettled.
+struct AckHandle {
     number: u64,
-    orders: mpsc::UnboundedSender<Order>,
-    has_said: bool,
+    commands: mpsc::UnboundedSender<AckCommand>,
+    is_settled: bool,
 }
 
-impl Holder {
-    fn say(&mut self, word: Word) {
-        self.has_said = true;
-        let _ = self.orders.send(Order::Say { number: self.number, word });
+impl AckHandle {
+    fn settle(&mut self, word: Word) {
+        self.is_settled = true;
+        let _ = self.commands.send(AckCommand::Settle { number: self.number, word });
     }
 }
 
-impl Drop for Holder {
+impl Drop for AckHandle {
     fn drop(&mut self) {
-        if !self.has_said {
-            let _ = self.orders.send(Order::Forget { number: self.number });
+        if !self.is_settled {
+            let _ = self.commands.send(AckCommand::Forget { number: self.number });
         }
     }
 }
 
-struct Desk {
+struct AckTask {
     client: Client,
     progress_every: Duration,
-    /// In the order in which they were handed out: the oldest first.
-    open: BTreeMap<u64, Open>,
+    /// In the command in which they were handed out: the oldest first.
+    open: BTreeMap<u64, PendingAck>,
 }
 
-struct Open {
+struct PendingAck {
     reply: Subject,
     since: Instant,
 }
 
-impl Desk {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Order>) {
+impl AckTask {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<AckCommand>) {
         let mut ticker = tokio::time::interval(self.progress_every);
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut orders = Vec::with_capacity(AT_ONCE_MAX);
+        let mut commands = Vec::with_capacity(AT_ONCE_MAX);
         loop {
             tokio::select! {
-                count = inbox.recv_many(&mut orders, AT_ONCE_MAX) => {
+                count = inbox.recv_many(&mut commands, AT_ONCE_MAX) => {
                     if count == 0 {
                         return;
                     }
-                    for order in orders.drain(..) {
-                        self.carry_out(order).await;
+                    for command in commands.drain(..) {
+                        self.handle(command).await;
                     }
                 }
-                _ = ticker.tick() => self.tell_progress().await,
+                _ = ticker.tick() => self.report_progress().await,
             }
             tokio::time::sleep(PACE).await;
         }
     }
 
-    async fn carry_out(&mut self, order: Order) {
-        match order {
-            Order::Open { number, reply } => {
-                self.open.insert(number, Open { reply, since: Instant::now() });
+    async fn handle(&mut self, command: AckCommand) {
+        match command {
+            AckCommand::Open { number, reply } => {
+                self.open.insert(number, PendingAck { reply, since: Instant::now() });
             }
-            Order::Say { number, word } => {
+            AckCommand::Settle { number, word } => {
                 if let Some(open) = self.open.remove(&number) {
-                    self.tell(open.reply, kind(word)).await;
+                    self.acknowledge(open.reply, kind(word)).await;
                 }
             }
-            Order::Forget { number } => drop(self.open.remove(&number)),
-            Order::Tell(told) => drop(told.send(())),
+            AckCommand::Forget { number } => drop(self.open.remove(&number)),
+            AckCommand::Flush(flushed) => drop(flushed.send(())),
         }
     }
 
-    /// While the server is away its patience does not run out, and there is nobody to tell.
-    async fn tell_progress(&self) {
+    /// While the server is away its ack wait does not run out, and nothing can be sent.
+    async fn report_progress(&self) {
         if link::now(&self.client) == Link::Away {
             return;
         }
         for open in self.open.values().take_while(|open| open.since.elapsed() >= self.progress_every) {
-            self.tell(open.reply.clone(), AckKind::Progress).await;
+            self.acknowledge(open.reply.clone(), AckKind::Progress).await;
         }
     }
 
-    /// A word that is lost with the connection is one that was not said: the message comes back.
-    async fn tell(&self, reply: Subject, kind: AckKind) {
+    /// An acknowledgement that is lost with the connection was not sent: the message is redelivered.
+    async fn acknowledge(&self, reply: Subject, kind: AckKind) {
         if let Err(error) = self.client.publish(reply, kind.into()).await {
-            tracing::debug!(%error, "what became of a message could not be said");
+            tracing::debug!(%error, "an acknowledgement could not be sent");
         }
     }
 }

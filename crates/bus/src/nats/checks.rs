@@ -1,8 +1,8 @@
 //! What there is to say of a NATS server, without changing anything there.
 
 use super::options::NatsOptions;
-use super::{OpenError, connect, streams::Streams};
-use crate::nats::link::Log;
+use super::{NatsOpenError, connect, streams::Streams};
+use crate::nats::link::ConnectionLog;
 use async_nats::jetstream;
 use reveille_core::finding::Finding;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 const PAYLOAD_MIN: usize = 1024 * 1024;
 
 /// Looks at version, limits, streams and what waits in them.
-pub async fn examine(options: &NatsOptions) -> Result<Vec<Finding>, OpenError> {
-    let client = connect(options, &Arc::new(Log::default())).await?;
+pub async fn examine(options: &NatsOptions) -> Result<Vec<Finding>, NatsOpenError> {
+    let client = connect(options, &Arc::new(ConnectionLog::default())).await?;
     let info = client.server_info();
     let mut found = vec![Finding::Good(format!("version {}", info.version))];
     let payload = format!("max_payload {}", info.max_payload);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Why a bus could not be opened.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum OpenError {
+pub enum NatsOpenError {
     /// It is not shown: it may hold a password.
     #[error("NATS server number {number} is not an address; one looks like nats://host:4222")]
     Address { number: usize },
@@ -45,12 +45,12 @@ pub enum OpenError {
 }
 
 /// Why no connection came about.
-pub(super) fn unconnected(error: &ConnectError, servers: String, login: String) -> OpenError {
+pub(super) fn unconnected(error: &ConnectError, servers: String, login: String) -> NatsOpenError {
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            OpenError::Refused { servers, login }
+            NatsOpenError::Refused { servers, login }
         }
-        _ => OpenError::Unreachable { servers, why: words(error) },
+        _ => NatsOpenError::Unreachable { servers, why: words(error) },
     }
 }
 

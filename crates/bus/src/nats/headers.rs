@@ -4,7 +4,7 @@
 //! who may publish on our subjects at all is the NATS server's business.
 
 use crate::headers::LINES_MAX;
-use crate::{Message, Origin};
+use crate::{Message, MessageOrigin};
 use async_nats::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ fn put(map: &mut HeaderMap, name: impl AsRef<str>, value: &str) {
 }
 
 /// A message as it came in. One that was kept has no reply of its sender's: the server has answered it.
-pub(super) fn incoming(message: async_nats::Message, others: &Origin) -> Message {
+pub(super) fn incoming(message: async_nats::Message, others: &MessageOrigin) -> Message {
     let is_ours = message.headers.as_ref().is_some_and(|map| map.get(REPLICA).is_some());
     let id = message.headers.as_ref().and_then(|map| map.get(header::NATS_MESSAGE_ID));
     let reply = message.reply.as_ref().filter(|reply| !reply.starts_with(HEARD_PREFIX));
@@ -48,7 +48,7 @@ pub(super) fn incoming(message: async_nats::Message, others: &Origin) -> Message
         headers: block(&message),
         subject: message.subject.into_string(),
         payload: message.payload,
-        origin: if is_ours { Origin::Ourselves } else { others.clone() },
+        origin: if is_ours { MessageOrigin::Ourselves } else { others.clone() },
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn headers_go_out_and_come_in_as_they_are() {
         let sent = Message { id: Some("dlq:1".into()), ..Message::new("job.echo", "hello") }
             .with_headers([("traceparent", "00-a"), ("X-Some", "a: b")]);
-        let got = incoming(received(Some(outgoing(&sent, "r1"))), &Origin::default());
+        let got = incoming(received(Some(outgoing(&sent, "r1"))), &MessageOrigin::default());
         for (name, value) in [("traceparent", "00-a"), ("X-Some", "a: b"), (REPLICA, "r1")] {
             assert_eq!(got.header(name).collect::<Vec<_>>(), [value.as_bytes()], "{name}");
         }
@@ -105,11 +105,13 @@ mod tests {
 
     #[test]
     fn only_what_names_a_replica_is_ours() {
-        let stranger =
-            Origin::Worker(crate::Sender { tenant: reveille_core::id::TenantId::known("acme"), key: None });
+        let foreign_client = MessageOrigin::Worker(crate::MessageSender {
+            tenant: reveille_core::id::TenantId::known("acme"),
+            key: None,
+        });
         let ours = outgoing(&Message::new("a", ""), "r1");
-        assert_eq!(incoming(received(Some(ours)), &stranger).origin, Origin::Ourselves);
-        assert_eq!(incoming(received(None), &stranger).origin, stranger);
+        assert_eq!(incoming(received(Some(ours)), &foreign_client).origin, MessageOrigin::Ourselves);
+        assert_eq!(incoming(received(None), &foreign_client).origin, foreign_client);
     }
 
     #[test]
@@ -125,6 +127,6 @@ mod tests {
     #[test]
     fn a_status_stays_readable() {
         let message = async_nats::Message { status: Some(StatusCode::NO_RESPONDERS), ..received(None) };
-        assert_eq!(incoming(message, &Origin::default()).headers.unwrap(), "NATS/1.0 503\r\n\r\n");
+        assert_eq!(incoming(message, &MessageOrigin::default()).headers.unwrap(), "NATS/1.0 503\r\n\r\n");
     }
 }

@@ -20,7 +20,7 @@ pub enum Link {
 
 /// What the client's callbacks write down. It is there before the client is.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct ConnectionLog {
     /// Counts attempts to connect again. What was written before one and answered after it was perhaps written
     /// to two connections.
     pub attempts: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Log {
     pub changed: Notify,
 }
 
-impl Log {
+impl ConnectionLog {
     /// The client asks before each attempt how long it shall wait.
     pub fn next_attempt(&self, attempt: usize) -> Duration {
         self.attempts.fetch_add(1, Ordering::SeqCst);
@@ -43,8 +43,8 @@ impl Log {
             Event::SlowConsumer(_) | Event::ServerError(ServerError::SlowConsumer(_)) => {
                 self.slow_consumers.fetch_add(1, Ordering::Relaxed);
             }
-            Event::ServerError(error) => tracing::warn!(%error, "the NATS server complains"),
-            Event::LameDuckMode => tracing::info!("the NATS server is about to leave"),
+            Event::ServerError(error) => tracing::warn!(%error, "the NATS server reports an error"),
+            Event::LameDuckMode => tracing::info!("the NATS server is shutting down (lame duck mode)"),
             _ => {}
         }
         self.changed.notify_one();
@@ -53,14 +53,16 @@ impl Log {
 
 /// Shows how the link is for as long as somebody may look. A link that broke and came back between two looks is
 /// shown as a change too: the server may be another one.
-pub(super) async fn watch(client: Client, log: Arc<Log>, link: watch::Sender<Link>) {
+pub(super) async fn watch(client: Client, log: Arc<ConnectionLog>, link: watch::Sender<Link>) {
     let mut attempts_seen = log.attempts.load(Ordering::SeqCst);
     loop {
         let _ = tokio::time::timeout(LOOKS_EVERY, log.changed.notified()).await;
         let (before, now, attempts) = (*link.borrow(), now(&client), log.attempts.load(Ordering::SeqCst));
         match now {
-            Link::Away if before != now => tracing::warn!("NATS is away; trying to connect again"),
-            Link::Connected if before != now || attempts != attempts_seen => tracing::info!("NATS is back"),
+            Link::Away if before != now => tracing::warn!("NATS is unreachable; reconnecting"),
+            Link::Connected if before != now || attempts != attempts_seen => {
+                tracing::info!("NATS is reachable again")
+            }
             Link::Away | Link::Connected => continue,
         }
         attempts_seen = attempts;

@@ -1,7 +1,7 @@
 //! What a NATS bus is told at its start. Nothing secret is ever shown or logged.
 
-use super::errors::OpenError;
-use crate::Origin;
+use super::errors::NatsOpenError;
+use crate::MessageOrigin;
 use async_nats::{ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
 use std::fmt;
@@ -20,11 +20,11 @@ pub struct NatsOptions {
     /// where `login` names none.
     pub servers: Vec<String>,
     pub login: Login,
-    pub tls: Tls,
+    pub tls: NatsTls,
     /// Which of several equal servers of ours this is; every message of ours carries it.
     pub replica: String,
     /// In whose name others speak: NATS does not tell who they are.
-    pub origin: Origin,
+    pub origin: MessageOrigin,
     /// Copies of each stream in a cluster of NATS servers.
     pub stream_replicas: usize,
     /// How large the stream of jobs and results may grow before new ones are refused.
@@ -54,7 +54,7 @@ pub enum Login {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Tls {
+pub struct NatsTls {
     /// Nothing goes out unencrypted. An address with `tls://` or an authority asks for this too.
     pub required: bool,
     /// Who vouches for the server; nothing means those that the system trusts.
@@ -84,9 +84,9 @@ impl NatsOptions {
         Self {
             servers: servers.into_iter().map(Into::into).collect(),
             login: Login::default(),
-            tls: Tls::default(),
+            tls: NatsTls::default(),
             replica: "reveille".to_owned(),
-            origin: Origin::default(),
+            origin: MessageOrigin::default(),
             stream_replicas: 1,
             stream_bytes_max: STREAM_BYTES_MAX,
             stream_prefix: String::new(),
@@ -96,19 +96,20 @@ impl NatsOptions {
     }
 
     /// Where the servers are, without who we are: an address may hold a password.
-    pub(super) fn addresses(&self) -> Result<Vec<ServerAddr>, OpenError> {
+    pub(super) fn addresses(&self) -> Result<Vec<ServerAddr>, NatsOpenError> {
         let addresses: Result<Vec<_>, _> = (1..)
             .zip(&self.servers)
             .map(|(number, text)| {
                 let mut url =
-                    text.parse::<ServerAddr>().map_err(|_| OpenError::Address { number })?.into_inner();
+                    text.parse::<ServerAddr>().map_err(|_| NatsOpenError::Address { number })?.into_inner();
                 let cleaned = url.set_username("").and_then(|()| url.set_password(None));
-                cleaned.map_err(|()| OpenError::Address { number })?;
-                ServerAddr::from_url(url).map_err(|_| OpenError::Address { number })
+                cleaned.map_err(|()| NatsOpenError::Address { number })?;
+                ServerAddr::from_url(url).map_err(|_| NatsOpenError::Address { number })
             })
             .collect();
-        addresses
-            .and_then(|list| if list.is_empty() { Err(OpenError::Address { number: 1 }) } else { Ok(list) })
+        addresses.and_then(
+            |list| if list.is_empty() { Err(NatsOpenError::Address { number: 1 }) } else { Ok(list) },
+        )
     }
 
     /// The same for people.
@@ -133,7 +134,7 @@ impl NatsOptions {
     }
 
     /// Puts who we are and how we speak into the client's own options.
-    pub(super) fn apply(&self, options: ConnectOptions) -> Result<ConnectOptions, OpenError> {
+    pub(super) fn apply(&self, options: ConnectOptions) -> Result<ConnectOptions, NatsOpenError> {
         let options = match self.login() {
             Login::Anonymous => options,
             Login::Token(token) => options.token(token.0),
@@ -141,18 +142,18 @@ impl NatsOptions {
             Login::Nkey(seed) => options.nkey(seed.0),
             Login::CredentialsFile(path) => {
                 let text = std::fs::read_to_string(&path)
-                    .map_err(|why| OpenError::File { path: path.clone(), why: why.to_string() })?;
-                options.credentials(&text).map_err(|_| OpenError::File {
+                    .map_err(|why| NatsOpenError::File { path: path.clone(), why: why.to_string() })?;
+                options.credentials(&text).map_err(|_| NatsOpenError::File {
                     path,
                     why: "it does not hold a JWT and a seed".to_owned(),
                 })?
             }
         };
-        let Tls { required, authority, certificate } = &self.tls;
+        let NatsTls { required, authority, certificate } = &self.tls;
         let (own, key) = certificate.as_ref().map(|(own, key)| (own, key)).unzip();
         for path in [authority.as_ref(), own, key].into_iter().flatten() {
             std::fs::File::open(path)
-                .map_err(|why| OpenError::File { path: path.clone(), why: why.to_string() })?;
+                .map_err(|why| NatsOpenError::File { path: path.clone(), why: why.to_string() })?;
         }
         let options = match authority {
             Some(path) => options.add_root_certificates(path.clone()),

@@ -9,7 +9,7 @@ use super::errors::{away, words};
 use super::headers;
 use super::link::Link;
 use super::options::NatsOptions;
-use crate::{BusError, Delivery, MessageKey, Origin, Subscription};
+use crate::{BusError, Delivery, MessageKey, MessageOrigin, Subscription};
 use async_nats::jetstream::consumer::pull::{BatchConfig, Config};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::{self, Context};
@@ -39,7 +39,7 @@ pub(super) struct Source {
     pub context: Context,
     pub acks: Acks,
     pub link: watch::Receiver<Link>,
-    pub origin: Origin,
+    pub origin: MessageOrigin,
     pub backoff: Vec<Duration>,
 }
 
@@ -92,7 +92,7 @@ struct Puller {
 }
 
 /// What an answer of the server is.
-enum Answer {
+enum PullReply {
     Delivery(Box<Delivery>),
     StillThere,
     /// The request has been served, or has lapsed.
@@ -103,7 +103,7 @@ enum Answer {
 }
 
 /// How a request ended.
-enum End {
+enum PullEnd {
     Over,
     Trouble(String),
     /// Nobody wants messages any more, or the client was closed.
@@ -119,11 +119,11 @@ impl Puller {
             // Quota first, so that what comes has a place.
             let Ok(room) = deliveries.reserve_many(BATCH_LEN).await else { return self.leave().await };
             match self.ask(&deliveries, room).await {
-                End::Over => self.is_in_trouble = false,
-                End::Closed => return self.leave().await,
-                End::Trouble(why) => {
+                PullEnd::Over => self.is_in_trouble = false,
+                PullEnd::Closed => return self.leave().await,
+                PullEnd::Trouble(why) => {
                     if !std::mem::replace(&mut self.is_in_trouble, true) {
-                        tracing::warn!(durable = %self.durable, why, "messages cannot be fetched; trying again");
+                        tracing::warn!(durable = %self.durable, why, "messages cannot be fetched; retrying");
                     }
                     self.repair(&deliveries).await;
                 }
@@ -144,7 +144,7 @@ impl Puller {
         &mut self,
         deliveries: &mpsc::Sender<Delivery>,
         mut room: mpsc::PermitIterator<'_, Delivery>,
-    ) -> End {
+    ) -> PullEnd {
         self.request += 1;
         let mut link = self.source.link.clone();
         link.mark_unchanged();
@@ -156,51 +156,51 @@ impl Puller {
         };
         let reply = format!("{}.{}", self.inbox, self.request).into();
         if let Err(error) = self.consumer.request_batch(batch, reply).await {
-            return End::Trouble(words(&error));
+            return PullEnd::Trouble(words(&error));
         }
         let mut silent_at = Instant::now() + SILENCE_MAX;
         loop {
             let answer = tokio::select! {
                 answer = self.answers.next() => answer,
-                () = deliveries.closed() => return End::Closed,
+                () = deliveries.closed() => return PullEnd::Closed,
                 // A new connection knows nothing of what was asked on the old one.
-                changed = link.changed() => return if changed.is_ok() { End::Over } else { End::Closed },
-                () = tokio::time::sleep_until(silent_at) => return End::Over,
+                changed = link.changed() => return if changed.is_ok() { PullEnd::Over } else { PullEnd::Closed },
+                () = tokio::time::sleep_until(silent_at) => return PullEnd::Over,
             };
-            let Some(answer) = answer else { return End::Closed };
+            let Some(answer) = answer else { return PullEnd::Closed };
             silent_at = Instant::now() + SILENCE_MAX;
             match self.read(answer) {
-                Answer::StillThere | Answer::Old => {}
-                Answer::Over => return End::Over,
-                Answer::Trouble(why) => return End::Trouble(why),
-                Answer::Delivery(delivery) if deliveries.is_closed() => delivery.ack.later(Duration::ZERO),
-                Answer::Delivery(delivery) => {
+                PullReply::StillThere | PullReply::Old => {}
+                PullReply::Over => return PullEnd::Over,
+                PullReply::Trouble(why) => return PullEnd::Trouble(why),
+                PullReply::Delivery(delivery) if deliveries.is_closed() => delivery.ack.later(Duration::ZERO),
+                PullReply::Delivery(delivery) => {
                     if let Some(place) = room.next() {
                         place.send(*delivery);
                     } else if deliveries.send(*delivery).await.is_err() {
-                        return End::Closed;
+                        return PullEnd::Closed;
                     }
                     if room.len() == 0 {
-                        return End::Over;
+                        return PullEnd::Over;
                     }
                 }
             }
         }
     }
 
-    fn read(&self, answer: async_nats::Message) -> Answer {
+    fn read(&self, answer: async_nats::Message) -> PullReply {
         let Some(status) = answer.status else { return self.delivery(answer) };
         let is_old = answer.subject.rsplit('.').next() != Some(self.request.to_string().as_str());
         match status {
-            _ if is_old => Answer::Old,
-            StatusCode::IDLE_HEARTBEAT => Answer::StillThere,
-            StatusCode::TIMEOUT | StatusCode::NOT_FOUND => Answer::Over,
-            StatusCode::NO_RESPONDERS => Answer::Trouble("the consumer is not there".to_owned()),
-            _ => Answer::Trouble(answer.description.unwrap_or_else(|| status.to_string())),
+            _ if is_old => PullReply::Old,
+            StatusCode::IDLE_HEARTBEAT => PullReply::StillThere,
+            StatusCode::TIMEOUT | StatusCode::NOT_FOUND => PullReply::Over,
+            StatusCode::NO_RESPONDERS => PullReply::Trouble("the consumer is not there".to_owned()),
+            _ => PullReply::Trouble(answer.description.unwrap_or_else(|| status.to_string())),
         }
     }
 
-    fn delivery(&self, message: async_nats::Message) -> Answer {
+    fn delivery(&self, message: async_nats::Message) -> PullReply {
         let message = jetstream::Message { message, context: self.source.context.clone() };
         let from = match message.info() {
             Ok(info) => MessageKey {
@@ -210,13 +210,13 @@ impl Puller {
                 kept_at: (info.published.unix_timestamp_nanos() / 1_000_000) as i64,
                 delivered: info.delivered.unsigned_abs(),
             },
-            Err(error) => return Answer::Trouble(format!("a message that was not kept: {error}")),
+            Err(error) => return PullReply::Trouble(format!("a message that was not kept: {error}")),
         };
         let mut message = message.message;
-        let Some(reply) = message.reply.take() else { return Answer::Old };
+        let Some(reply) = message.reply.take() else { return PullReply::Old };
         let ack = self.source.acks.open(reply);
         let message = headers::incoming(message, &self.source.origin);
-        Answer::Delivery(Box::new(Delivery { message, ack, from: Some(from) }))
+        PullReply::Delivery(Box::new(Delivery { message, ack, from: Some(from) }))
     }
 
     /// Takes the last request back, and gives back what the server sent before it knew.
@@ -225,7 +225,7 @@ impl Puller {
             return;
         }
         while let Some(answer) = self.answers.next().await {
-            if let Answer::Delivery(delivery) = self.read(answer) {
+            if let PullReply::Delivery(delivery) = self.read(answer) {
                 delivery.ack.later(Duration::ZERO);
             }
         }
@@ -239,7 +239,7 @@ impl Puller {
         }
         match consumer(&self.source.context, &self.stream, &self.config).await {
             Ok(consumer) => self.consumer = consumer,
-            Err(error) => tracing::debug!(%error, "the consumer could not be made"),
+            Err(error) => tracing::debug!(%error, "the consumer could not be created"),
         }
     }
 }

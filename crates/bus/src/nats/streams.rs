@@ -3,7 +3,7 @@
 //! Their subjects are spelled out. A stream over `sys.>` would also store every heartbeat, and one over the
 //! workers' subjects would take a job for a worker that is not there: the server would say that it was heard.
 
-use super::errors::{OpenError, words};
+use super::errors::{NatsOpenError, words};
 use super::link::Link;
 use super::options::NatsOptions;
 use crate::subject;
@@ -65,7 +65,7 @@ impl Streams {
     }
 
     /// Makes those that are missing. Refuses to go on beside streams that are in the way.
-    pub async fn set_up(&self, context: &Context) -> Result<(), OpenError> {
+    pub async fn set_up(&self, context: &Context) -> Result<(), NatsOpenError> {
         self.look_around(context).await?;
         for config in &self.configs {
             set_up_one(context, config).await?;
@@ -73,13 +73,17 @@ impl Streams {
         Ok(())
     }
 
-    async fn look_around(&self, context: &Context) -> Result<(), OpenError> {
-        let failed = |error| OpenError::Streams { why: words(&error) };
+    async fn look_around(&self, context: &Context) -> Result<(), NatsOpenError> {
+        let failed = |error| NatsOpenError::Streams { why: words(&error) };
         let mut streams = context.streams();
         while let Some(theirs) = streams.try_next().await.map_err(failed)? {
             let is_ours = self.configs.iter().any(|config| config.name == theirs.config.name);
             if !is_ours && let Some((theirs_subject, ours)) = self.conflict(&theirs.config.subjects) {
-                return Err(OpenError::Overlap { name: theirs.config.name, theirs: theirs_subject, ours });
+                return Err(NatsOpenError::Overlap {
+                    name: theirs.config.name,
+                    theirs: theirs_subject,
+                    ours,
+                });
             }
         }
         Ok(())
@@ -101,7 +105,7 @@ impl Streams {
                 match self.set_up(&context).await {
                     Ok(()) => break,
                     Err(error) => {
-                        tracing::warn!(%error, "the streams could not be looked after; trying again");
+                        tracing::warn!(%error, "the streams could not be checked; retrying");
                     }
                 }
                 tokio::time::sleep(PAUSE).await;
@@ -112,8 +116,8 @@ impl Streams {
 
 /// An operator may have changed the limits of a stream that is there; they stay. What our promises rest on must be
 /// as it is here.
-async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError> {
-    let failed = |why| OpenError::Stream { name: wanted.name.clone(), why, bytes: wanted.max_bytes };
+async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), NatsOpenError> {
+    let failed = |why| NatsOpenError::Stream { name: wanted.name.clone(), why, bytes: wanted.max_bytes };
     let is = match find(context, wanted).await? {
         Some(is) => is,
         None => match context.create_stream(wanted.clone()).await {
@@ -123,7 +127,7 @@ async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError>
         },
     };
     if let Some(what) = difference(&is, wanted) {
-        return Err(OpenError::Unlike { name: wanted.name.clone(), what });
+        return Err(NatsOpenError::Unlike { name: wanted.name.clone(), what });
     }
     if is.num_replicas != wanted.num_replicas {
         let changed = Config { num_replicas: wanted.num_replicas, ..is };
@@ -132,13 +136,15 @@ async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), OpenError>
     Ok(())
 }
 
-async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, OpenError> {
+async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, NatsOpenError> {
     match context.get_stream(&wanted.name).await {
         Ok(stream) => Ok(Some(stream.cached_info().config.clone())),
         Err(error) if is_missing(&error.kind()) => Ok(None),
-        Err(error) => {
-            Err(OpenError::Stream { name: wanted.name.clone(), why: words(&error), bytes: wanted.max_bytes })
-        }
+        Err(error) => Err(NatsOpenError::Stream {
+            name: wanted.name.clone(),
+            why: words(&error),
+            bytes: wanted.max_bytes,
+        }),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The NATS bus on a real server.
 
 mod away;
-mod hearing;
 mod kept;
+mod listener_probe;
 mod opening;
 
 use super::*;
@@ -32,7 +32,7 @@ async fn open(nats: &Nats) -> NatsBus {
 }
 
 /// One that speaks NATS and knows nothing of us.
-async fn stranger(nats: &Nats) -> Client {
+async fn foreign_client(nats: &Nats) -> Client {
     async_nats::connect(nats.url()).await.unwrap()
 }
 
@@ -44,7 +44,7 @@ async fn next(subscription: &mut Subscription) -> Delivery {
     soon(subscription.recv()).await.expect("the subscription is open")
 }
 
-async fn publish(bus: &NatsBus, subject: &str, payload: impl Into<bytes::Bytes>) -> Heard {
+async fn publish(bus: &NatsBus, subject: &str, payload: impl Into<bytes::Bytes>) -> DeliveryReport {
     soon(bus.publish(Message::new(subject, payload))).await.unwrap()
 }
 
@@ -84,17 +84,19 @@ async fn the_nats_bus_keeps_the_promises_of_the_port() {
 #[tokio::test]
 async fn a_stranger_is_who_we_say_and_another_replica_is_one_of_us() {
     let nats = Nats::start();
-    let worker =
-        Origin::Worker(crate::Sender { tenant: reveille_core::id::TenantId::known("acme"), key: None });
+    let worker = MessageOrigin::Worker(crate::MessageSender {
+        tenant: reveille_core::id::TenantId::known("acme"),
+        key: None,
+    });
     let bus = NatsBus::open(NatsOptions { origin: worker.clone(), ..options(&nats) }).await.unwrap();
     let other = NatsBus::open(NatsOptions { replica: "r2".to_owned(), ..options(&nats) }).await.unwrap();
     let mut cancels = bus.subscribe("sys.job.cancel", Some("cordum-scheduler")).await.unwrap();
-    let stranger = stranger(&nats).await;
-    stranger.publish("sys.job.cancel", "theirs".into()).await.unwrap();
+    let foreign_client = foreign_client(&nats).await;
+    foreign_client.publish("sys.job.cancel", "theirs".into()).await.unwrap();
     assert_eq!(next(&mut cancels).await.message.origin, worker);
     publish(&other, "sys.job.cancel", "ours").await;
     let cancel = next(&mut cancels).await;
-    assert_eq!((cancel.message.origin, cancel.message.reply), (Origin::Ourselves, None));
+    assert_eq!((cancel.message.origin, cancel.message.reply), (MessageOrigin::Ourselves, None));
 }
 
 #[tokio::test]
@@ -102,9 +104,9 @@ async fn what_is_lost_because_we_are_slow_is_counted() {
     let nats = Nats::start();
     let bus = open(&nats).await;
     let _unread = bus.subscribe("sys.heartbeat", None).await.unwrap();
-    let stranger = stranger(&nats).await;
+    let foreign_client = foreign_client(&nats).await;
     for _ in 0..CORE_INBOX_LEN_MAX + 2 * HANDED_OVER_MAX {
-        stranger.publish("sys.heartbeat", "beat".into()).await.unwrap();
+        foreign_client.publish("sys.heartbeat", "beat".into()).await.unwrap();
     }
     soon(async {
         while bus.lost() == 0 {

@@ -25,14 +25,14 @@ pub fn of_step(before: Option<&Job>, after: &Job) -> Vec<Draft> {
 }
 
 /// What one mark adds, if anything. `verdict` is the latest there was when the mark had been made.
-fn of_mark(job: &Job, mark: &Mark, last_verdict: Option<&RecordedVerdict>) -> Option<Draft> {
+fn of_mark(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>) -> Option<Draft> {
     Some(match mark.event {
-        Event::Allow => judged(job, mark, last_verdict, Severity::Info),
-        Event::Throttle => judged(job, mark, last_verdict, Severity::Low),
-        Event::RequireApproval => judged(job, mark, last_verdict, Severity::Medium),
-        Event::Deny => judged(job, mark, last_verdict, Severity::High),
-        Event::Approve | Event::Pass => answered(job, mark, last_verdict, Severity::Medium),
-        Event::Reject => answered(job, mark, last_verdict, Severity::Low),
+        Event::Allow => judged(job, mark, recorded, Severity::Info),
+        Event::Throttle => judged(job, mark, recorded, Severity::Low),
+        Event::RequireApproval => judged(job, mark, recorded, Severity::Medium),
+        Event::Deny => judged(job, mark, recorded, Severity::High),
+        Event::Approve | Event::Pass => answered(job, mark, recorded, Severity::Medium),
+        Event::Reject => answered(job, mark, recorded, Severity::Low),
         Event::Quarantine => of_output(job, mark, EventType::Violation, Severity::High),
         Event::Redact => of_output(job, mark, EventType::Violation, Severity::Medium),
         Event::Release => of_output(job, mark, EventType::Approval, Severity::High),
@@ -55,11 +55,11 @@ fn of_mark(job: &Job, mark: &Mark, last_verdict: Option<&RecordedVerdict>) -> Op
 }
 
 /// Policy spoke. Of more verdicts than a job keeps, the mark alone is left.
-fn judged(job: &Job, mark: &Mark, last_verdict: Option<&RecordedVerdict>, severity: Severity) -> Draft {
+fn judged(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>, severity: Severity) -> Draft {
     let actor = &job.request.actor;
     let identity = if actor.principal_id.is_empty() { &actor.actor_id } else { &actor.principal_id };
     let mut draft = Draft { severity, identity: identity.clone(), ..draft(job, mark, EventType::Decision) };
-    match last_verdict.map(|last_verdict| &last_verdict.verdict) {
+    match recorded.map(|recorded| &recorded.verdict) {
         Some(verdict) => {
             draft.decision = Some(verdict.decision);
             draft.matched_rule.clone_from(&verdict.rule_id);
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::approval::Answer;
     use crate::id::WorkerId;
-    use crate::job::{JUDGEMENTS_MAX, MARKS_MAX, Progress};
+    use crate::job::{MARKS_MAX, Progress, VERDICTS_MAX};
     use crate::life::{self, Destination, Made, Report, Status};
     use crate::output::{OutputDecision, OutputVerdict, Stage};
     use crate::policy::{Decision, Policy, Verdict};
@@ -126,7 +126,7 @@ mod tests {
 
     const NOW: Millis = Millis(1_000_000);
 
-    fn last_verdict(decision: Decision, rule: &str) -> RecordedVerdict {
+    fn recorded(decision: Decision, rule: &str) -> RecordedVerdict {
         let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
         RecordedVerdict {
             verdict: Verdict { decision, rule_id: rule.to_owned(), ..verdict },
@@ -135,11 +135,11 @@ mod tests {
     }
 
     fn judge(job: &Job, decision: Decision, rule: &str) -> Job {
-        life::judge(job, last_verdict(decision, rule), NOW).unwrap()
+        life::judge(job, recorded(decision, rule), NOW).unwrap()
     }
 
     fn approve(job: &Job, decision: Decision, rule: &str) -> Job {
-        life::approve(job, &Answer::by("ann"), last_verdict(decision, rule), NOW).unwrap()
+        life::approve(job, &Answer::by("ann"), recorded(decision, rule), NOW).unwrap()
     }
 
     /// It went well, and output policy holds the result back, in one step.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_jobs_judgement_is_recorded_with_all_that_policy_said() {
+    fn a_new_jobs_verdict_is_recorded_with_all_that_policy_said() {
         let mut request = Request::plain("j", "job.echo");
         "ann".clone_into(&mut request.actor.principal_id);
         request.needs.risk_tags = vec!["prod".to_owned(), "money".to_owned()];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_and_the_judgement_after_it_are_two_entries_of_one_step() {
+    fn an_approval_and_the_verdict_after_it_are_two_entries_of_one_step() {
         let asked = judge(&submitted(), Decision::RequireApproval, "ask");
         check(None, &asked, &["safety.decision require_approval ask"]);
         let after = approve(&asked, Decision::Allow, "thawed");
@@ -268,15 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_neither_hides_nor_repeats_a_judgement() {
+    fn a_clock_that_was_set_back_neither_hides_nor_repeats_a_verdict() {
         let throttled = judge(&submitted(), Decision::Throttle, "slow");
-        let again = life::judge(&throttled, last_verdict(Decision::Throttle, "slow"), NOW - 700).unwrap();
+        let again = life::judge(&throttled, recorded(Decision::Throttle, "slow"), NOW - 700).unwrap();
         assert_ne!(throttled.marks[..], again.marks[..2], "the known marks moved");
         check(Some(&throttled), &again, &["safety.decision throttle slow"]);
     }
 
     #[test]
-    fn each_of_many_equal_judgements_is_recorded_once_also_when_older_ones_are_dropped() {
+    fn each_of_many_equal_verdicts_is_recorded_once_also_when_older_ones_are_dropped() {
         let mut job = judge(&submitted(), Decision::Throttle, "slow");
         for _ in 0..2 * MARKS_MAX {
             let again = judge(&job, Decision::Throttle, "slow");
@@ -284,20 +284,20 @@ mod tests {
             check(Some(&again), &again, &[]);
             job = again;
         }
-        assert_eq!((job.marks.len(), job.verdicts.len()), (MARKS_MAX, JUDGEMENTS_MAX));
+        assert_eq!((job.marks.len(), job.verdicts.len()), (MARKS_MAX, VERDICTS_MAX));
         let asked = judge(&job, Decision::RequireApproval, "ask");
         let approved = approve(&asked, Decision::RequireApproval, "ask");
         check(Some(&asked), &approved, &["safety.approval approve ask ann", "safety.decision allow ask"]);
     }
 
     #[test]
-    fn of_more_judgements_than_are_kept_the_marks_are_left() {
+    fn of_more_verdicts_than_are_kept_the_marks_are_left() {
         let mut job = submitted();
-        for _ in 0..=JUDGEMENTS_MAX {
+        for _ in 0..=VERDICTS_MAX {
             job = judge(&job, Decision::Throttle, "slow");
         }
         let drafts = of_step(None, &job);
-        assert_eq!(drafts.len(), JUDGEMENTS_MAX + 1);
+        assert_eq!(drafts.len(), VERDICTS_MAX + 1);
         assert_eq!((drafts[0].decision, drafts[1].decision), (None, Some(Decision::Throttle)));
         assert!(drafts[0].reason.starts_with("slow: "), "{}", drafts[0].reason);
     }

@@ -61,7 +61,7 @@ pub struct Verifier {
     bounds: Bounds,
     /// The last entry that was in its place, or the boundary.
     last: Link,
-    standing: Standing,
+    standing: ChainState,
     is_at_end: bool,
     total: u64,
     verified: u64,
@@ -72,7 +72,7 @@ pub struct Verifier {
 
 /// What is known of [`Verifier::last`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum ChainState {
     /// It is not an entry that was looked at.
     #[default]
     Given,
@@ -94,7 +94,7 @@ impl Verifier {
     pub fn page(&mut self, bounds: &Bounds, entries: &[Entry]) {
         self.bounds = *bounds;
         if self.last.seq < bounds.boundary.seq {
-            (self.last, self.standing) = (bounds.boundary, Standing::Given);
+            (self.last, self.standing) = (bounds.boundary, ChainState::Given);
         }
         for entry in entries {
             self.look_at(entry);
@@ -154,7 +154,7 @@ impl Verifier {
             self.gap(entry.seq, Fault::Altered);
         }
         self.last = entry.link();
-        self.standing = if is_sound { Standing::Sound } else { Standing::Faulty };
+        self.standing = if is_sound { ChainState::Sound } else { ChainState::Faulty };
     }
 
     /// The chain must end where its head says, with the entry that its head knows.
@@ -173,12 +173,12 @@ impl Verifier {
     /// if the last one was pruned.
     fn last_was_altered(&mut self, seen_at: u64) {
         match self.standing {
-            Standing::Sound => {
+            ChainState::Sound => {
                 self.verified -= 1;
                 self.gap(self.last.seq, Fault::Altered);
             }
-            Standing::Given => self.gap(seen_at, Fault::Altered),
-            Standing::Faulty => {}
+            ChainState::Given => self.gap(seen_at, Fault::Altered),
+            ChainState::Faulty => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The type checker. It walks the parsed expression once, knows the kind of every part, and turns each look
 //! into labels into one that cannot fail.
 
-use super::{Asked, Kind, Names};
+use super::{NameReference, Names, ValueKind};
 use cel::IdedExpr;
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapEntryExpr,
@@ -9,30 +9,30 @@ use cel::common::ast::{
 };
 use std::collections::BTreeSet;
 
-type Checked = Result<(IdedExpr, Kind), String>;
+type Checked = Result<(IdedExpr, ValueKind), String>;
 
 /// An expression, ready to be asked.
-pub struct Ready {
+pub struct CheckedExpression {
     pub expression: IdedExpr,
-    pub kind: Kind,
-    pub asks: BTreeSet<Asked>,
+    pub kind: ValueKind,
+    pub asks: BTreeSet<NameReference>,
 }
 
 /// What is known where a part of the expression stands.
-struct Scope<'a> {
+struct CheckScope<'a> {
     names: Names<'a>,
     /// Names that a macro such as `exists` brings in, innermost last.
-    inner: Vec<(String, Kind)>,
-    asks: BTreeSet<Asked>,
+    inner: Vec<(String, ValueKind)>,
+    asks: BTreeSet<NameReference>,
 }
 
-pub fn check_all(expression: IdedExpr, names: Names<'_>) -> Result<Ready, String> {
-    let mut scope = Scope { names, inner: Vec::new(), asks: BTreeSet::new() };
+pub fn check_all(expression: IdedExpr, names: Names<'_>) -> Result<CheckedExpression, String> {
+    let mut scope = CheckScope { names, inner: Vec::new(), asks: BTreeSet::new() };
     let (expression, kind) = check(expression, &mut scope)?;
-    Ok(Ready { expression, kind, asks: scope.asks })
+    Ok(CheckedExpression { expression, kind, asks: scope.asks })
 }
 
-fn check(node: IdedExpr, scope: &mut Scope<'_>) -> Checked {
+fn check(node: IdedExpr, scope: &mut CheckScope<'_>) -> Checked {
     let id = node.id;
     let (expr, kind) = match node.expr {
         Expr::Literal(literal) => {
@@ -54,21 +54,21 @@ fn check(node: IdedExpr, scope: &mut Scope<'_>) -> Checked {
     Ok((IdedExpr { id, expr }, kind))
 }
 
-fn literal_kind(literal: &LiteralValue) -> Result<Kind, String> {
+fn literal_kind(literal: &LiteralValue) -> Result<ValueKind, String> {
     match literal {
-        LiteralValue::Boolean(_) => Ok(Kind::Truth),
-        LiteralValue::Int(_) => Ok(Kind::Int),
-        LiteralValue::Double(_) => Ok(Kind::Double),
-        LiteralValue::String(_) => Ok(Kind::Text),
+        LiteralValue::Boolean(_) => Ok(ValueKind::Truth),
+        LiteralValue::Int(_) => Ok(ValueKind::Int),
+        LiteralValue::Double(_) => Ok(ValueKind::Double),
+        LiteralValue::String(_) => Ok(ValueKind::Text),
         LiteralValue::UInt(_) => Err("unsigned numbers are of no use: leave out the u".to_owned()),
         LiteralValue::Bytes(_) => Err("bytes are of no use: leave out the b".to_owned()),
-        LiteralValue::Null => Ok(Kind::Null),
+        LiteralValue::Null => Ok(ValueKind::Null),
     }
 }
 
-impl Scope<'_> {
+impl CheckScope<'_> {
     /// The kind of a name, of which this part is asked for.
-    fn kind_of(&mut self, name: &str, part: Option<&str>) -> Result<Kind, String> {
+    fn kind_of(&mut self, name: &str, part: Option<&str>) -> Result<ValueKind, String> {
         if let Some((_, kind)) = self.inner.iter().rev().find(|(known, _)| known == name) {
             return Ok(kind.clone());
         }
@@ -76,7 +76,7 @@ impl Scope<'_> {
             let known = self.names.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
             return Err(format!("unknown name {name}: there is {known}"));
         };
-        self.asks.insert(Asked { name: name.to_owned(), part: part.map(str::to_owned) });
+        self.asks.insert(NameReference { name: name.to_owned(), part: part.map(str::to_owned) });
         Ok(kind.clone())
     }
 
@@ -91,37 +91,37 @@ impl Scope<'_> {
 }
 
 /// `job.topic`, `job.labels.env`, `has(job.labels.env)`, `input.user.name`.
-fn select_of(id: u64, select: SelectExpr, scope: &mut Scope<'_>) -> Checked {
+fn select_of(id: u64, select: SelectExpr, scope: &mut CheckScope<'_>) -> Checked {
     let SelectExpr { operand, field, test } = select;
     let (operand, kind) = scope.operand(*operand, &field)?;
     let kind = match kind {
-        Kind::Record(record) => record.part(&field)?,
-        Kind::Labels if !test => return Ok(label(id, operand, text(field))),
-        Kind::Labels | Kind::Json => Kind::Json,
+        ValueKind::Record(record) => record.part(&field)?,
+        ValueKind::Labels if !test => return Ok(label(id, operand, text(field))),
+        ValueKind::Labels | ValueKind::Json => ValueKind::Json,
         other => return Err(format!(".{field}: {other} has no parts")),
     };
-    let kind = if test { Kind::Truth } else { kind };
+    let kind = if test { ValueKind::Truth } else { kind };
     let select = SelectExpr { operand: Box::new(operand), field, test };
     Ok((IdedExpr { id, expr: Expr::Select(select) }, kind))
 }
 
 /// `key in labels ? labels[key] : ''`
-fn label(id: u64, labels: IdedExpr, key: IdedExpr) -> (IdedExpr, Kind) {
+fn label(id: u64, labels: IdedExpr, key: IdedExpr) -> (IdedExpr, ValueKind) {
     let is_there = call(id, op::IN, vec![key.clone(), labels.clone()]);
     let value = call(id, op::INDEX, vec![labels, key]);
-    (call(id, op::CONDITIONAL, vec![is_there, value, text(String::new())]), Kind::Text)
+    (call(id, op::CONDITIONAL, vec![is_there, value, text(String::new())]), ValueKind::Text)
 }
 
 /// `size(list) > 0 ? list[0] : null`
-fn first(id: u64, list: IdedExpr, kind: &Kind) -> Checked {
-    if !matches!(kind, Kind::List(_)) && !kind.is_open() {
+fn first(id: u64, list: IdedExpr, kind: &ValueKind) -> Checked {
+    if !matches!(kind, ValueKind::List(_)) && !kind.is_open() {
         return Err(format!("first cannot be used with {kind}"));
     }
     let literal = |value| IdedExpr { id, expr: Expr::Literal(value) };
     let size = call(id, "size", vec![list.clone()]);
     let has_one = call(id, op::GREATER, vec![size, literal(LiteralValue::Int(0.into()))]);
     let value = call(id, op::INDEX, vec![list, literal(LiteralValue::Int(0.into()))]);
-    Ok((call(id, op::CONDITIONAL, vec![has_one, value, literal(LiteralValue::Null)]), Kind::Json))
+    Ok((call(id, op::CONDITIONAL, vec![has_one, value, literal(LiteralValue::Null)]), ValueKind::Json))
 }
 
 fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
@@ -132,7 +132,7 @@ fn text(text: String) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::String(text.into())) }
 }
 
-fn call_of(id: u64, call: CallExpr, scope: &mut Scope<'_>) -> Checked {
+fn call_of(id: u64, call: CallExpr, scope: &mut CheckScope<'_>) -> Checked {
     let CallExpr { func_name: name, target, args } = call;
     if let (op::INDEX, [operand, key]) = (name.as_str(), args.as_slice())
         && let Expr::Literal(LiteralValue::String(part)) = &key.expr
@@ -147,12 +147,12 @@ fn call_of(id: u64, call: CallExpr, scope: &mut Scope<'_>) -> Checked {
     for part in target.map(|target| *target).into_iter().chain(args) {
         checked.push(check(part, scope)?);
     }
-    let (mut parts, kinds): (Vec<IdedExpr>, Vec<Kind>) = checked.into_iter().unzip();
+    let (mut parts, kinds): (Vec<IdedExpr>, Vec<ValueKind>) = checked.into_iter().unzip();
     if name == "first" && parts.len() == 1 {
         return first(id, parts.remove(0), &kinds[0]);
     }
     let kind = call_kind(&name, is_member, &kinds)?;
-    if name == op::INDEX && kinds.first() == Some(&Kind::Labels) {
+    if name == op::INDEX && kinds.first() == Some(&ValueKind::Labels) {
         let key = parts.pop().unwrap_or_default();
         return Ok(label(id, parts.pop().unwrap_or_default(), key));
     }
@@ -160,8 +160,8 @@ fn call_of(id: u64, call: CallExpr, scope: &mut Scope<'_>) -> Checked {
     Ok((IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name, target, args: parts }) }, kind))
 }
 
-fn call_kind(name: &str, is_member: bool, kinds: &[Kind]) -> Result<Kind, String> {
-    use Kind::{Double, Int, Labels, List, Record, Text, Truth};
+fn call_kind(name: &str, is_member: bool, kinds: &[ValueKind]) -> Result<ValueKind, String> {
+    use ValueKind::{Double, Int, Labels, List, Record, Text, Truth};
     let written = name.trim_matches(['_', '@']);
     match (name, kinds) {
         (op::LOGICAL_AND | op::LOGICAL_OR, [a, b]) => truth(written, &[a, b]),
@@ -183,7 +183,7 @@ fn call_kind(name: &str, is_member: bool, kinds: &[Kind]) -> Result<Kind, String
         (op::IN, [a, List(of)]) if a.join(of).is_some() => Ok(Truth),
         (op::IN, [Text, Labels]) => Ok(Truth),
         (op::ADD, [List(a), List(b)]) => {
-            a.join(b).map(Kind::list).ok_or_else(|| format!("+ joins lists of {a} and {b}"))
+            a.join(b).map(ValueKind::list).ok_or_else(|| format!("+ joins lists of {a} and {b}"))
         }
         (op::ADD, [Text, Text]) | (op::INDEX, [Labels, Text]) => Ok(Text),
         (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO, [Int, Int])
@@ -209,50 +209,50 @@ fn call_kind(name: &str, is_member: bool, kinds: &[Kind]) -> Result<Kind, String
 }
 
 /// What is given where a part is only known when it is asked.
-fn of_json(name: &str, kinds: &[Kind]) -> Option<Kind> {
-    if !kinds.iter().any(Kind::is_open) {
+fn of_json(name: &str, kinds: &[ValueKind]) -> Option<ValueKind> {
+    if !kinds.iter().any(ValueKind::is_open) {
         return None;
     }
     match (name, kinds) {
-        (op::IN, [_, _]) => Some(Kind::Truth),
+        (op::IN, [_, _]) => Some(ValueKind::Truth),
         (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO | op::INDEX, [_, _]) => {
-            Some(Kind::Json)
+            Some(ValueKind::Json)
         }
-        (op::NEGATE, [_]) => Some(Kind::Json),
-        ("size" | "int", [_]) => Some(Kind::Int),
-        ("double", [_]) => Some(Kind::Double),
-        ("string", [_]) => Some(Kind::Text),
+        (op::NEGATE, [_]) => Some(ValueKind::Json),
+        ("size" | "int", [_]) => Some(ValueKind::Int),
+        ("double", [_]) => Some(ValueKind::Double),
+        ("string", [_]) => Some(ValueKind::Text),
         _ => None,
     }
 }
 
-fn truth(written: &str, kinds: &[&Kind]) -> Result<Kind, String> {
-    match kinds.iter().find(|kind| kind.join(&Kind::Truth).is_none()) {
+fn truth(written: &str, kinds: &[&ValueKind]) -> Result<ValueKind, String> {
+    match kinds.iter().find(|kind| kind.join(&ValueKind::Truth).is_none()) {
         Some(other) => Err(format!("{written} needs yes or no, and is given {other}")),
-        None => Ok(Kind::Truth),
+        None => Ok(ValueKind::Truth),
     }
 }
 
-fn list_of(list: ListExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
-    let mut of = Kind::Any;
+fn list_of(list: ListExpr, scope: &mut CheckScope<'_>) -> Result<(Expr, ValueKind), String> {
+    let mut of = ValueKind::Any;
     let mut elements = Vec::with_capacity(list.elements.len());
     for element in list.elements {
         let (element, kind) = check(element, scope)?;
         of = of.join(&kind).ok_or_else(|| format!("a list has {of} and {kind}"))?;
         elements.push(element);
     }
-    Ok((Expr::List(ListExpr { elements, ..list }), Kind::list(of)))
+    Ok((Expr::List(ListExpr { elements, ..list }), ValueKind::list(of)))
 }
 
 /// `{'name': value}`
-fn map_of(map: MapExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
+fn map_of(map: MapExpr, scope: &mut CheckScope<'_>) -> Result<(Expr, ValueKind), String> {
     let mut entries = Vec::with_capacity(map.entries.len());
     for entry in map.entries {
         let EntryExpr::MapEntry(MapEntryExpr { key, value, optional }) = entry.expr else {
             return Err("a map has fields".to_owned());
         };
         let (key, kind) = check(key, scope)?;
-        if !kind.may_be(&Kind::Text) {
+        if !kind.may_be(&ValueKind::Text) {
             return Err(format!("a map's names are texts, and one is {kind}"));
         }
         let (value, _) = check(value, scope)?;
@@ -261,16 +261,19 @@ fn map_of(map: MapExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
             expr: EntryExpr::MapEntry(MapEntryExpr { key, value, optional }),
         });
     }
-    Ok((Expr::Map(MapExpr { entries }), Kind::Json))
+    Ok((Expr::Map(MapExpr { entries }), ValueKind::Json))
 }
 
 /// What `all`, `exists`, `exists_one`, `filter` and `map` become.
-fn comprehension_of(made: ComprehensionExpr, scope: &mut Scope<'_>) -> Result<(Expr, Kind), String> {
+fn comprehension_of(
+    made: ComprehensionExpr,
+    scope: &mut CheckScope<'_>,
+) -> Result<(Expr, ValueKind), String> {
     let (iter_range, range) = check(made.iter_range, scope)?;
     let item = match range {
-        Kind::List(of) => *of,
-        Kind::Labels => Kind::Text,
-        open if open.is_open() => Kind::Json,
+        ValueKind::List(of) => *of,
+        ValueKind::Labels => ValueKind::Text,
+        open if open.is_open() => ValueKind::Json,
         other => return Err(format!("{other} cannot be gone through")),
     };
     if made.iter_var2.is_some() {

@@ -5,17 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Truth,
     Int,
     Double,
     Text,
     Null,
-    List(Box<Kind>),
+    List(Box<ValueKind>),
     /// Texts by name; one that is not there reads as the empty text.
     Labels,
     /// Something whose parts are known by name.
-    Record(Arc<Record>),
+    Record(Arc<RecordKind>),
     /// Comes from outside: known when it is asked.
     Json,
     /// The element of an empty list: whatever is needed.
@@ -23,15 +23,15 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordKind {
     /// What it is, for messages: `a job`.
     pub what: String,
-    pub parts: BTreeMap<String, Kind>,
+    pub parts: BTreeMap<String, ValueKind>,
     /// Whether it may have parts that are not listed.
     pub is_open: bool,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Truth => "a yes or no",
@@ -47,14 +47,14 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Kind {
+impl ValueKind {
     pub fn list(of: Self) -> Self {
         Self::List(Box::new(of))
     }
 
     pub fn record(what: &str, parts: impl IntoIterator<Item = (String, Self)>) -> Self {
         let parts = parts.into_iter().collect();
-        Self::Record(Arc::new(Record { what: what.to_owned(), parts, is_open: false }))
+        Self::Record(Arc::new(RecordKind { what: what.to_owned(), parts, is_open: false }))
     }
 
     pub(super) fn is_number(&self) -> bool {
@@ -91,12 +91,12 @@ impl Kind {
     }
 }
 
-impl Record {
+impl RecordKind {
     /// The kind of one part.
-    pub(super) fn part(&self, name: &str) -> Result<Kind, String> {
+    pub(super) fn part(&self, name: &str) -> Result<ValueKind, String> {
         match self.parts.get(name) {
             Some(kind) => Ok(kind.clone()),
-            None if self.is_open => Ok(Kind::Json),
+            None if self.is_open => Ok(ValueKind::Json),
             None => {
                 let known = self.parts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let known = if known.is_empty() { "nothing" } else { &known };

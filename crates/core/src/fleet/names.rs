@@ -32,14 +32,14 @@ impl<'a> Who<'a> {
 }
 
 #[derive(Default)]
-pub struct Names {
+pub struct MemberNames {
     workers: FxHashMap<WorkerId, Slot>,
     workspaces: FxHashMap<WorkerId, Slot>,
     agents: FxHashMap<TenantId, FxHashMap<WorkerId, Slot>>,
     len: usize,
 }
 
-impl Names {
+impl MemberNames {
     pub fn len(&self) -> usize {
         self.len
     }

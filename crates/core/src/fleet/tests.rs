@@ -47,11 +47,11 @@ fn a_rack_that_falls_silent_is_buried_within_two_ticks() {
     let mut fleet = Fleet::default();
     for number in 0..10_000 {
         let name = format!("w{number}");
-        let heard = if number < DEATHS_MAX + 5 { Millis(0) } else { Millis(25_000) };
+        let heard = if number < EXPIRED_MAX + 5 { Millis(0) } else { Millis(25_000) };
         admit(&mut fleet, &name, heard);
     }
     let first = fleet.expire(Millis(31_000));
-    assert_eq!(first.len(), DEATHS_MAX);
+    assert_eq!(first.len(), EXPIRED_MAX);
     for slot in first {
         fleet.remove(slot).unwrap();
     }
@@ -62,7 +62,7 @@ fn a_rack_that_falls_silent_is_buried_within_two_ticks() {
 fn our_own_absence_kills_nobody() {
     let mut fleet = Fleet::default();
     admit(&mut fleet, "w", Millis(0));
-    fleet.forgive(60_000, Millis(60_000));
+    fleet.credit_downtime(60_000, Millis(60_000));
     assert!(fleet.expire(Millis(60_000)).is_empty());
     assert_eq!(fleet.expire(Millis(90_100)).len(), 1);
 }
@@ -88,17 +88,17 @@ fn most_of_a_silent_fleet_is_given_time_and_a_rack_of_it_is_not() {
     for number in 0..1_000 {
         admit(&mut fleet, &format!("w{number}"), Millis(0));
     }
-    let bury = |fleet: &mut Fleet, from: i64, to: i64| {
-        let mut buried = 0;
+    let expire = |fleet: &mut Fleet, from: i64, to: i64| {
+        let mut expired = 0;
         for ms in (from..to).step_by(50) {
             for slot in fleet.expire(Millis(ms)) {
                 fleet.remove(slot).unwrap();
-                buried += 1;
+                expired += 1;
             }
         }
-        buried
+        expired
     };
-    assert!((1..=40).contains(&bury(&mut fleet, 29_000, 32_000)), "one in a hundred a second");
+    assert!((1..=40).contains(&expire(&mut fleet, 29_000, 32_000)), "one in a hundred a second");
     assert!(fleet.is_mass_expiry());
     for number in 0..600 {
         if let Some(slot) = fleet.find(Who::Worker(&format!("w{number}"))) {
@@ -106,7 +106,7 @@ fn most_of_a_silent_fleet_is_given_time_and_a_rack_of_it_is_not() {
         }
     }
     let left = fleet.len();
-    bury(&mut fleet, 32_000, 34_000);
+    expire(&mut fleet, 32_000, 34_000);
     assert!(!fleet.is_mass_expiry(), "most are heard again");
     assert!(fleet.len() < left && fleet.len() <= 600, "and the others are dead: {}", fleet.len());
 }
@@ -148,9 +148,9 @@ fn an_agent_that_falls_silent_is_offline_without_sessions_until_it_beats() {
         ..AgentBeat::default()
     };
     let first = fleet.agent_beat(&acme, &beat, BeatSource::ThisServer, Millis(0)).unwrap();
-    assert_eq!(first, Noticed { joined: true, back: false, changed: true });
+    assert_eq!(first, PresenceChange { joined: true, back: false, changed: true });
     let again = fleet.agent_beat(&acme, &beat, BeatSource::ThisServer, Millis(1)).unwrap();
-    assert_eq!(again, Noticed::default());
+    assert_eq!(again, PresenceChange::default());
     assert_eq!(fleet.take_unwritten(10).len(), 1, "two beats are one row");
     fleet.agent_beat(&acme, &beat, BeatSource::AnotherServer, Millis(2)).unwrap();
     assert!(fleet.take_unwritten(10).is_empty(), "whoever has heard it writes");

@@ -4,8 +4,8 @@
 //! went back by that much. A date that somebody named is left where it is.
 
 use super::definition::Flow;
-use super::node::{Due, Node, NodeKey};
-use super::run::{Head, Run};
+use super::node::{Node, NodeDue, NodeKey};
+use super::run::{Run, RunHead};
 use super::steps::Delay;
 use crate::time::Millis;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// would bring its moments nearer and nearer.
 const AHEAD_MS: i64 = 10_000;
 
-impl Head {
+impl RunHead {
     /// Whether it was last changed later than now can be.
     pub fn is_ahead(&self, now: Millis) -> bool {
         self.updated_at > now + AHEAD_MS
@@ -22,7 +22,7 @@ impl Head {
 }
 
 /// The head of a run that is ahead, and its steps that wait for a time, as our clock can meet them.
-pub(super) fn set_back(run: &Run, flow: &Flow, now: Millis) -> (Head, BTreeMap<NodeKey, Node>) {
+pub(super) fn set_back(run: &Run, flow: &Flow, now: Millis) -> (RunHead, BTreeMap<NodeKey, Node>) {
     let was = run.head.updated_at;
     let still_to_come = |moment: Millis| now + moment.since(was);
     let mut head = run.head.clone();
@@ -32,10 +32,10 @@ pub(super) fn set_back(run: &Run, flow: &Flow, now: Millis) -> (Head, BTreeMap<N
     let waiting = run.dues().iter().filter_map(|(_, key)| run.nodes.get_key_value(key));
     let nodes = waiting.map(|(key, node)| {
         let due = node.due.map(|due| match due {
-            Due::Begin(at) if is_date(flow, key) => Due::Begin(at),
-            Due::Begin(at) => Due::Begin(still_to_come(at)),
-            Due::Retry(at) => Due::Retry(still_to_come(at)),
-            Due::TimeOut(at) => Due::TimeOut(still_to_come(at)),
+            NodeDue::Begin(at) if is_date(flow, key) => NodeDue::Begin(at),
+            NodeDue::Begin(at) => NodeDue::Begin(still_to_come(at)),
+            NodeDue::Retry(at) => NodeDue::Retry(still_to_come(at)),
+            NodeDue::TimeOut(at) => NodeDue::TimeOut(still_to_come(at)),
         });
         let started_at = node.started_at.map(|at| at.min(now));
         (key.clone(), Node { due, started_at, since: node.since.min(now), ..node.clone() })

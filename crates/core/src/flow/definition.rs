@@ -1,9 +1,9 @@
 //! A workflow that was found to be one: every name resolved, every expression read, no circle in it.
 
-use super::document::{Document, Meta};
+use super::document::{Meta, WorkflowDocument};
 use super::graph::Graph;
 use super::schema::Schema;
-use super::steps::{self, Kind};
+use super::steps::{self, StepKind};
 use super::table::RunState;
 use super::template::Template;
 use crate::expression::Expression;
@@ -25,13 +25,13 @@ pub const RETRIES_MAX: u32 = 100;
 
 /// What cannot be saved, with the step and the field that say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct FlowProblem {
     pub step: Option<String>,
     pub field: String,
     pub problem: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FlowProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = &self.step {
             write!(f, "step {step}: ")?;
@@ -40,9 +40,9 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for FlowProblem {}
 
-impl Problem {
+impl FlowProblem {
     pub fn new(field: &str, problem: impl Into<String>) -> Self {
         Self { step: None, field: field.to_owned(), problem: problem.into() }
     }
@@ -83,7 +83,7 @@ pub struct Step {
     pub name: String,
     /// Its place when all steps are put in an order in which they could run.
     pub index: u32,
-    pub kind: Kind,
+    pub kind: StepKind,
     pub depends_on: Vec<StepId>,
     /// The steps that depend on it.
     pub dependents: Vec<StepId>,
@@ -195,12 +195,12 @@ pub struct UndoJob {
 
 impl Flow {
     /// Reads a document that was saved as `version`.
-    pub fn read(document: &Document, version: u32) -> Result<Self, Problem> {
+    pub fn read(document: &WorkflowDocument, version: u32) -> Result<Self, FlowProblem> {
         super::read::flow(document, version, Millis::ZERO)
     }
 
     /// The same of one that is about to be saved: a moment in it must not be over by `now`.
-    pub fn check(document: &Document, version: u32, now: Millis) -> Result<Self, Problem> {
+    pub fn check(document: &WorkflowDocument, version: u32, now: Millis) -> Result<Self, FlowProblem> {
         super::read::flow(document, version, now)
     }
 
@@ -246,14 +246,14 @@ impl Flow {
     /// The workflows that it would run as steps.
     pub fn calls(&self) -> impl Iterator<Item = (&Step, &WorkflowId)> {
         self.steps.values().filter_map(|step| match &step.kind {
-            Kind::Subworkflow(sub) => Some((step, &sub.workflow)),
+            StepKind::Subworkflow(sub) => Some((step, &sub.workflow)),
             _ => None,
         })
     }
 }
 
 /// Puts owners, handlers and dependents in place, and says where there is a circle.
-pub(super) fn connect(steps: &mut BTreeMap<StepId, Step>) -> Result<Graph, Problem> {
+pub(super) fn connect(steps: &mut BTreeMap<StepId, Step>) -> Result<Graph, FlowProblem> {
     let ids: Vec<StepId> = steps.keys().cloned().collect();
     for id in &ids {
         let step = &steps[id];
@@ -262,12 +262,14 @@ pub(super) fn connect(steps: &mut BTreeMap<StepId, Step>) -> Result<Graph, Probl
         for (owned, owner) in owned.into_iter().map(|owned| (owned, step.kind.owner(id))).collect::<Vec<_>>()
         {
             let Some(step) = steps.get_mut(&owned) else {
-                return Err(Problem::new("input", format!("there is no step {owned}")).of_step(id.as_str()));
+                return Err(
+                    FlowProblem::new("input", format!("there is no step {owned}")).of_step(id.as_str())
+                );
             };
             match &step.owner {
                 Some(other) if other != &owner => {
                     let problem = format!("{owned} belongs to {} already", other.step());
-                    return Err(Problem::new("input", problem).of_step(id.as_str()));
+                    return Err(FlowProblem::new("input", problem).of_step(id.as_str()));
                 }
                 _ => step.owner = Some(owner),
             }
@@ -275,14 +277,14 @@ pub(super) fn connect(steps: &mut BTreeMap<StepId, Step>) -> Result<Graph, Probl
         for dependency in dependencies {
             let Some(step) = steps.get_mut(&dependency) else {
                 let problem = format!("there is no step {dependency}");
-                return Err(Problem::new("depends_on", problem).of_step(id.as_str()));
+                return Err(FlowProblem::new("depends_on", problem).of_step(id.as_str()));
             };
             step.dependents.push(id.clone());
         }
         if let Some(handler) = on_error {
             let Some(step) = steps.get_mut(&handler) else {
                 return Err(
-                    Problem::new("on_error", format!("there is no step {handler}")).of_step(id.as_str())
+                    FlowProblem::new("on_error", format!("there is no step {handler}")).of_step(id.as_str())
                 );
             };
             step.handles.push(id.clone());
@@ -291,19 +293,19 @@ pub(super) fn connect(steps: &mut BTreeMap<StepId, Step>) -> Result<Graph, Probl
     for step in steps.values() {
         if step.owner.is_some() && !step.handles.is_empty() {
             let problem = "it cannot both handle errors and belong to another step";
-            return Err(Problem::new("on_error", problem).of_step(step.id.as_str()));
+            return Err(FlowProblem::new("on_error", problem).of_step(step.id.as_str()));
         }
         if let Some(Owner::Loop(of)) = &step.owner {
             if !step.dependents.is_empty() || !step.depends_on.is_empty() || step.on_error.is_some() {
                 let problem = format!(
                     "the body of the loop {of} has no dependencies, dependents or handler of its own"
                 );
-                return Err(Problem::new("depends_on", problem).of_step(step.id.as_str()));
+                return Err(FlowProblem::new("depends_on", problem).of_step(step.id.as_str()));
             }
             if step.for_each.is_some() || step.condition.is_some() || step.kind.is_composite() {
                 let problem =
                     format!("the body of the loop {of} is one plain step, without a condition of its own");
-                return Err(Problem::new("type", problem).of_step(step.id.as_str()));
+                return Err(FlowProblem::new("type", problem).of_step(step.id.as_str()));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// What is sent to be saved. Names and shapes are the reference's; what it did not have is marked "ours".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Document {
+pub struct WorkflowDocument {
     pub id: String,
     /// Whose it is comes from the credential; named here, it has to agree.
     #[serde(skip_serializing_if = "Option::is_none")]

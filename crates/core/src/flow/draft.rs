@@ -4,12 +4,12 @@ mod begin;
 mod follow;
 
 use super::definition::{Flow, Owner, Step};
-use super::node::{Node, NodeKey, Sent};
-use super::run::{Compensation, Head, Run};
-use super::steps::{self, Kind};
+use super::node::{Node, NodeKey, SubmittedWork};
+use super::run::{Compensation, Run, RunHead};
+use super::steps::{self, StepKind};
 use super::table::StepState;
 use super::template::Template;
-use super::timeline::Line;
+use super::timeline::TimelineEntry;
 use super::{OUTPUT_LEN_MAX, clock, scope};
 use crate::expression::Expression;
 use crate::id::StepId;
@@ -21,29 +21,29 @@ use std::sync::Arc;
 /// Values of a run's context together, in bytes of JSON.
 const CONTEXT_LEN_MAX: usize = 1024 * 1024;
 
-pub(super) struct Draft<'a> {
+pub(super) struct RunDraft<'a> {
     pub flow: &'a Flow,
     pub run: &'a Run,
     pub now: Millis,
-    pub head: Head,
+    pub head: RunHead,
     nodes: BTreeMap<NodeKey, Node>,
     context: BTreeMap<String, Option<Arc<Json>>>,
     items: BTreeMap<StepId, Arc<Vec<Json>>>,
     compensations: Vec<Arc<Compensation>>,
-    timeline: Vec<Line>,
+    timeline: Vec<TimelineEntry>,
     output: Option<Arc<Json>>,
-    work: VecDeque<Work>,
+    work: VecDeque<DraftWork>,
 }
 
 /// What follows from something that was just put down. It is done one after the other, so that a list of a
 /// thousand items that are worked out on the spot is not a thousand calls deep.
-pub(super) enum Work {
+pub(super) enum DraftWork {
     Settled(StepId),
     Rounds(StepId),
     Loop(StepId),
 }
 
-impl<'a> Draft<'a> {
+impl<'a> RunDraft<'a> {
     pub fn new(flow: &'a Flow, run: &'a Run, now: Millis) -> Self {
         let (head, nodes) = if run.head.is_ahead(now) {
             clock::set_back(run, flow, now)
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
 
     // What changes.
 
-    pub fn work(&mut self, work: Work) {
+    pub fn work(&mut self, work: DraftWork) {
         self.work.push_back(work);
     }
 
@@ -177,7 +177,7 @@ impl<'a> Draft<'a> {
             _ => {}
         }
         if was != node.state || was_sent {
-            self.timeline.push(Line::of_step(self.now, key, &node));
+            self.timeline.push(TimelineEntry::of_step(self.now, key, &node));
         }
         self.nodes.insert(key.clone(), node);
     }
@@ -194,14 +194,14 @@ impl<'a> Draft<'a> {
         }
         let step = self.flow.step(&key.step);
         match (key.round, &step.owner) {
-            (None, _) => self.work(Work::Settled(key.step.clone())),
+            (None, _) => self.work(DraftWork::Settled(key.step.clone())),
             (Some(_), Some(Owner::Loop(owner))) => {
                 steps::round_over(self, owner, state);
-                self.work(Work::Loop(owner.clone()));
+                self.work(DraftWork::Loop(owner.clone()));
             }
             (Some(_), _) => {
                 steps::round_over(self, &key.step, state);
-                self.work(Work::Rounds(key.step.clone()));
+                self.work(DraftWork::Rounds(key.step.clone()));
             }
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Draft<'a> {
             let part = output.get_mut(name).map(Json::take);
             output = part.ok_or_else(|| format!("result_data_path: the result has no {name}"))?;
         }
-        if let Kind::Subworkflow(sub) = &step.kind {
+        if let StepKind::Subworkflow(sub) = &step.kind {
             output = sub.mapped(output)?;
         }
         if len(&output) > OUTPUT_LEN_MAX {
@@ -261,7 +261,7 @@ impl<'a> Draft<'a> {
         self.head.compensations += 1;
     }
 
-    pub fn note(&mut self, line: Line) {
+    pub fn note(&mut self, line: TimelineEntry) {
         self.timeline.push(line);
     }
 
@@ -281,7 +281,7 @@ impl<'a> Draft<'a> {
     fn cancel(&mut self, key: &NodeKey, words: &str) {
         let mut node = self.node(key);
         node.state = StepState::Cancelled;
-        node.owes_cancel = matches!(node.sent, Some(Sent::Job(_) | Sent::Run(_)));
+        node.owes_cancel = matches!(node.sent, Some(SubmittedWork::Job(_) | SubmittedWork::Run(_)));
         (node.due, node.input) = (None, None);
         words.clone_into(&mut node.words);
         self.put(key, node);
@@ -293,7 +293,7 @@ impl<'a> Draft<'a> {
             return;
         }
         let body = match &self.flow.step(step).kind {
-            Kind::Loop(looping) => &looping.body,
+            StepKind::Loop(looping) => &looping.body,
             _ => step,
         };
         for key in self.live_rounds(body) {

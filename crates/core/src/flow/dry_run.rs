@@ -5,10 +5,10 @@
 
 use super::definition::{Flow, Owner, RunWhen, Step};
 use super::scope::map;
-use super::steps::{Delay, ITEMS_MAX, Kind, moment};
+use super::steps::{Delay, ITEMS_MAX, StepKind, moment};
 use super::table::StepState;
 use super::template::Template;
-use crate::expression::{Expression, Scope, from_json, to_json};
+use crate::expression::{Bindings, Expression, from_json, to_json};
 use crate::id::StepId;
 use crate::time::Millis;
 use serde_json::Value as Json;
@@ -21,13 +21,13 @@ pub struct Foreseen {
     pub step: StepId,
     pub fate: Fate,
     /// What its condition says.
-    pub condition: Option<Known<bool>>,
+    pub condition: Option<Forecast<bool>>,
     /// What it would be given; one for each round of a list that is known.
-    pub inputs: Vec<Known<Json>>,
+    pub inputs: Vec<Forecast<Json>>,
     /// What the job that undoes it would be given; one for each of its inputs.
-    pub undo_inputs: Vec<Known<Json>>,
+    pub undo_inputs: Vec<Forecast<Json>>,
     /// How many rounds a `for_each` would have.
-    pub rounds: Option<Known<usize>>,
+    pub rounds: Option<Forecast<usize>>,
     /// What it would give, if that needs no worker.
     pub output: Option<Json>,
 }
@@ -45,7 +45,7 @@ pub enum Fate {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known<T> {
+pub enum Forecast<T> {
     Yes(T),
     /// Only once these are known.
     Depends(BTreeSet<String>),
@@ -56,7 +56,7 @@ pub enum Known<T> {
 /// Everything that can be known of a run with this input (or of any, if that is not known), in the order in which the
 /// steps could run, and how long it takes at least: what the delays that are known add up to.
 pub fn dry_run(flow: &Flow, input: Option<&Json>, now: Millis) -> (Vec<Foreseen>, i64) {
-    let mut ahead = Ahead { flow, input, now, foreseen: BTreeMap::new(), over_at: BTreeMap::new() };
+    let mut ahead = DryRun { flow, input, now, foreseen: BTreeMap::new(), over_at: BTreeMap::new() };
     let mut order = Vec::new();
     for step in flow.in_order() {
         let foreseen = ahead.foresee(step);
@@ -69,7 +69,7 @@ pub fn dry_run(flow: &Flow, input: Option<&Json>, now: Millis) -> (Vec<Foreseen>
     (order.into_iter().filter_map(|step| ahead.foreseen.remove(step)).collect(), last.since(now))
 }
 
-struct Ahead<'a> {
+struct DryRun<'a> {
     flow: &'a Flow,
     input: Option<&'a Json>,
     now: Millis,
@@ -78,7 +78,7 @@ struct Ahead<'a> {
     over_at: BTreeMap<StepId, Millis>,
 }
 
-impl Ahead<'_> {
+impl DryRun<'_> {
     fn foresee(&self, step: &Step) -> Foreseen {
         let mut foreseen = Foreseen {
             step: step.id.clone(),
@@ -96,20 +96,20 @@ impl Ahead<'_> {
             let known = self.holds(condition);
             foreseen.condition = Some(known.clone());
             match known {
-                Known::Yes(true) => {}
-                Known::Yes(false) => {
+                Forecast::Yes(true) => {}
+                Forecast::Yes(false) => {
                     foreseen.fate = Fate::Skipped("its condition is false".to_owned());
                     return foreseen;
                 }
-                Known::Depends(on) => foreseen.fate = also(foreseen.fate, on),
-                Known::Fails(words) => {
+                Forecast::Depends(on) => foreseen.fate = also(foreseen.fate, on),
+                Forecast::Fails(words) => {
                     return Foreseen { fate: Fate::Fails(format!("condition: {words}")), ..foreseen };
                 }
             }
         }
         self.give(step, &mut foreseen);
-        if let Some(Known::Fails(words)) =
-            foreseen.inputs.iter().find(|input| matches!(input, Known::Fails(_)))
+        if let Some(Forecast::Fails(words)) =
+            foreseen.inputs.iter().find(|input| matches!(input, Forecast::Fails(_)))
         {
             foreseen.fate = Fate::Fails(words.clone());
         } else if foreseen.fate == Fate::Begins {
@@ -163,14 +163,14 @@ impl Ahead<'_> {
     fn let_in(&self, step: &Step, owner: &Owner, fate: Fate) -> Fate {
         let kind = &self.flow.step(owner.step()).kind;
         match (owner, kind) {
-            (Owner::Switch(owner), Kind::Switch(_)) => {
+            (Owner::Switch(owner), StepKind::Switch(_)) => {
                 match self.foreseen.get(owner).and_then(|owner| owner.output.as_ref()) {
                     Some(Json::String(chosen)) if chosen == step.id.as_str() => fate,
                     Some(_) => Fate::Skipped("switch_branch_not_taken".to_owned()),
                     None => also(fate, [format!("what {owner} finds")].into()),
                 }
             }
-            (Owner::Loop(owner), Kind::Loop(looping)) if looping.as_long_as.is_some() => {
+            (Owner::Loop(owner), StepKind::Loop(looping)) if looping.as_long_as.is_some() => {
                 also(fate, [format!("how often {owner} goes round")].into())
             }
             _ => fate,
@@ -184,7 +184,7 @@ impl Ahead<'_> {
     /// What the step is given, round by round if its list is known.
     fn give(&self, step: &Step, foreseen: &mut Foreseen) {
         let template = match &step.kind {
-            Kind::Subworkflow(sub) => &sub.input,
+            StepKind::Subworkflow(sub) => &sub.input,
             _ => &step.input,
         };
         let Some(for_each) = &step.for_each else {
@@ -195,23 +195,27 @@ impl Ahead<'_> {
             return foreseen.undo_inputs.extend(self.undoing(step, None, index));
         };
         let items = match self.fill(&for_each.items, None, None) {
-            Known::Yes(Json::Array(items)) if items.len() <= ITEMS_MAX => items,
-            Known::Yes(Json::Array(items)) => {
+            Forecast::Yes(Json::Array(items)) if items.len() <= ITEMS_MAX => items,
+            Forecast::Yes(Json::Array(items)) => {
                 let words = format!("for_each: has {} items; at most {ITEMS_MAX} are allowed", items.len());
-                foreseen.rounds = Some(Known::Fails(words.clone()));
-                return foreseen.inputs.push(Known::Fails(words));
+                foreseen.rounds = Some(Forecast::Fails(words.clone()));
+                return foreseen.inputs.push(Forecast::Fails(words));
             }
-            Known::Yes(_) => return foreseen.inputs.push(Known::Fails("for_each: is not a list".to_owned())),
-            Known::Fails(words) => return foreseen.inputs.push(Known::Fails(format!("for_each: {words}"))),
-            Known::Depends(on) => {
-                foreseen.rounds = Some(Known::Depends(on.clone()));
-                return foreseen.inputs.push(Known::Depends(on));
+            Forecast::Yes(_) => {
+                return foreseen.inputs.push(Forecast::Fails("for_each: is not a list".to_owned()));
+            }
+            Forecast::Fails(words) => {
+                return foreseen.inputs.push(Forecast::Fails(format!("for_each: {words}")));
+            }
+            Forecast::Depends(on) => {
+                foreseen.rounds = Some(Forecast::Depends(on.clone()));
+                return foreseen.inputs.push(Forecast::Depends(on));
             }
         };
-        foreseen.rounds = Some(Known::Yes(items.len()));
+        foreseen.rounds = Some(Forecast::Yes(items.len()));
         let rounds = items.iter().zip(0..).map(|(item, index)| {
             match self.fitting(step, template, Some(item), Some(index)) {
-                Known::Fails(words) => Known::Fails(format!("round {index}: {words}")),
+                Forecast::Fails(words) => Forecast::Fails(format!("round {index}: {words}")),
                 known => known,
             }
         });
@@ -221,7 +225,7 @@ impl Ahead<'_> {
         foreseen.undo_inputs.extend(undo);
     }
 
-    fn undoing(&self, step: &Step, item: Option<&Json>, index: Option<i64>) -> Option<Known<Json>> {
+    fn undoing(&self, step: &Step, item: Option<&Json>, index: Option<i64>) -> Option<Forecast<Json>> {
         step.compensation.as_ref().map(|undo| self.fill(&undo.input, item, index))
     }
 
@@ -231,11 +235,11 @@ impl Ahead<'_> {
         template: &Template,
         item: Option<&Json>,
         index: Option<i64>,
-    ) -> Known<Json> {
+    ) -> Forecast<Json> {
         match (self.fill(template, item, index), &step.input_schema) {
-            (Known::Yes(input), Some(schema)) => match schema.check(&input) {
-                Ok(()) => Known::Yes(input),
-                Err(problem) => Known::Fails(format!("input: {problem}")),
+            (Forecast::Yes(input), Some(schema)) => match schema.check(&input) {
+                Ok(()) => Forecast::Yes(input),
+                Err(problem) => Forecast::Fails(format!("input: {problem}")),
             },
             (known, _) => known,
         }
@@ -247,16 +251,16 @@ impl Ahead<'_> {
             return None;
         }
         match &step.kind {
-            Kind::Transform => match foreseen.inputs.first() {
-                Some(Known::Yes(input)) => Some(input.clone()),
+            StepKind::Transform => match foreseen.inputs.first() {
+                Some(Forecast::Yes(input)) => Some(input.clone()),
                 _ => None,
             },
-            Kind::Condition(condition) => match self.holds(&condition.asks) {
-                Known::Yes(yes) => Some(Json::Bool(yes)),
+            StepKind::Condition(condition) => match self.holds(&condition.asks) {
+                Forecast::Yes(yes) => Some(Json::Bool(yes)),
                 _ => None,
             },
-            Kind::Switch(switch) => match self.value(&switch.on) {
-                Known::Yes(value) => Some(switch.choose(&value)),
+            StepKind::Switch(switch) => match self.value(&switch.on) {
+                Forecast::Yes(value) => Some(switch.choose(&value)),
                 _ => None,
             },
             _ => None,
@@ -272,7 +276,7 @@ impl Ahead<'_> {
         match &step.delay {
             Some(Delay::For(ms)) => begun + *ms,
             Some(Delay::Until(at)) => match self.fill(at, None, None) {
-                Known::Yes(at) => moment(&at).map_or(begun, |at| at.max(begun)),
+                Forecast::Yes(at) => moment(&at).map_or(begun, |at| at.max(begun)),
                 _ => begun,
             },
             None => begun,
@@ -281,15 +285,15 @@ impl Ahead<'_> {
 
     // Expressions, as far as what they ask for is known.
 
-    fn holds(&self, expression: &Expression) -> Known<bool> {
+    fn holds(&self, expression: &Expression) -> Forecast<bool> {
         self.with(&[expression], None, None, |scope| expression.holds(scope))
     }
 
-    fn value(&self, expression: &Expression) -> Known<Json> {
+    fn value(&self, expression: &Expression) -> Forecast<Json> {
         self.with(&[expression], None, None, |scope| to_json(&expression.value(scope)?))
     }
 
-    fn fill(&self, template: &Template, item: Option<&Json>, index: Option<i64>) -> Known<Json> {
+    fn fill(&self, template: &Template, item: Option<&Json>, index: Option<i64>) -> Forecast<Json> {
         self.with(&template.expressions(), item, index, |scope| template.fill(scope))
     }
 
@@ -298,9 +302,9 @@ impl Ahead<'_> {
         expressions: &[&Expression],
         item: Option<&Json>,
         index: Option<i64>,
-        work_out: impl Fn(&Scope<'_>) -> Result<T, String>,
-    ) -> Known<T> {
-        let (mut scope, mut unknown) = (Scope::default(), BTreeSet::new());
+        work_out: impl Fn(&Bindings<'_>) -> Result<T, String>,
+    ) -> Forecast<T> {
+        let (mut scope, mut unknown) = (Bindings::default(), BTreeSet::new());
         let (mut context, mut steps) = (Vec::new(), Vec::new());
         for asked in expressions.iter().flat_map(|expression| expression.asks()) {
             match (asked.name.as_str(), asked.part.as_deref()) {
@@ -324,17 +328,17 @@ impl Ahead<'_> {
             }
         }
         if !unknown.is_empty() {
-            return Known::Depends(unknown);
+            return Forecast::Depends(unknown);
         }
         scope.set("ctx", map(context));
         scope.set("steps", map(steps));
-        work_out(&scope).map_or_else(Known::Fails, Known::Yes)
+        work_out(&scope).map_or_else(Forecast::Fails, Forecast::Yes)
     }
 
     /// Whether any step puts something there.
     fn is_written(&self, name: &str) -> bool {
         self.flow.steps.values().any(|step| {
-            let stores = matches!(&step.kind, Kind::Storage(storage) if storage.key == name);
+            let stores = matches!(&step.kind, StepKind::Storage(storage) if storage.key == name);
             stores || step.output_path.as_deref() == Some(name)
         })
     }

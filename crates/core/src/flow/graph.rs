@@ -1,7 +1,7 @@
 //! What comes before what. Every step has a beginning and an end of its own here: a parallel step begins
 //! before its branches and ends after them.
 
-use super::definition::{Owner, Problem, Step};
+use super::definition::{FlowProblem, Owner, Step};
 use crate::id::StepId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    pub fn of(steps: &BTreeMap<StepId, Step>) -> Result<Self, Problem> {
+    pub fn of(steps: &BTreeMap<StepId, Step>) -> Result<Self, FlowProblem> {
         let ids: Vec<StepId> = steps.keys().cloned().collect();
         let places: BTreeMap<StepId, usize> = ids.iter().cloned().zip(0..).collect();
         let mut before = vec![Vec::new(); 2 * ids.len()];
@@ -73,7 +73,7 @@ impl Graph {
         found
     }
 
-    fn sorted(&self) -> Result<Vec<usize>, Problem> {
+    fn sorted(&self) -> Result<Vec<usize>, FlowProblem> {
         let mut left: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut after = vec![Vec::new(); self.before.len()];
         for (point, before) in self.before.iter().enumerate() {
@@ -103,6 +103,6 @@ impl Graph {
         let stuck: BTreeSet<&str> = stuck.map(|point| self.ids[point / 2].as_str()).collect();
         let names = stuck.iter().copied().collect::<Vec<_>>().join(", ");
         let first = stuck.first().copied().unwrap_or_default();
-        Err(Problem::new("depends_on", format!("these wait for each other: {names}")).of_step(first))
+        Err(FlowProblem::new("depends_on", format!("these wait for each other: {names}")).of_step(first))
     }
 }

@@ -1,14 +1,14 @@
 //! A run without a shell: somebody says how each job ends, time jumps to whatever is due, and nothing goes
 //! wrong. The simulation compares what came out of a run under faults with what comes out here.
 
-use super::{Event, Flow, NodeKey, Outcome, Run, Sent, advance, start};
+use super::{Flow, NodeKey, Run, RunEvent, StepOutcome, SubmittedWork, advance, start};
 use crate::time::Millis;
 
 /// What a step has sent off.
-pub struct Asked<'a> {
+pub struct PendingWork<'a> {
     pub node: &'a NodeKey,
     pub attempt: u32,
-    pub sent: &'a Sent,
+    pub sent: &'a SubmittedWork,
     pub input: &'a serde_json::Value,
 }
 
@@ -18,7 +18,7 @@ pub fn interpret(
     mut run: Run,
     flow: &Flow,
     now: Millis,
-    mut answer: impl FnMut(&Asked<'_>) -> Option<Outcome>,
+    mut answer: impl FnMut(&PendingWork<'_>) -> Option<StepOutcome>,
 ) -> Run {
     let mut now = now;
     let begun = start(&run, flow, now);
@@ -28,12 +28,12 @@ pub fn interpret(
             Some(event) => advance(&run, flow, &event, now),
             None if run.head.owes_rollback => {
                 let upto = run.head.compensations;
-                advance(&run, flow, &Event::RollbackMade { upto }, now)
+                advance(&run, flow, &RunEvent::RollbackMade { upto }, now)
             }
             None => match run.head.due {
                 Some(due) => {
                     now = now.max(due);
-                    advance(&run, flow, &Event::Time, now)
+                    advance(&run, flow, &RunEvent::Time, now)
                 }
                 None => return run,
             },
@@ -46,18 +46,18 @@ pub fn interpret(
     run
 }
 
-fn next(run: &Run, answer: &mut impl FnMut(&Asked<'_>) -> Option<Outcome>) -> Option<Event> {
+fn next(run: &Run, answer: &mut impl FnMut(&PendingWork<'_>) -> Option<StepOutcome>) -> Option<RunEvent> {
     run.live().find_map(|(key, node)| {
         let sent = node.sent.as_ref()?;
         let nothing = serde_json::Value::Null;
         let input = node.input.as_deref().unwrap_or(&nothing);
         let outcome = if node.owes_cancel {
-            Some(Outcome::Succeeded(None))
-        } else if node.due.is_some() && *sent == Sent::Notice {
+            Some(StepOutcome::Succeeded(None))
+        } else if node.due.is_some() && *sent == SubmittedWork::Notice {
             None
         } else {
-            answer(&Asked { node: key, attempt: node.attempt, sent, input })
+            answer(&PendingWork { node: key, attempt: node.attempt, sent, input })
         };
-        Some(Event::Over { node: key.clone(), attempt: node.attempt, outcome: outcome? })
+        Some(RunEvent::Over { node: key.clone(), attempt: node.attempt, outcome: outcome? })
     })
 }

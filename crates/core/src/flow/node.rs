@@ -67,10 +67,10 @@ pub struct Node {
     pub started_at: Option<Millis>,
     /// When time alone moves it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Due>,
+    pub due: Option<NodeDue>,
     /// What it has sent off, and what is to be called back if the step is not wanted any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    pub sent: Option<SubmittedWork>,
     /// What it sent off has to be told to stop; until that is over the run is not done with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub owes_cancel: bool,
@@ -89,7 +89,7 @@ pub struct Node {
 
 /// What happens when the time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Due {
+pub enum NodeDue {
     /// Its delay is over: it begins.
     Begin(Millis),
     /// It is tried again.
@@ -98,7 +98,7 @@ pub enum Due {
     TimeOut(Millis),
 }
 
-impl Due {
+impl NodeDue {
     pub fn at(self) -> Millis {
         match self {
             Self::Begin(at) | Self::Retry(at) | Self::TimeOut(at) => at,
@@ -107,7 +107,7 @@ impl Due {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sent {
+pub enum SubmittedWork {
     Job(JobId),
     Run(RunId),
     /// An alert, which is said until somebody has taken it.
@@ -143,7 +143,7 @@ impl Node {
 
     pub fn job(&self) -> Option<&JobId> {
         match &self.sent {
-            Some(Sent::Job(job)) => Some(job),
+            Some(SubmittedWork::Job(job)) => Some(job),
             _ => None,
         }
     }

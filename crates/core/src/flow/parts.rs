@@ -1,8 +1,8 @@
 //! A run in parts, as stores keep it: each under a name, so that a change writes only what it changes.
 
-use super::Change;
+use super::RunChange;
 use super::node::{Node, NodeKey};
-use super::run::{Compensation, Head, Run};
+use super::run::{Compensation, Run, RunHead};
 use crate::id::StepId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,11 +10,11 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// A part's name, and what it is now; nothing, if it is gone.
-pub type Part = (String, Option<String>);
+pub type RunPart = (String, Option<String>);
 
-impl Change {
+impl RunChange {
     /// The parts that change, the head not among them.
-    pub fn parts(&self) -> Vec<Part> {
+    pub fn parts(&self) -> Vec<RunPart> {
         let mut parts = Vec::new();
         parts.extend(self.nodes.iter().map(|(key, node)| (key.part_name(), Some(json(node)))));
         let context =
@@ -39,13 +39,13 @@ impl NodeKey {
 
 impl Run {
     /// The part that never changes: what the run was given.
-    pub fn input_part(&self) -> Part {
+    pub fn input_part(&self) -> RunPart {
         ("input".to_owned(), Some(json(&self.input)))
     }
 
     /// Puts a run together again. `parts` come in the order of their names.
     pub fn of_parts<'a>(
-        head: Head,
+        head: RunHead,
         parts: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, String> {
         let mut run = Self::new(head, Arc::new(Json::Null));

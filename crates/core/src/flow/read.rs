@@ -1,12 +1,12 @@
 //! From a document to a workflow. Everything that can be wrong with one is found here, when it is saved.
 
 use super::definition::{
-    CompensateOn, DOCUMENT_LEN_MAX, Flow, NAME_LEN_MAX, Problem, RETRIES_MAX, Retry, RunWhen,
+    CompensateOn, DOCUMENT_LEN_MAX, Flow, FlowProblem, NAME_LEN_MAX, RETRIES_MAX, Retry, RunWhen,
     STEP_ID_LEN_MAX, STEPS_MAX, Step, TIMEOUT_SEC_MAX, Undo, UndoJob, connect,
 };
-use super::document::{CompensationDocument, Document, RetryDocument, StepDocument};
+use super::document::{CompensationDocument, RetryDocument, StepDocument, WorkflowDocument};
 use super::schema::Schema;
-use super::steps::{self, Delay, Kind};
+use super::steps::{self, Delay, StepKind};
 use super::template::Template;
 use crate::expression::{self, Expression};
 use crate::id::{StepId, Topic, WorkflowId};
@@ -16,20 +16,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What names stand for, where a step is.
 #[derive(Clone)]
-struct Names {
+struct StepNames {
     /// When it begins.
-    begin: Vec<(&'static str, expression::Kind)>,
+    begin: Vec<(&'static str, expression::ValueKind)>,
     /// While its branches or rounds come and go.
-    inner: Vec<(&'static str, expression::Kind)>,
+    inner: Vec<(&'static str, expression::ValueKind)>,
     /// When it has succeeded.
-    after: Vec<(&'static str, expression::Kind)>,
+    after: Vec<(&'static str, expression::ValueKind)>,
 }
 
-pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flow, Problem> {
+pub(super) fn flow(document: &WorkflowDocument, version: u32, now: Millis) -> Result<Flow, FlowProblem> {
     head(document)?;
     let input_schema = schema("input_schema", document.input_schema.as_ref())?;
     let outputs = outputs(document)?;
-    let input = input_schema.as_ref().map_or(expression::Kind::Json, Schema::kind);
+    let input = input_schema.as_ref().map_or(expression::ValueKind::Json, Schema::kind);
     let all: BTreeSet<StepId> = outputs.keys().cloned().collect();
     let names_of = |over: &BTreeSet<StepId>, step: &StepDocument, is_body: bool| {
         names(&input, &outputs, over, step, is_body)
@@ -38,7 +38,7 @@ pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flo
     // Once with every step in sight, to see how they hang together; then with those that come before.
     let loose = |_: &StepId, step: &StepDocument| {
         let names = names_of(&all, step, true);
-        Names { begin: names.clone(), inner: names.clone(), after: names }
+        StepNames { begin: names.clone(), inner: names.clone(), after: names }
     };
     let mut steps = read_steps(document, loose, now)?;
     let graph = connect(&mut steps)?;
@@ -48,13 +48,13 @@ pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flo
         let begin = names_of(&over_at_begin, step, is_body);
         let inner = names_of(&over_at_end, step, true);
         over_at_end.insert(id.clone());
-        Names { begin, inner, after: names_of(&over_at_end, step, is_body) }
+        StepNames { begin, inner, after: names_of(&over_at_end, step, is_body) }
     };
     let mut read = read_steps(document, strict, now)?;
     connect(&mut read)?;
     let output = document.output.as_ref().map(|output| {
         Template::parse(output, &names_of(&all, &StepDocument::default(), false))
-            .map_err(|problem| Problem::new("output", problem))
+            .map_err(|problem| FlowProblem::new("output", problem))
     });
     Ok(Flow {
         id: WorkflowId::known(document.id.as_str()),
@@ -70,46 +70,46 @@ pub(super) fn flow(document: &Document, version: u32, now: Millis) -> Result<Flo
     })
 }
 
-fn head(document: &Document) -> Result<(), Problem> {
+fn head(document: &WorkflowDocument) -> Result<(), FlowProblem> {
     let len = serde_json::to_string(document).map_or(usize::MAX, |text| text.len());
     if len > DOCUMENT_LEN_MAX {
-        return Err(Problem::new(
+        return Err(FlowProblem::new(
             "steps",
             format!("the document has {len} bytes; at most {DOCUMENT_LEN_MAX} are allowed"),
         ));
     }
-    WorkflowId::parse(&document.id).map_err(|problem| Problem::new("id", problem.to_string()))?;
+    WorkflowId::parse(&document.id).map_err(|problem| FlowProblem::new("id", problem.to_string()))?;
     // `:` keeps workflow and run apart in the names of timers.
     if document.id.contains(':') || document.id.len() > 128 {
-        return Err(Problem::new("id", "must have at most 128 bytes and no `:`"));
+        return Err(FlowProblem::new("id", "must have at most 128 bytes and no `:`"));
     }
     if document.name.chars().count() > NAME_LEN_MAX {
-        return Err(Problem::new("name", format!("has more than {NAME_LEN_MAX} characters")));
+        return Err(FlowProblem::new("name", format!("has more than {NAME_LEN_MAX} characters")));
     }
     if document.timeout_sec.is_some_and(|seconds| seconds == 0 || seconds > TIMEOUT_SEC_MAX) {
-        return Err(Problem::new("timeout_sec", format!("must be from 1 to {TIMEOUT_SEC_MAX}")));
+        return Err(FlowProblem::new("timeout_sec", format!("must be from 1 to {TIMEOUT_SEC_MAX}")));
     }
     if document.steps.is_empty() {
-        return Err(Problem::new("steps", "a workflow has at least one step"));
+        return Err(FlowProblem::new("steps", "a workflow has at least one step"));
     }
     if document.steps.len() > STEPS_MAX {
-        return Err(Problem::new(
+        return Err(FlowProblem::new(
             "steps",
             format!("has {} steps; at most {STEPS_MAX} are allowed", document.steps.len()),
         ));
     }
     for name in document.parameters.keys() {
-        steps::context_key(name).map_err(|problem| Problem::new("parameters", problem))?;
+        steps::context_key(name).map_err(|problem| FlowProblem::new("parameters", problem))?;
     }
     for (id, step) in &document.steps {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if id.is_empty() || id.len() > STEP_ID_LEN_MAX || !id.chars().all(is_plain) {
             let problem =
                 format!("{id:?} is no name of letters, digits, _ and - (at most {STEP_ID_LEN_MAX})");
-            return Err(Problem::new("steps", problem));
+            return Err(FlowProblem::new("steps", problem));
         }
         if step.id.as_ref().is_some_and(|own| own != id) {
-            return Err(Problem::new(
+            return Err(FlowProblem::new(
                 "id",
                 format!("is {:?} here, and {id:?} in the list", step.id.as_deref().unwrap_or("")),
             )
@@ -119,11 +119,11 @@ fn head(document: &Document) -> Result<(), Problem> {
     Ok(())
 }
 
-fn compensate_on(document: &Document) -> Result<BTreeSet<CompensateOn>, Problem> {
+fn compensate_on(document: &WorkflowDocument) -> Result<BTreeSet<CompensateOn>, FlowProblem> {
     let Some(words) = &document.compensate_on else { return Ok([CompensateOn::Failed].into()) };
     let parse = |word: &String| {
         CompensateOn::parse(word).ok_or_else(|| {
-            Problem::new(
+            FlowProblem::new(
                 "compensate_on",
                 format!("{word:?} is none of failed, denied, cancelled and timed_out"),
             )
@@ -133,36 +133,36 @@ fn compensate_on(document: &Document) -> Result<BTreeSet<CompensateOn>, Problem>
 }
 
 /// What each step gives, as far as its schema says.
-fn outputs(document: &Document) -> Result<BTreeMap<StepId, expression::Kind>, Problem> {
+fn outputs(document: &WorkflowDocument) -> Result<BTreeMap<StepId, expression::ValueKind>, FlowProblem> {
     let kind = |(id, step): (&String, &StepDocument)| {
         let schema =
             schema("output_schema", step.output_schema.as_ref()).map_err(|problem| problem.of_step(id))?;
         let kind = match (schema, step.kind.as_str()) {
             (Some(schema), _) => schema.kind(),
-            (None, "condition") => expression::Kind::Truth,
-            (None, _) => expression::Kind::Json,
+            (None, "condition") => expression::ValueKind::Truth,
+            (None, _) => expression::ValueKind::Json,
         };
-        let kind = if step.for_each.is_some() { expression::Kind::list(kind) } else { kind };
+        let kind = if step.for_each.is_some() { expression::ValueKind::list(kind) } else { kind };
         Ok((StepId::known(id.as_str()), kind))
     };
     document.steps.iter().map(kind).collect()
 }
 
 fn names(
-    input: &expression::Kind,
-    outputs: &BTreeMap<StepId, expression::Kind>,
+    input: &expression::ValueKind,
+    outputs: &BTreeMap<StepId, expression::ValueKind>,
     over: &BTreeSet<StepId>,
     step: &StepDocument,
     is_body: bool,
-) -> Vec<(&'static str, expression::Kind)> {
-    use expression::Kind::{Int, Json, Text};
+) -> Vec<(&'static str, expression::ValueKind)> {
+    use expression::ValueKind::{Int, Json, Text};
     let seen = over.iter().filter_map(|id| {
         let output = outputs.get(id)?.clone();
         let parts = [("output", output), ("status", Text), ("error", Text)];
         let parts = parts.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-        Some((id.to_string(), expression::Kind::record("a step", parts)))
+        Some((id.to_string(), expression::ValueKind::record("a step", parts)))
     });
-    let steps = expression::Kind::record("what comes before this step", seen);
+    let steps = expression::ValueKind::record("what comes before this step", seen);
     let mut names = vec![("input", input.clone()), ("ctx", Json), ("steps", steps)];
     if step.for_each.is_some() {
         names.push(("item", Json));
@@ -174,10 +174,10 @@ fn names(
 }
 
 fn read_steps(
-    document: &Document,
-    names: impl Fn(&StepId, &StepDocument) -> Names,
+    document: &WorkflowDocument,
+    names: impl Fn(&StepId, &StepDocument) -> StepNames,
     now: Millis,
-) -> Result<BTreeMap<StepId, Step>, Problem> {
+) -> Result<BTreeMap<StepId, Step>, FlowProblem> {
     let read = |(id, step): (&String, &StepDocument)| {
         let id = StepId::known(id.as_str());
         let step =
@@ -187,29 +187,34 @@ fn read_steps(
     document.steps.iter().map(read).collect()
 }
 
-fn read_step(id: &StepId, document: &StepDocument, names: &Names, now: Millis) -> Result<Step, Problem> {
-    let kind = Kind::read(document, &names.begin, &names.inner)?;
+fn read_step(
+    id: &StepId,
+    document: &StepDocument,
+    names: &StepNames,
+    now: Millis,
+) -> Result<Step, FlowProblem> {
+    let kind = StepKind::read(document, &names.begin, &names.inner)?;
     let for_each = steps::read_for_each(document, &names.begin)?;
     if for_each.is_some() && kind.is_composite() {
-        return Err(Problem::new("for_each", format!("a {} step cannot be gone through", kind.as_str())));
+        return Err(FlowProblem::new("for_each", format!("a {} step cannot be gone through", kind.as_str())));
     }
-    let is_own = matches!(kind, Kind::Condition(_) | Kind::Switch(_));
+    let is_own = matches!(kind, StepKind::Condition(_) | StepKind::Switch(_));
     let condition = match document.condition.as_ref().filter(|_| !is_own) {
         Some(source) => Some(condition(source, &names.begin)?),
         None => None,
     };
     let input = match &document.input {
         Some(input) if !kind.has_own_input() => {
-            Template::parse(input, &names.begin).map_err(|problem| Problem::new("input", problem))?
+            Template::parse(input, &names.begin).map_err(|problem| FlowProblem::new("input", problem))?
         }
         _ => Template::Fixed(json!({})),
     };
     if let Some(path) = &document.output_path {
-        steps::context_key(path).map_err(|problem| Problem::new("output_path", problem))?;
+        steps::context_key(path).map_err(|problem| FlowProblem::new("output_path", problem))?;
     }
     let on_error = document.on_error.as_deref().map(StepId::known).filter(|handler| handler != id);
     if document.on_error.is_some() && on_error.is_none() {
-        return Err(Problem::new("on_error", "a step cannot handle its own failure"));
+        return Err(FlowProblem::new("on_error", "a step cannot handle its own failure"));
     }
     let depends_on: BTreeSet<StepId> =
         document.depends_on.iter().map(|on| StepId::known(on.as_str())).collect();
@@ -240,8 +245,9 @@ fn read_step(id: &StepId, document: &StepDocument, names: &Names, now: Millis) -
     })
 }
 
-fn read_undo(document: &CompensationDocument, names: &Names) -> Result<Undo, Problem> {
-    let problem = |field: &str, problem: String| Problem::new("compensation", format!("{field}: {problem}"));
+fn read_undo(document: &CompensationDocument, names: &StepNames) -> Result<Undo, FlowProblem> {
+    let problem =
+        |field: &str, problem: String| FlowProblem::new("compensation", format!("{field}: {problem}"));
     let topic = Topic::parse(&document.topic).map_err(|bad| problem("topic", bad.to_string()))?;
     let input = document.input.clone().unwrap_or_else(|| json!({}));
     let retry = document.retry.as_ref().map_or(Ok(Retry::of_undoing()), retry);
@@ -256,25 +262,27 @@ fn read_undo(document: &CompensationDocument, names: &Names) -> Result<Undo, Pro
     Ok(Undo { input: Template::parse(&input, &names.after).map_err(|bad| problem("input", bad))?, job })
 }
 
-fn condition(source: &str, names: expression::Names<'_>) -> Result<Expression, Problem> {
+fn condition(source: &str, names: expression::Names<'_>) -> Result<Expression, FlowProblem> {
     let read = steps::expression("condition", source, names)?;
     match read.kind() {
-        expression::Kind::Truth | expression::Kind::Json | expression::Kind::Any => Ok(read),
-        other => Err(Problem::new("condition", format!("is {other}, not yes or no"))),
+        expression::ValueKind::Truth | expression::ValueKind::Json | expression::ValueKind::Any => Ok(read),
+        other => Err(FlowProblem::new("condition", format!("is {other}, not yes or no"))),
     }
 }
 
-fn run_when(document: &StepDocument) -> Result<RunWhen, Problem> {
+fn run_when(document: &StepDocument) -> Result<RunWhen, FlowProblem> {
     match document.run_when.as_deref() {
         None => Ok(RunWhen::Succeeded),
-        Some(word) => RunWhen::parse(word)
-            .ok_or_else(|| Problem::new("run_when", format!("{word:?} is neither succeeded nor settled"))),
+        Some(word) => RunWhen::parse(word).ok_or_else(|| {
+            FlowProblem::new("run_when", format!("{word:?} is neither succeeded nor settled"))
+        }),
     }
 }
 
-fn retry(document: &RetryDocument) -> Result<Retry, Problem> {
+fn retry(document: &RetryDocument) -> Result<Retry, FlowProblem> {
     let plain = Retry::default();
-    let problem = |field: &str, problem: String| Err(Problem::new("retry", format!("{field}: {problem}")));
+    let problem =
+        |field: &str, problem: String| Err(FlowProblem::new("retry", format!("{field}: {problem}")));
     if document.max_retries > RETRIES_MAX {
         return problem("max_retries", format!("must be at most {RETRIES_MAX}"));
     }
@@ -299,17 +307,17 @@ fn retry(document: &RetryDocument) -> Result<Retry, Problem> {
     Ok(read)
 }
 
-fn timeout(seconds: Option<u64>) -> Result<Option<i64>, Problem> {
+fn timeout(seconds: Option<u64>) -> Result<Option<i64>, FlowProblem> {
     match seconds {
         Some(seconds) if seconds == 0 || seconds > TIMEOUT_SEC_MAX => {
-            Err(Problem::new("timeout_sec", format!("must be from 1 to {TIMEOUT_SEC_MAX}")))
+            Err(FlowProblem::new("timeout_sec", format!("must be from 1 to {TIMEOUT_SEC_MAX}")))
         }
         seconds => Ok(seconds.map(|seconds| seconds as i64 * 1000)),
     }
 }
 
-fn schema(field: &str, json: Option<&Json>) -> Result<Option<Schema>, Problem> {
-    json.map(Schema::parse).transpose().map_err(|problem| Problem::new(field, problem))
+fn schema(field: &str, json: Option<&Json>) -> Result<Option<Schema>, FlowProblem> {
+    json.map(Schema::parse).transpose().map_err(|problem| FlowProblem::new(field, problem))
 }
 
 /// `$.data.items`, or `data.items`.

@@ -4,7 +4,7 @@
 //! entry itself, since every step of a workflow may have its own say.
 
 use super::definition::{Flow, Retry, UndoJob};
-use super::document::Document;
+use super::document::WorkflowDocument;
 use super::node::NodeKey;
 use super::run::Compensation;
 use crate::id::JobId;
@@ -61,7 +61,7 @@ pub fn rollback_flow(version: u32) -> Flow {
     let parallel_max = if version == UNDO_AT_ONCE { Json::Null } else { json!(1) };
     let step = json!({"topic": "job.undo", "for_each": "${input.undo}", "max_parallel": parallel_max, "input": "${item}"});
     let document = json!({"id": "rollback", "name": "rollback", "steps": {UNDO_STEP: step}});
-    let document: Document =
+    let document: WorkflowDocument =
         serde_json::from_value(document).unwrap_or_else(|error| unreachable!("it is a document: {error}"));
     let mut flow =
         Flow::read(&document, version).unwrap_or_else(|problem| unreachable!("it is a workflow: {problem}"));

@@ -1,6 +1,6 @@
 //! A run: its head, its steps, its context, and what would undo it. Loaded whole, changed in parts.
 
-use super::Change;
+use super::RunChange;
 use super::node::{Node, NodeKey};
 use super::saga::{ClientUndo, Stack};
 use super::table::{RunState, StepState};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What is written with every change of a run, so it is kept small.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct RunHead {
     pub id: RunId,
     pub tenant: TenantId,
     pub workflow: WorkflowId,
@@ -52,7 +52,7 @@ pub struct Head {
     pub stack: Option<Box<Stack>>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// The credential it was started with: its jobs are submitted in that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_by: Option<KeyId>,
@@ -69,7 +69,7 @@ pub struct Head {
 
 /// Why there is such a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Origin {
+pub enum RunOrigin {
     Started,
     /// A step of another run; `depth` counts from one.
     Step {
@@ -90,7 +90,7 @@ pub enum Origin {
     Client,
 }
 
-impl Origin {
+impl RunOrigin {
     /// Whether the run goes by a workflow that somebody saved, and needs that version of it until it is gone.
     pub fn goes_by_a_version(&self) -> bool {
         !matches!(self, Self::Rollback { .. } | Self::Client)
@@ -126,7 +126,7 @@ pub struct Compensation {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    pub head: Head,
+    pub head: RunHead,
     pub input: Arc<Json>,
     pub nodes: BTreeMap<NodeKey, Node>,
     pub context: BTreeMap<String, Arc<Json>>,
@@ -141,7 +141,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(head: Head, input: Arc<Json>) -> Self {
+    pub fn new(head: RunHead, input: Arc<Json>) -> Self {
         Self {
             head,
             input,
@@ -190,7 +190,7 @@ impl Run {
     }
 
     /// What was committed has happened.
-    pub fn apply(&mut self, change: Change) {
+    pub fn apply(&mut self, change: RunChange) {
         self.head = change.head;
         for (key, node) in change.nodes {
             self.put(key, node);
@@ -213,7 +213,7 @@ impl Run {
     }
 }
 
-impl Head {
+impl RunHead {
     /// A run that has not begun.
     pub fn new(id: RunId, tenant: TenantId, workflow: WorkflowId, version: u32, now: Millis) -> Self {
         Self {
@@ -236,7 +236,7 @@ impl Head {
             compensations: 0,
             stack: None,
             error: String::new(),
-            origin: Origin::Started,
+            origin: RunOrigin::Started,
             started_by: None,
             actor: Actor::default(),
             idempotency_key: None,

@@ -6,13 +6,13 @@
 //! of ours that fails does. Nothing is taken off it: it counts how many were given to rollbacks, so that a job
 //! that is told of twice is known.
 
-use super::Refusal;
+use super::RunRefusal;
 use super::definition::Flow;
-use super::draft::Draft;
+use super::draft::RunDraft;
 use super::node::NodeKey;
-use super::run::{Compensation, Head, Origin, Run};
+use super::run::{Compensation, Run, RunHead, RunOrigin};
 use super::table::RunState;
-use super::timeline::{Line, LineKind};
+use super::timeline::{TimelineEntry, TimelineKind};
 use crate::digest::sha256_hex;
 use crate::id::{JobId, RunId, StepId, TenantId, WorkflowId};
 use crate::request::Request;
@@ -30,7 +30,7 @@ pub const STACK_MAX: usize = 1000;
 pub struct Stack {
     /// The job that failed last, and when. What was asked for before that belongs to what has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed: Option<Failed>,
+    pub failed: Option<SagaFailure>,
     /// Up to here everything was given to a rollback, or lies further up once more.
     pub undone: u32,
     /// Up to here the last rollback goes.
@@ -38,7 +38,7 @@ pub struct Stack {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failed {
+pub struct SagaFailure {
     pub job: JobId,
     pub at: Millis,
 }
@@ -63,10 +63,10 @@ pub fn stack(tenant: &TenantId, workflow_id: &str, now: Millis) -> Run {
     let id = stack_id(tenant, workflow_id);
     // A client may call its workflow anything; what is no name here goes by the stack's own.
     let workflow = WorkflowId::parse(workflow_id).unwrap_or_else(|_| WorkflowId::known(id.as_str()));
-    let head = Head {
-        origin: Origin::Client,
+    let head = RunHead {
+        origin: RunOrigin::Client,
         stack: Some(Box::default()),
-        ..Head::new(id, tenant.clone(), workflow, 0, now)
+        ..RunHead::new(id, tenant.clone(), workflow, 0, now)
     };
     Run::new(head, Arc::new(serde_json::json!({ "workflow_id": workflow_id })))
 }
@@ -112,38 +112,40 @@ impl Run {
 
 /// Whether the job was asked for after the failure: then it belongs to another try. Of two in the same
 /// millisecond nobody knows.
-fn is_newer(undo: &Compensation, failed: Option<&Failed>) -> bool {
+fn is_newer(undo: &Compensation, failed: Option<&SagaFailure>) -> bool {
     let asked_at = undo.client.as_ref().map(|client| client.asked_at);
     failed.zip(asked_at).is_some_and(|(failed, asked_at)| asked_at > failed.at)
 }
 
 /// A job has succeeded: what undoes it is put on top.
-pub(super) fn record(draft: &mut Draft<'_>, undo: &Arc<Compensation>) -> Result<(), Refusal> {
-    let (Some(stack), Some(client)) = (&draft.head.stack, &undo.client) else { return Err(Refusal::Stale) };
+pub(super) fn record(draft: &mut RunDraft<'_>, undo: &Arc<Compensation>) -> Result<(), RunRefusal> {
+    let (Some(stack), Some(client)) = (&draft.head.stack, &undo.client) else {
+        return Err(RunRefusal::Stale);
+    };
     if draft.run.compensations.iter().any(|known| known.job == undo.job) {
-        return Err(Refusal::Stale);
+        return Err(RunRefusal::Stale);
     }
     if stack.failed.as_ref().is_some_and(|failed| client.asked_at < failed.at) {
-        return Err(Refusal::Failed);
+        return Err(RunRefusal::Failed);
     }
     if draft.run.compensations.len() >= STACK_MAX {
-        return Err(Refusal::Full);
+        return Err(RunRefusal::Full);
     }
     draft.record(undo.clone());
     Ok(())
 }
 
 /// A job has failed for good: what is on the stack is to be undone. One rollback is made after the other.
-pub(super) fn fail(draft: &mut Draft<'_>, failed: &Failed, words: &str) -> Result<(), Refusal> {
+pub(super) fn fail(draft: &mut RunDraft<'_>, failed: &SagaFailure, words: &str) -> Result<(), RunRefusal> {
     let (now, run) = (draft.now, draft.run);
     let owes = draft.head.owes_rollback;
-    let Some(stack) = &mut draft.head.stack else { return Err(Refusal::Stale) };
+    let Some(stack) = &mut draft.head.stack else { return Err(RunRefusal::Stale) };
     // Whatever an earlier failure could undo, a later one has undone.
     if stack.failed.as_ref().is_some_and(|last| failed.at < last.at || failed == last) {
-        return Err(Refusal::Stale);
+        return Err(RunRefusal::Stale);
     }
     if owes {
-        return Err(Refusal::TooEarly);
+        return Err(RunRefusal::TooEarly);
     }
     let open = &run.compensations[stack.undone as usize..];
     let newer: Vec<_> = open.iter().filter(|undo| is_newer(undo, Some(failed))).cloned().collect();
@@ -159,19 +161,19 @@ pub(super) fn fail(draft: &mut Draft<'_>, failed: &Failed, words: &str) -> Resul
     // Not ours to end: all is well with a client's workflow until it fails, and it may fail again.
     draft.head.state = RunState::Failed;
     draft.head.error = format!("job {}: {words}", failed.job);
-    let line = Line::of_run(now, LineKind::RunStatus, RunState::Failed, &draft.head.error);
+    let line = TimelineEntry::of_run(now, TimelineKind::RunStatus, RunState::Failed, &draft.head.error);
     draft.note(line);
     Ok(())
 }
 
 /// The rollback that goes up to `upto` is there.
-pub(super) fn rollback_made(draft: &mut Draft<'_>, upto: u32) -> Result<(), Refusal> {
+pub(super) fn rollback_made(draft: &mut RunDraft<'_>, upto: u32) -> Result<(), RunRefusal> {
     if !draft.head.owes_rollback {
-        return Err(Refusal::Stale);
+        return Err(RunRefusal::Stale);
     }
     if let Some(stack) = &mut draft.head.stack {
         if upto != stack.undo_to {
-            return Err(Refusal::Stale);
+            return Err(RunRefusal::Stale);
         }
         stack.undone = upto;
     }

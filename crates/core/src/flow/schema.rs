@@ -1,6 +1,6 @@
 //! JSON Schemas of inputs and outputs: whether a value fits, and what expressions may expect of it.
 
-use crate::expression::{Kind, Record};
+use crate::expression::{RecordKind, ValueKind};
 use jsonschema::Validator;
 use serde_json::Value as Json;
 use std::fmt;
@@ -12,7 +12,7 @@ pub const SCHEMA_LEN_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct Schema {
     validator: Arc<Validator>,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 impl fmt::Debug for Schema {
@@ -32,7 +32,7 @@ impl Schema {
     }
 
     /// What expressions may expect of a value that fits.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         self.kind.clone()
     }
 
@@ -53,17 +53,17 @@ const DEPTH_MAX: u32 = 16;
 
 /// Only what holds for every value that fits; a part that is not required may be missing, and asking for it
 /// is then an error of the run, as it is without a schema.
-fn kind_of(schema: &Json, depth: u32) -> Kind {
+fn kind_of(schema: &Json, depth: u32) -> ValueKind {
     if depth > DEPTH_MAX {
-        return Kind::Json;
+        return ValueKind::Json;
     }
     match schema.get("type").and_then(Json::as_str) {
-        Some("string") => Kind::Text,
-        Some("integer") => Kind::Int,
-        Some("boolean") => Kind::Truth,
+        Some("string") => ValueKind::Text,
+        Some("integer") => ValueKind::Int,
+        Some("boolean") => ValueKind::Truth,
         Some("array") => match schema.get("items") {
-            Some(items) if items.is_object() => Kind::list(kind_of(items, depth + 1)),
-            _ => Kind::Json,
+            Some(items) if items.is_object() => ValueKind::list(kind_of(items, depth + 1)),
+            _ => ValueKind::Json,
         },
         Some("object") => {
             let parts = schema.get("properties").and_then(Json::as_object);
@@ -71,10 +71,10 @@ fn kind_of(schema: &Json, depth: u32) -> Kind {
                 parts.into_iter().flatten().map(|(name, part)| (name.clone(), kind_of(part, depth + 1)));
             let is_open = schema.get("additionalProperties") != Some(&Json::Bool(false));
             let what = "the value its schema describes".to_owned();
-            Kind::Record(Arc::new(Record { what, parts: parts.collect(), is_open }))
+            ValueKind::Record(Arc::new(RecordKind { what, parts: parts.collect(), is_open }))
         }
         // A number may be whole or not; CEL tells them apart, JSON does not.
-        _ => Kind::Json,
+        _ => ValueKind::Json,
     }
 }
 

@@ -1,11 +1,11 @@
 //! What an expression of one step sees of its run: only what it asks for is put together.
 
 use super::definition::{Owner, Step};
-use super::draft::Draft;
+use super::draft::RunDraft;
 use super::node::{Node, NodeKey};
-use super::steps::Kind;
+use super::steps::StepKind;
 use super::table::StepState;
-use crate::expression::{Expression, Scope, from_json};
+use crate::expression::{Bindings, Expression, from_json};
 use crate::id::StepId;
 use cel::Value;
 use cel::objects::{Key, Map};
@@ -13,13 +13,13 @@ use serde_json::Value as Json;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub(super) fn of<'s>(draft: &Draft<'_>, key: &NodeKey, expressions: &[&Expression]) -> Scope<'s> {
+pub(super) fn of<'s>(draft: &RunDraft<'_>, key: &NodeKey, expressions: &[&Expression]) -> Bindings<'s> {
     let asks = expressions.iter().flat_map(|expression| expression.asks()).collect::<BTreeSet<_>>();
     let parts_of = |name: &str| {
         let parts = asks.iter().filter(|asked| asked.name == name).map(|asked| asked.part.as_deref());
         parts.collect::<BTreeSet<Option<&str>>>()
     };
-    let mut scope = Scope::default();
+    let mut scope = Bindings::default();
     for name in asks.iter().map(|asked| asked.name.as_str()).collect::<BTreeSet<_>>() {
         let value = match name {
             "input" => from_json(&draft.run.input),
@@ -38,14 +38,14 @@ pub(super) fn of<'s>(draft: &Draft<'_>, key: &NodeKey, expressions: &[&Expressio
 }
 
 /// What the run gives when it has succeeded: what its template says, or the outputs of its last steps.
-pub(super) fn output(draft: &Draft<'_>) -> Result<Option<Json>, String> {
+pub(super) fn output(draft: &RunDraft<'_>) -> Result<Option<Json>, String> {
     if let Some(template) = &draft.flow.output {
         let scope = of(draft, &NodeKey::of(&StepId::known("output")), &template.expressions());
         return template.fill(&scope).map(Some);
     }
     let is_body = |step: &Step| matches!(step.owner, Some(Owner::Loop(_)));
     // A switch and a parallel step only say who comes next.
-    let is_way = |step: &Step| matches!(step.kind, Kind::Switch(_) | Kind::Parallel(_));
+    let is_way = |step: &Step| matches!(step.kind, StepKind::Switch(_) | StepKind::Parallel(_));
     let last = draft
         .flow
         .steps
@@ -60,11 +60,11 @@ pub(super) fn output(draft: &Draft<'_>) -> Result<Option<Json>, String> {
 }
 
 /// In the conditions of a loop: how many rounds there were.
-fn rounds_begun(draft: &Draft<'_>, key: &NodeKey) -> u32 {
+fn rounds_begun(draft: &RunDraft<'_>, key: &NodeKey) -> u32 {
     draft.get(key).and_then(|node| node.fan).map_or(0, |fan| fan.begun)
 }
 
-fn context(draft: &Draft<'_>, parts: &BTreeSet<Option<&str>>) -> Value {
+fn context(draft: &RunDraft<'_>, parts: &BTreeSet<Option<&str>>) -> Value {
     let all = draft.flow.parameters.keys().chain(draft.context_names());
     let names: BTreeSet<&str> = if parts.contains(&None) {
         all.map(String::as_str).collect()
@@ -78,7 +78,7 @@ fn context(draft: &Draft<'_>, parts: &BTreeSet<Option<&str>>) -> Value {
     }))
 }
 
-fn step_seen(draft: &Draft<'_>, step: &StepId) -> Value {
+fn step_seen(draft: &RunDraft<'_>, step: &StepId) -> Value {
     let node = node_seen(draft, step);
     let (state, words) = node.map_or((StepState::Pending, ""), |node| (node.state, node.words.as_str()));
     let text = |text: &str| Value::String(Arc::new(text.to_owned()));
@@ -91,7 +91,7 @@ fn step_seen(draft: &Draft<'_>, step: &StepId) -> Value {
 }
 
 /// The step, or the round of a loop's body that came last.
-fn node_seen<'d>(draft: &'d Draft<'_>, step: &StepId) -> Option<&'d Node> {
+fn node_seen<'d>(draft: &'d RunDraft<'_>, step: &StepId) -> Option<&'d Node> {
     match &draft.flow.step(step).owner {
         Some(Owner::Loop(owner)) => {
             let fan = draft.get(&NodeKey::of(owner))?.fan?;
@@ -102,7 +102,7 @@ fn node_seen<'d>(draft: &'d Draft<'_>, step: &StepId) -> Option<&'d Node> {
 }
 
 /// A step that went through a list gives a list.
-fn output_of(draft: &Draft<'_>, step: &StepId) -> Option<Json> {
+fn output_of(draft: &RunDraft<'_>, step: &StepId) -> Option<Json> {
     let node = node_seen(draft, step)?;
     match node.fan.filter(|_| draft.flow.step(step).for_each.is_some()) {
         Some(fan) => {

@@ -14,16 +14,16 @@ mod transform;
 mod worker;
 
 pub use approval::GATE_TOPIC;
-pub use condition::Condition;
+pub use condition::ConditionStep;
 pub use delay::{DELAY_MS_MAX, Delay};
 pub use for_each::ITEMS_MAX;
-pub use looping::Loop;
-pub use notify::{Level, Notify};
-pub use parallel::Parallel;
-pub use storage::Storage;
-pub use subworkflow::{DEPTH_MAX, Subworkflow};
-pub use switch::Switch;
-pub use worker::Worker;
+pub use looping::LoopStep;
+pub use notify::{Level, NotifyStep};
+pub use parallel::ParallelStep;
+pub use storage::StorageStep;
+pub use subworkflow::{DEPTH_MAX, SubworkflowStep};
+pub use switch::SwitchStep;
+pub use worker::WorkerStep;
 
 pub(super) use delay::moment;
 pub(super) use for_each::{begin as begin_rounds, feed as feed_rounds, read as read_for_each, round_over};
@@ -31,51 +31,55 @@ pub(super) use looping::feed as feed_loop;
 pub(super) use parallel::feed as feed_branches;
 pub(super) use storage::context_key;
 
-use super::definition::{Owner, Problem};
+use super::definition::{FlowProblem, Owner};
 use super::document::StepDocument;
-use super::draft::Draft;
+use super::draft::RunDraft;
 use super::node::NodeKey;
 use crate::expression::{Expression, Names};
 use crate::id::StepId;
 use serde_json::Value as Json;
 
 #[derive(Debug, Clone)]
-pub enum Kind {
-    Worker(Worker),
+pub enum StepKind {
+    Worker(WorkerStep),
     Approval,
-    Condition(Condition),
-    Switch(Switch),
-    Parallel(Parallel),
-    Loop(Loop),
+    Condition(ConditionStep),
+    Switch(SwitchStep),
+    Parallel(ParallelStep),
+    Loop(LoopStep),
     /// Waits, and that is all.
     Delay,
-    Notify(Notify),
+    Notify(NotifyStep),
     /// Its output is its input, worked out.
     Transform,
-    Storage(Storage),
-    Subworkflow(Subworkflow),
+    Storage(StorageStep),
+    Subworkflow(SubworkflowStep),
 }
 
-impl Kind {
+impl StepKind {
     /// `names` are those that expressions of this step may use when it begins, `inner` those that it may
     /// use while branches or rounds of its own come and go.
-    pub(super) fn read(document: &StepDocument, names: Names<'_>, inner: Names<'_>) -> Result<Self, Problem> {
+    pub(super) fn read(
+        document: &StepDocument,
+        names: Names<'_>,
+        inner: Names<'_>,
+    ) -> Result<Self, FlowProblem> {
         Ok(match document.kind.as_str() {
             "" | "worker" | "llm" | "http" | "container" | "script" | "input" => {
-                Self::Worker(Worker::read(document)?)
+                Self::Worker(WorkerStep::read(document)?)
             }
             "approval" => Self::Approval,
-            "condition" => Self::Condition(Condition::read(document, names)?),
-            "switch" => Self::Switch(Switch::read(document, names)?),
-            "parallel" => Self::Parallel(Parallel::read(document)?),
-            "loop" => Self::Loop(Loop::read(document, inner)?),
+            "condition" => Self::Condition(ConditionStep::read(document, names)?),
+            "switch" => Self::Switch(SwitchStep::read(document, names)?),
+            "parallel" => Self::Parallel(ParallelStep::read(document)?),
+            "loop" => Self::Loop(LoopStep::read(document, inner)?),
             "delay" => delay::read_kind(document)?,
-            "notify" => Self::Notify(Notify::read(document, names)?),
+            "notify" => Self::Notify(NotifyStep::read(document, names)?),
             "transform" => Self::Transform,
-            "storage" => Self::Storage(Storage::read(document, names)?),
-            "subworkflow" => Self::Subworkflow(Subworkflow::read(document, names)?),
+            "storage" => Self::Storage(StorageStep::read(document, names)?),
+            "subworkflow" => Self::Subworkflow(SubworkflowStep::read(document, names)?),
             other => {
-                return Err(Problem::new(
+                return Err(FlowProblem::new(
                     "type",
                     format!("there is no step type {other:?}; there are {KINDS}"),
                 ));
@@ -110,7 +114,7 @@ impl Kind {
     }
 
     /// The steps that begin only if this one lets them.
-    pub(super) fn owned(&self) -> Vec<StepId> {
+    pub fn owned(&self) -> Vec<StepId> {
         match self {
             Self::Switch(switch) => switch.targets(),
             Self::Parallel(parallel) => parallel.steps.clone(),
@@ -128,7 +132,7 @@ impl Kind {
     }
 
     /// The step begins: its conditions hold, and its delay is over.
-    pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
+    pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         match self {
             Self::Worker(_) => worker::begin(draft, key),
             Self::Approval => approval::begin(draft, key),
@@ -149,11 +153,11 @@ const KINDS: &str =
     "worker, approval, condition, switch, parallel, loop, delay, notify, transform, storage, subworkflow";
 
 /// A field of a step as an expression, which may stand in `${…}`.
-pub(super) fn expression(field: &str, source: &str, names: Names<'_>) -> Result<Expression, Problem> {
+pub(super) fn expression(field: &str, source: &str, names: Names<'_>) -> Result<Expression, FlowProblem> {
     let source = source.trim();
     let inside = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(source);
     Expression::parse(inside, names, super::template::EXPRESSION_LEN_MAX)
-        .map_err(|problem| Problem::new(field, problem))
+        .map_err(|problem| FlowProblem::new(field, problem))
 }
 
 /// A field of a step's `input` under any of its names.
@@ -163,11 +167,11 @@ fn part<'a>(document: &'a StepDocument, names: &[&str]) -> Option<&'a Json> {
 }
 
 /// Only these may be in a step's `input`, because they say how it works.
-fn only(document: &StepDocument, known: &[&str]) -> Result<(), Problem> {
+fn only(document: &StepDocument, known: &[&str]) -> Result<(), FlowProblem> {
     let Some(input) = &document.input else { return Ok(()) };
-    let Some(parts) = input.as_object() else { return Err(Problem::new("input", "is no object")) };
+    let Some(parts) = input.as_object() else { return Err(FlowProblem::new("input", "is no object")) };
     match parts.keys().find(|name| !known.contains(&name.as_str())) {
-        Some(unknown) => Err(Problem::new(
+        Some(unknown) => Err(FlowProblem::new(
             "input",
             format!("{unknown} means nothing here; there are {}", known.join(", ")),
         )),
@@ -176,7 +180,7 @@ fn only(document: &StepDocument, known: &[&str]) -> Result<(), Problem> {
 }
 
 /// The name of a step, where one belongs.
-fn step_id(field: &str, json: &Json) -> Result<StepId, Problem> {
+fn step_id(field: &str, json: &Json) -> Result<StepId, FlowProblem> {
     let id = json.as_str().and_then(|id| StepId::parse(id).ok());
-    id.ok_or_else(|| Problem::new(field, format!("{json} names no step")))
+    id.ok_or_else(|| FlowProblem::new(field, format!("{json} names no step")))
 }

@@ -3,7 +3,7 @@
 //! A text that is one expression and nothing else gives the value as it is; inside a longer text a value is
 //! written out. An expression ends at the brace that closes it: braces in texts and in maps are its own.
 
-use crate::expression::{Expression, Kind, Names, Scope, to_json};
+use crate::expression::{Bindings, Expression, Names, ValueKind, to_json};
 use serde_json::{Map, Value as Json};
 
 /// Characters of one expression.
@@ -88,11 +88,11 @@ impl Template {
     }
 
     /// The kind of what it gives, as far as that is known before.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
             Self::Value(expression) => expression.kind().clone(),
-            Self::Text(_) => Kind::Text,
-            _ => Kind::Json,
+            Self::Text(_) => ValueKind::Text,
+            _ => ValueKind::Json,
         }
     }
 
@@ -107,7 +107,7 @@ impl Template {
         }
     }
 
-    pub fn fill(&self, scope: &Scope<'_>) -> Result<Json, String> {
+    pub fn fill(&self, scope: &Bindings<'_>) -> Result<Json, String> {
         match self {
             Self::Fixed(json) => Ok(json.clone()),
             Self::Value(expression) => value(expression, scope),
@@ -135,7 +135,7 @@ impl Template {
     }
 }
 
-fn value(expression: &Expression, scope: &Scope<'_>) -> Result<Json, String> {
+fn value(expression: &Expression, scope: &Bindings<'_>) -> Result<Json, String> {
     let said = |problem| format!("${{{}}}: {problem}", expression.source());
     to_json(&expression.value(scope).map_err(said)?).map_err(said)
 }
@@ -164,13 +164,13 @@ mod tests {
     use crate::expression::from_json;
     use serde_json::json;
 
-    fn names() -> Vec<(&'static str, Kind)> {
-        vec![("input", Kind::Json), ("index", Kind::Int)]
+    fn names() -> Vec<(&'static str, ValueKind)> {
+        vec![("input", ValueKind::Json), ("index", ValueKind::Int)]
     }
 
     fn fill(template: &Json, input: &Json) -> Result<Json, String> {
         let template = Template::parse(template, &names())?;
-        let mut scope = Scope::default();
+        let mut scope = Bindings::default();
         scope.set("input", from_json(input));
         scope.set("index", cel::Value::Int(3));
         template.fill(&scope)

@@ -8,11 +8,11 @@ use super::*;
 use crate::id::{RunId, TenantId, WorkflowId};
 use serde_json::json;
 
-pub(super) fn document(steps: Json) -> Document {
+pub(super) fn document(steps: Json) -> WorkflowDocument {
     document_with(steps, json!({}))
 }
 
-pub(super) fn document_with(steps: Json, mut more: Json) -> Document {
+pub(super) fn document_with(steps: Json, mut more: Json) -> WorkflowDocument {
     let mut document = json!({"id": "w", "name": "a workflow"});
     let (Some(parts), Some(more)) = (document.as_object_mut(), more.as_object_mut()) else {
         panic!("objects")
@@ -24,26 +24,26 @@ pub(super) fn document_with(steps: Json, mut more: Json) -> Document {
 
 fn new_run(input: Json) -> Run {
     let (id, tenant) = (RunId::known("r"), TenantId::known("default"));
-    let head = Head::new(id, tenant, WorkflowId::known("w"), 1, Millis(0));
+    let head = RunHead::new(id, tenant, WorkflowId::known("w"), 1, Millis(0));
     Run::new(head, input.into())
 }
 
-fn ok(output: Json) -> Outcome {
-    Outcome::Succeeded(Some(output))
+fn ok(output: Json) -> StepOutcome {
+    StepOutcome::Succeeded(Some(output))
 }
 
-fn failed() -> Outcome {
-    Outcome::Failed { words: "broke".to_owned(), is_worth_another_try: true }
+fn failed() -> StepOutcome {
+    StepOutcome::Failed { words: "broke".to_owned(), is_worth_another_try: true }
 }
 
-fn fatal() -> Outcome {
-    Outcome::Failed { words: "broke for good".to_owned(), is_worth_another_try: false }
+fn fatal() -> StepOutcome {
+    StepOutcome::Failed { words: "broke for good".to_owned(), is_worth_another_try: false }
 }
 
 /// How jobs end: by step and attempt. What is not listed succeeds and gives back its input.
-type Script<'a> = &'a [(&'a str, Outcome)];
+type Script<'a> = &'a [(&'a str, StepOutcome)];
 
-fn play(document: &Document, input: Json, script: Script<'_>) -> Run {
+fn play(document: &WorkflowDocument, input: Json, script: Script<'_>) -> Run {
     let flow = Flow::check(document, 1, Millis(0)).unwrap_or_else(|problem| panic!("{problem}"));
     interpret(new_run(input), &flow, Millis(1_000), |asked| {
         let name = format!("{}@{}", asked.node, asked.attempt);
@@ -82,10 +82,16 @@ fn steps_run_after_what_they_depend_on() {
         "a denial",
         chain.clone(),
         json!({}),
-        &[("b", Outcome::Denied("no".into()))],
+        &[("b", StepOutcome::Denied("no".into()))],
         "run=denied a=succeeded b=denied",
     );
-    check("too slow", chain, json!({}), &[("a", Outcome::TimedOut("slow".into()))], "run=failed a=timed_out");
+    check(
+        "too slow",
+        chain,
+        json!({}),
+        &[("a", StepOutcome::TimedOut("slow".into()))],
+        "run=failed a=timed_out",
+    );
     let side = json!({"a": job("job.a", &[]), "b": job("job.b", &[])});
     check("others are called back", side, json!({}), &[("a", fatal())], "run=failed a=failed b=cancelled");
 }
@@ -159,7 +165,7 @@ fn a_handler_runs_when_its_step_has_failed_for_good() {
         "also denials",
         steps.clone(),
         json!({}),
-        &[("a", Outcome::Denied("no".into()))],
+        &[("a", StepOutcome::Denied("no".into()))],
         "run=succeeded a=denied end=succeeded mend=succeeded next=skipped",
     );
     check(
@@ -179,7 +185,7 @@ fn failures_are_tried_again_with_backoff_but_not_those_for_good() {
         "the third counts",
         steps.clone(),
         json!({}),
-        &[("a@1", failed()), ("a@2", Outcome::TimedOut("slow".into()))],
+        &[("a@1", failed()), ("a@2", StepOutcome::TimedOut("slow".into()))],
         "run=succeeded a=succeeded",
     );
     assert_eq!(run.nodes[&NodeKey::parse("a").unwrap()].attempt, 3);
@@ -312,7 +318,7 @@ fn no_more_rounds_run_at_once_than_may() {
     for _ in 0..10 {
         assert!(run.head.running <= 3 && run.head.running > 0);
         let (key, node) = run.live().find(|(_, node)| node.sent.is_some()).unwrap();
-        let event = Event::Over { node: key.clone(), attempt: node.attempt, outcome: ok(json!(1)) };
+        let event = RunEvent::Over { node: key.clone(), attempt: node.attempt, outcome: ok(json!(1)) };
         let change = advance(&run, &flow, &event, Millis(1)).unwrap();
         assert!(change.nodes.len() <= 3, "a step, its round, and the next round: {}", change.nodes.len());
         run.apply(change);
@@ -433,7 +439,7 @@ fn other_things_are_sent_off_and_waited_for() {
         "not approved",
         steps,
         json!({"what": "it"}),
-        &[("ask", Outcome::Denied("no".into()))],
+        &[("ask", StepOutcome::Denied("no".into()))],
         "run=denied ask=denied",
     );
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const LINES_MAX: usize = 1000;
 
 words! {
-    LineKind {
+    TimelineKind {
         RunStatus = "run_status",
         StepDispatched = "step_dispatched",
         StepWaiting = "step_waiting",
@@ -23,11 +23,11 @@ words! {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct TimelineEntry {
     #[serde(rename = "time")]
     pub at: Millis,
     #[serde(rename = "type")]
-    pub kind: LineKind,
+    pub kind: TimelineKind,
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "step_id")]
     pub node: Option<NodeKey>,
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "job_id")]
@@ -37,21 +37,21 @@ pub struct Line {
     pub message: String,
 }
 
-impl Line {
+impl TimelineEntry {
     pub fn of_step(at: Millis, key: &NodeKey, node: &Node) -> Self {
         let kind = match node.state {
-            StepState::Pending | StepState::Running => LineKind::StepDispatched,
-            StepState::Waiting => LineKind::StepWaiting,
-            StepState::Succeeded => LineKind::StepCompleted,
-            StepState::Failed | StepState::Denied | StepState::TimedOut => LineKind::StepFailed,
-            StepState::Cancelled => LineKind::StepCancelled,
-            StepState::Skipped => LineKind::StepSkipped,
+            StepState::Pending | StepState::Running => TimelineKind::StepDispatched,
+            StepState::Waiting => TimelineKind::StepWaiting,
+            StepState::Succeeded => TimelineKind::StepCompleted,
+            StepState::Failed | StepState::Denied | StepState::TimedOut => TimelineKind::StepFailed,
+            StepState::Cancelled => TimelineKind::StepCancelled,
+            StepState::Skipped => TimelineKind::StepSkipped,
         };
         let (status, message) = (node.state.to_string(), node.words.clone());
         Self { at, kind, node: Some(key.clone()), job: node.job().cloned(), status, message }
     }
 
-    pub fn of_run(at: Millis, kind: LineKind, state: RunState, message: &str) -> Self {
+    pub fn of_run(at: Millis, kind: TimelineKind, state: RunState, message: &str) -> Self {
         Self { at, kind, node: None, job: None, status: state.to_string(), message: message.to_owned() }
     }
 }

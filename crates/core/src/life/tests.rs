@@ -343,10 +343,10 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
 }
 
 fn bounded(budgets: crate::policy::Budgets) -> Job {
-    let mut last_verdict = verdict(Decision::AllowWithConstraints);
+    let mut recorded = verdict(Decision::AllowWithConstraints);
     let constraints = crate::policy::Constraints { budgets, ..Default::default() };
-    last_verdict.verdict.constraints = Some(Box::new(constraints));
-    let job = judge(&submit(Request::plain("j", "job.echo"), NOW), last_verdict, NOW).unwrap();
+    recorded.verdict.constraints = Some(Box::new(constraints));
+    let job = judge(&submit(Request::plain("j", "job.echo"), NOW), recorded, NOW).unwrap();
     start(&assign(&job, &to("w"), NOW).unwrap(), 1, None, NOW).unwrap()
 }
 

@@ -25,7 +25,7 @@ struct AnonymousGroup {
 }
 
 impl AnonymousWorkers {
-    pub fn set(&mut self, topic: &Topic, listeners: u32) {
+    pub fn set_listeners(&mut self, topic: &Topic, listeners: u32) {
         self.change(topic, |group| group.listeners = listeners);
     }
 
@@ -35,10 +35,10 @@ impl AnonymousWorkers {
 
     pub fn release(&mut self, topic: &Topic, job: &JobId) {
         self.change(topic, |group| group.held = group.held.saturating_sub(1));
-        self.forget(job);
+        self.forget_job(job);
     }
 
-    pub fn is_there(&self, topic: &Topic) -> bool {
+    pub fn has_listeners(&self, topic: &Topic) -> bool {
         self.of_topic.get(topic).is_some_and(|group| group.listeners > 0)
     }
 
@@ -46,8 +46,9 @@ impl AnonymousWorkers {
         self.of_topic.get(topic).is_some_and(|group| group.held < group.listeners)
     }
 
-    pub fn note(&mut self, job: &JobId, connection: u64) {
-        self.forget(job);
+    /// The connection that heard the job.
+    pub fn note_connection(&mut self, job: &JobId, connection: u64) {
+        self.forget_job(job);
         self.of_job.insert(job.clone(), connection);
         self.on_connection.entry(connection).or_default().insert(job.clone());
     }
@@ -65,8 +66,8 @@ impl AnonymousWorkers {
         self.orphans.insert((until, job.clone()));
     }
 
-    /// Those whose time is up.
-    pub fn orphans_by(&mut self, now: Millis) -> Vec<JobId> {
+    /// The orphans whose time is up.
+    pub fn take_orphans(&mut self, now: Millis) -> Vec<JobId> {
         let mut lost = Vec::new();
         while self.orphans.first().is_some_and(|(at, _)| *at <= now) {
             lost.extend(self.orphans.pop_first().map(|(_, job)| job));
@@ -74,7 +75,7 @@ impl AnonymousWorkers {
         lost
     }
 
-    fn forget(&mut self, job: &JobId) {
+    fn forget_job(&mut self, job: &JobId) {
         if let Some(connection) = self.of_job.remove(job)
             && let Some(jobs) = self.on_connection.get_mut(&connection)
         {

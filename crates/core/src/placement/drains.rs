@@ -12,13 +12,13 @@ use crate::time::Millis;
 impl Placement {
     pub fn drain(&mut self, drain: Drain) {
         self.drains.insert(drain.what.clone(), drain);
-        self.mark_drained();
+        self.update_all_drained();
     }
 
     /// Says whether it was drained.
     pub fn undrain(&mut self, what: &Drained) -> bool {
         let was = self.drains.remove(what).is_some();
-        self.mark_drained();
+        self.update_all_drained();
         was
     }
 
@@ -38,9 +38,9 @@ impl Placement {
         })
     }
 
-    /// Jobs that are still at drained workers although the time for them is over. They keep their reservations
-    /// until they are settled.
-    pub fn overstayed(&self, now: Millis) -> Vec<(Worker, Vec<JobId>)> {
+    /// Jobs that are still at drained workers although the time for them is over. They keep their
+    /// reservations until [`Placement::apply`] says what becomes of them.
+    pub fn overdue_drains(&self, now: Millis) -> Vec<(Worker, Vec<JobId>)> {
         if self.drains.values().all(|drain| drain.until > now) {
             return Vec::new();
         }
@@ -52,7 +52,7 @@ impl Placement {
     }
 
     /// A worker's mark follows from the drains; called when it joins or changes its pool.
-    pub(super) fn note_drain(&mut self, slot: Slot) {
+    pub(super) fn update_drained(&mut self, slot: Slot) {
         let Some(worker) = self.fleet.get(slot) else { return };
         let drained = self.drain_of(worker).is_some();
         if drained != worker.drained {
@@ -62,10 +62,10 @@ impl Placement {
         }
     }
 
-    fn mark_drained(&mut self) {
+    fn update_all_drained(&mut self) {
         let slots: Vec<Slot> = self.fleet.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            self.note_drain(slot);
+            self.update_drained(slot);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Of the workers that fit a waiting job: how many are busy, drained or away. A look at every worker, for
-//! when somebody asks why; taken in parts, so that a large fleet goes on meanwhile.
+//! Of the workers that fit a waiting job: how many are busy, drained or away. It looks at every worker, for
+//! when an operator asks why; in parts, so that a large fleet is not held up meanwhile.
 
 use super::{Placement, Reservation};
 use crate::fleet::{Fleet, Worker};
@@ -17,7 +17,7 @@ pub struct Fitting {
     /// Offline, restored and not heard since, or not listening.
     pub away: u32,
     /// Heard, and nobody knows which topics they serve.
-    pub strangers: u32,
+    pub unannounced: u32,
 }
 
 impl Placement {
@@ -29,18 +29,18 @@ impl Placement {
 }
 
 impl Fitting {
-    /// Looks at some of the fleet, and says whether there was such a part.
-    pub fn look(&mut self, fleet: &Fleet, part: usize, selector: &Selector) -> bool {
-        let Some(workers) = fleet.some(part) else { return false };
-        workers.for_each(|worker| self.add(fleet, worker, selector));
+    /// Counts one part of the fleet, and says whether there was such a part.
+    pub fn add_part(&mut self, fleet: &Fleet, part: usize, selector: &Selector) -> bool {
+        let Some(workers) = fleet.part(part) else { return false };
+        workers.for_each(|worker| self.add_worker(fleet, worker, selector));
         true
     }
 
-    fn add(&mut self, fleet: &Fleet, worker: &Worker, selector: &Selector) {
+    fn add_worker(&mut self, fleet: &Fleet, worker: &Worker, selector: &Selector) {
         let profile = fleet.profile(worker.profile);
         let count = if !selector.fits(profile) {
-            let is_stranger = worker.contract() == Contract::Cap && profile.topics.is_empty();
-            self.strangers += u32::from(is_stranger && worker.is_online());
+            let is_unannounced = worker.contract() == Contract::Cap && profile.topics.is_empty();
+            self.unannounced += u32::from(is_unannounced && worker.is_online());
             return;
         } else if worker.drained {
             &mut self.drained

@@ -1,11 +1,11 @@
-//! The lanes, and which workers stand in which of them.
+//! The lanes, and which workers are in which of them.
 //!
-//! Membership follows from a worker's profile alone, so it is kept per profile. A worker's standing
+//! Which lanes a worker is in follows from its profile alone, so it is kept per profile. A worker's rank
 //! (its score, and how long it has had it) is the same in all its lanes and is kept once.
 
 use crate::fleet::{Fleet, Profile, ProfileIx, Slot, Worker};
 use crate::id::{TenantId, Topic};
-use crate::placement::lane::{LANES_MAX, Lane, Standing};
+use crate::placement::lane::{LANES_MAX, Lane, Rank};
 use crate::placement::{Selector, Target};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -14,24 +14,24 @@ use std::sync::Arc;
 pub type LaneIx = usize;
 
 #[derive(Default)]
-pub struct Index {
+pub struct LaneIndex {
     lanes: Vec<Option<Lane>>,
     by_selector: FxHashMap<Selector, LaneIx>,
     free: Vec<LaneIx>,
     /// The lanes of each profile in use.
     of_profile: FxHashMap<ProfileIx, (Arc<Profile>, Vec<LaneIx>)>,
-    /// Where each worker stands; nothing when it cannot take a job now.
-    standing: Vec<Option<Standing>>,
+    /// The rank of each worker; nothing when it cannot take a job now.
+    rank: Vec<Option<Rank>>,
     stamps: u64,
     /// Lanes in which a job might have become placeable.
     touched: BTreeSet<LaneIx>,
 }
 
-impl Index {
+impl LaneIndex {
     /// A lane that is in use.
     #[expect(
         clippy::expect_used,
-        reason = "seats point only at lanes that exist; a lane with jobs is never dropped"
+        reason = "reservations point only at lanes that exist; a lane with jobs is never dropped"
     )]
     pub fn lane(&self, ix: LaneIx) -> &Lane {
         self.lanes[ix].as_ref().expect("the lane exists")
@@ -42,13 +42,13 @@ impl Index {
         self.lanes[ix].as_mut().expect("the lane exists")
     }
 
-    pub fn is_crowded(&self) -> bool {
+    pub fn has_lanes_max(&self) -> bool {
         self.by_selector.len() >= LANES_MAX
     }
 
     /// Whether one more selector would be one too many.
     pub fn is_full_for(&self, selector: &Selector) -> bool {
-        self.is_crowded()
+        self.has_lanes_max()
             && !self.by_selector.contains_key(selector)
             && self.lanes.iter().flatten().all(|lane| !lane.waiting.is_empty())
     }
@@ -63,7 +63,7 @@ impl Index {
         if let Some(ix) = self.by_selector.get(&selector) {
             return *ix;
         }
-        if self.is_crowded() {
+        if self.has_lanes_max() {
             self.drop_idle();
         }
         let ix = self.free.pop().unwrap_or_else(|| {
@@ -81,7 +81,7 @@ impl Index {
         if !fitting.is_empty() {
             for (slot, _) in fleet.iter().filter(|(_, worker)| fitting.contains(&worker.profile)) {
                 lane.members += 1;
-                lane.ready.extend(self.standing.get(slot as usize).copied().flatten());
+                lane.ready.extend(self.rank.get(slot as usize).copied().flatten());
             }
         }
         self.lanes[ix] = Some(lane);
@@ -93,7 +93,7 @@ impl Index {
     /// that moves nothing, such as most beats, costs two comparisons.
     pub fn update<T>(&mut self, slot: Slot, fleet: &mut Fleet, change: impl FnOnce(&mut Fleet) -> T) -> T {
         let before = fleet.get(slot).map(|worker| worker.profile);
-        let stood = self.standing.get(slot as usize).copied().flatten();
+        let rank_before = self.rank.get(slot as usize).copied().flatten();
         // The profile's number may get a new owner during the change, so its lanes are looked up first.
         let lanes_before = before.map(|profile| fleet.profile(profile).clone());
         let answer = change(fleet);
@@ -102,35 +102,34 @@ impl Index {
         let score = worker.filter(|worker| worker.can_take()).map(Worker::score);
         let same_profile =
             matches!((&lanes_before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after));
-        if same_profile && stood.map(|standing| standing.score) == score {
+        if same_profile && rank_before.map(|rank| rank.score) == score {
             return answer;
         }
         if let Some(before) = before {
             self.leave(slot, before, !same_profile);
         }
         if let (Some(worker), Some(profile)) = (worker, after) {
-            self.learn(worker.profile, profile);
+            self.learn_profile(worker.profile, profile);
             self.join(slot, worker.profile, score, !same_profile);
         }
         answer
     }
 
-    /// Takes a worker that is in placement into the lanes: used when the lanes are made anew.
-    pub fn rejoin(&mut self, slot: Slot, fleet: &Fleet) {
+    /// Puts a worker into its lanes: it is new, or the lanes are.
+    pub fn insert(&mut self, slot: Slot, fleet: &Fleet) {
         let Some(worker) = fleet.get(slot) else { return };
-        self.learn(worker.profile, fleet.profile(worker.profile));
+        self.learn_profile(worker.profile, fleet.profile(worker.profile));
         let score = worker.can_take().then(|| worker.score());
         self.join(slot, worker.profile, score, true);
     }
 
     pub fn is_ready(&self, slot: Slot, lane: LaneIx, fleet: &Fleet) -> bool {
-        let standing = self.standing.get(slot as usize).copied().flatten();
-        fleet.get(slot).is_some()
-            && standing.is_some_and(|standing| self.lane(lane).ready.contains(&standing))
+        let rank = self.rank.get(slot as usize).copied().flatten();
+        fleet.get(slot).is_some() && rank.is_some_and(|rank| self.lane(lane).ready.contains(&rank))
     }
 
     pub fn least_loaded(&self, lane: LaneIx) -> Option<Slot> {
-        self.lane(lane).ready.first().map(|standing| standing.slot)
+        self.lane(lane).ready.first().map(|rank| rank.slot)
     }
 
     pub fn touch(&mut self, lane: LaneIx) {
@@ -168,13 +167,13 @@ impl Index {
     }
 
     fn leave(&mut self, slot: Slot, profile: ProfileIx, for_good: bool) {
-        let standing = self.standing.get_mut(slot as usize).and_then(Option::take);
+        let rank = self.rank.get_mut(slot as usize).and_then(Option::take);
         let Some((_, lanes)) = self.of_profile.get(&profile) else { return };
         for ix in lanes {
             let Some(lane) = self.lanes[*ix].as_mut() else { continue };
             lane.members -= u32::from(for_good);
-            if let Some(standing) = &standing {
-                lane.ready.remove(standing);
+            if let Some(rank) = &rank {
+                lane.ready.remove(rank);
             }
         }
     }
@@ -182,24 +181,24 @@ impl Index {
     /// Puts the worker where its load says; without a score it cannot take a job and is only a member.
     fn join(&mut self, slot: Slot, profile: ProfileIx, score: Option<u32>, newly: bool) {
         self.stamps += 1;
-        let standing = score.map(|score| Standing { score, stamp: self.stamps, slot });
-        if self.standing.len() <= slot as usize {
-            self.standing.resize(slot as usize + 1, None);
+        let rank = score.map(|score| Rank { score, stamp: self.stamps, slot });
+        if self.rank.len() <= slot as usize {
+            self.rank.resize(slot as usize + 1, None);
         }
-        self.standing[slot as usize] = standing;
+        self.rank[slot as usize] = rank;
         let Some((_, lanes)) = self.of_profile.get(&profile) else { return };
         for ix in lanes {
             let Some(lane) = self.lanes[*ix].as_mut() else { continue };
             lane.members += u32::from(newly);
-            lane.ready.extend(standing);
-            if standing.is_some() && !lane.waiting.is_empty() {
+            lane.ready.extend(rank);
+            if rank.is_some() && !lane.waiting.is_empty() {
                 self.touched.insert(*ix);
             }
         }
     }
 
     /// Works out the lanes of a profile that was not seen before, or whose number has a new owner.
-    fn learn(&mut self, ix: ProfileIx, profile: &Arc<Profile>) {
+    fn learn_profile(&mut self, ix: ProfileIx, profile: &Arc<Profile>) {
         if self.of_profile.get(&ix).is_some_and(|(known, _)| Arc::ptr_eq(known, profile)) {
             return;
         }

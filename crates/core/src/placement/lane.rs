@@ -13,7 +13,7 @@ pub const LANES_PER_TENANT_MAX: u32 = 1_000;
 pub struct Lane {
     pub selector: Selector,
     /// Workers that can take a job now, least loaded first; among equals the one that waited longest.
-    pub ready: BTreeSet<Standing>,
+    pub ready: BTreeSet<Rank>,
     /// Workers that fit, ready or not.
     pub members: u32,
     pub waiting: Waiting,
@@ -21,7 +21,7 @@ pub struct Lane {
 
 /// A worker's place in the order of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Standing {
+pub struct Rank {
     pub score: u32,
     pub stamp: u64,
     pub slot: Slot,

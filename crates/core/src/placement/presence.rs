@@ -1,7 +1,7 @@
-//! Who comes and goes: workers that beat, workers that fall silent, listeners without a name.
+//! Membership: workers that beat, workers that fall silent, listeners without a name.
 
 use super::{Holder, Placement, Reservation};
-use crate::fleet::{Beat, BeatSource, Load, Noticed, Profile, Seen, Slot, Who, Worker};
+use crate::fleet::{Beat, BeatSource, Load, PresenceChange, Profile, Seen, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::{Agent, AgentBeat};
 use crate::presence::workspace::{Pulse, stays_degraded};
@@ -32,32 +32,32 @@ impl Member {
     }
 }
 
-/// A member that fell silent, and the jobs it had. A listener without a name leaves its jobs behind, too.
+/// A member that fell silent, and the jobs it had; or the jobs of anonymous listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct LostMember {
     pub member: Option<Member>,
     /// It was restored at our start and never heard since.
     pub restored: bool,
     pub jobs: Vec<JobId>,
 }
 
-/// What a CAP beat brought to light.
+/// What a CAP worker's beat changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Heard {
+pub struct CapBeatOutcome {
     /// It was not known before.
     pub joined: bool,
     /// It was known and not heard: what it has may have to be sent again.
     pub was_away: bool,
-    /// Somebody looking at it would see a change.
+    /// A viewer would see a change.
     pub changed: bool,
     /// Jobs that it should hold and does not: it says it is idle.
     pub forgotten: Vec<JobId>,
 }
 
-/// What a workspace's beat brought to light.
+/// What a workspace's beat changed.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Pulsed {
-    pub noticed: Noticed,
+pub struct WorkspaceBeatOutcome {
+    pub change: PresenceChange,
     pub was_away: bool,
     /// The beat before.
     pub before: Pulse,
@@ -65,7 +65,7 @@ pub struct Pulsed {
 
 /// A CAP worker as it was before our restart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remembered {
+pub struct RestoredWorker {
     pub id: WorkerId,
     pub tenant: TenantId,
     pub agent_name: String,
@@ -76,7 +76,13 @@ pub struct Remembered {
 
 impl Placement {
     /// A heartbeat. Nothing if the fleet is full.
-    pub fn beat(&mut self, worker: &WorkerId, tenant: &TenantId, beat: &Beat, now: Millis) -> Option<Heard> {
+    pub fn beat(
+        &mut self,
+        worker: &WorkerId,
+        tenant: &TenantId,
+        beat: &Beat,
+        now: Millis,
+    ) -> Option<CapBeatOutcome> {
         let who = Who::Worker(worker.as_str());
         let slot = self.fleet.find(who);
         let known = slot.and_then(|slot| self.fleet.get(slot));
@@ -93,19 +99,19 @@ impl Placement {
         };
         let moved = self.index.update(slot, &mut self.fleet, |fleet| fleet.beat(slot, beat));
         if moved {
-            self.note_drain(slot);
+            self.update_drained(slot);
         }
-        let is_stranger =
+        let is_unannounced =
             self.fleet.get(slot).is_some_and(|worker| self.fleet.profile(worker.profile).topics.is_empty());
         // The first beat may come just before the introduction.
-        if is_stranger && !joined && self.strangers.meet(worker) {
+        if is_unannounced && !joined && self.unannounced.add(worker) {
             self.index.touch_all();
         }
         let changed =
             joined || moved || was_away || was_restored || (busy_before == 0) != (beat.load.active_jobs == 0);
         let forgotten =
             self.fleet.get(slot).map_or_else(Vec::new, |worker| self.forgotten(slot, worker, now));
-        Some(Heard { joined, was_away, changed, forgotten })
+        Some(CapBeatOutcome { joined, was_away, changed, forgotten })
     }
 
     /// An agent's beat. Agents take no jobs, so nothing of placement changes.
@@ -115,13 +121,13 @@ impl Placement {
         beat: &AgentBeat<'_>,
         source: BeatSource,
         now: Millis,
-    ) -> Option<Noticed> {
+    ) -> Option<PresenceChange> {
         self.fleet.agent_beat(tenant, beat, source, now)
     }
 
     /// A workspace registers or beats. It takes `at_once` delegations at a time. Nothing if the fleet is
     /// full.
-    pub fn pulse(
+    pub fn workspace_beat(
         &mut self,
         id: &WorkspaceId,
         tenant: &TenantId,
@@ -129,7 +135,7 @@ impl Placement {
         at_once: u32,
         source: BeatSource,
         now: Millis,
-    ) -> Option<Pulsed> {
+    ) -> Option<WorkspaceBeatOutcome> {
         let who = Who::Workspace(id.as_str());
         let known = self.fleet.lookup(who);
         let joined = known.is_none();
@@ -160,12 +166,12 @@ impl Placement {
             self.fleet.mark_unwritten(slot);
         }
         let (before, after) = before?;
-        let noticed = Noticed { joined, back, changed: joined || back || before != after };
-        Some(Pulsed { noticed, was_away, before })
+        let change = PresenceChange { joined, back, changed: joined || back || before != after };
+        Some(WorkspaceBeatOutcome { change, was_away, before })
     }
 
     /// A handshake, or a subscription seen on the transport: the worker is there and serves topics.
-    pub fn serves(
+    pub fn announce_topics(
         &mut self,
         worker: &WorkerId,
         tenant: &TenantId,
@@ -173,7 +179,7 @@ impl Placement {
         now: Millis,
     ) -> Option<Slot> {
         let slot = self.admit(Who::Worker(worker.as_str()), tenant, now)?;
-        self.strangers.forget(worker);
+        self.unannounced.remove(worker);
         self.index.update(slot, &mut self.fleet, |fleet| {
             let worker = fleet.get_mut(slot)?;
             worker.counts_jobs = true;
@@ -192,7 +198,7 @@ impl Placement {
         let slot = self.fleet.find(Who::Worker(worker.as_str()));
         let known = slot.and_then(|slot| Some((slot, self.fleet.get(slot)?)));
         let news = known.filter(|(_, known)| !self.fleet.profile(known.profile).topics.contains(topic));
-        let Some((slot, _)) = news.filter(|_| self.strangers.has(worker)) else { return false };
+        let Some((slot, _)) = news.filter(|_| self.unannounced.contains(worker)) else { return false };
         self.index.update(slot, &mut self.fleet, |fleet| {
             let worker = fleet.get_mut(slot)?;
             worker.counts_jobs = true;
@@ -206,7 +212,7 @@ impl Placement {
     }
 
     /// Nobody listens for this worker: it gets no new jobs until it is heard again.
-    pub fn unreachable(&mut self, who: Who<'_>) {
+    pub fn mark_unreachable(&mut self, who: Who<'_>) {
         if let Some(slot) = self.fleet.find(who) {
             self.index.update(slot, &mut self.fleet, |fleet| {
                 fleet.get_mut(slot).map(|worker| worker.unreachable = true)
@@ -214,43 +220,44 @@ impl Placement {
         }
     }
 
-    /// So many connections listen on a topic without telling who they are.
-    pub fn listeners(&mut self, topic: &Topic, count: u32) {
-        self.anonymous.set(topic, count);
+    /// So many anonymous connections listen on a topic.
+    pub fn set_listeners(&mut self, topic: &Topic, count: u32) {
+        self.anonymous.set_listeners(topic, count);
         self.index.touch_topic(topic);
     }
 
-    /// A nameless listener has this job.
-    pub fn heard_by_connection(&mut self, job: &JobId, connection: u64) {
+    /// This anonymous listener has the job.
+    pub fn note_connection(&mut self, job: &JobId, connection: u64) {
         if matches!(self.reservations.get(job), Some(Reservation::Held { by: Holder::AnonymousGroup(_), .. }))
         {
-            self.anonymous.note(job, connection);
+            self.anonymous.note_connection(job, connection);
         }
     }
 
-    /// A nameless listener is gone. It has one TTL to come back with its results.
+    /// An anonymous listener is gone. It has one TTL to come back with its results.
     pub fn connection_gone(&mut self, connection: u64, now: Millis) {
         self.anonymous.connection_gone(connection, now + self.fleet.ttls().of(Contract::Cap));
     }
 
-    /// The members whose time is up, with what they held. Their jobs keep their reservations until they are
-    /// settled. A CAP worker is forgotten; the others stay, offline.
-    pub fn expire(&mut self, now: Millis) -> Vec<Gone> {
+    /// The members whose time is up, with what they held. Their jobs keep their reservations until
+    /// [`Placement::apply`] says what becomes of them. A CAP worker is forgotten; the others stay, offline.
+    pub fn expire(&mut self, now: Millis) -> Vec<LostMember> {
         let dead = self.fleet.expire(now);
-        let mut gone: Vec<Gone> = dead.into_iter().filter_map(|slot| self.bury(slot)).collect();
+        let mut gone: Vec<LostMember> =
+            dead.into_iter().filter_map(|slot| self.expire_member(slot)).collect();
         for member in gone.iter().filter_map(|gone| gone.member.as_ref()) {
-            self.strangers.forget(&member.id);
+            self.unannounced.remove(&member.id);
         }
-        let orphans = self.anonymous.orphans_by(now);
+        let orphans = self.anonymous.take_orphans(now);
         if !orphans.is_empty() {
-            gone.push(Gone { member: None, restored: false, jobs: orphans });
+            gone.push(LostMember { member: None, restored: false, jobs: orphans });
         }
         gone
     }
 
-    /// We were unreachable ourselves for a while.
-    pub fn forgive(&mut self, away_ms: i64, now: Millis) {
-        self.fleet.forgive(away_ms, now);
+    /// We were unreachable ourselves for a while, and heard nobody.
+    pub fn credit_downtime(&mut self, away_ms: i64, now: Millis) {
+        self.fleet.credit_downtime(away_ms, now);
     }
 
     /// Members whose rows are behind, as they are now; at most `max`. They count as written.
@@ -258,7 +265,7 @@ impl Placement {
         self.fleet.take_unwritten(max)
     }
 
-    /// Writing them down failed; they come again.
+    /// Writing them failed; they are due again.
     pub fn still_unwritten(&mut self, members: &[Worker]) {
         for worker in members {
             if let Some(slot) =
@@ -273,7 +280,7 @@ impl Placement {
 
     /// Puts a CAP worker back as it was. One that has been heard since is left alone: live beats win.
     /// Where the transport shows who listens, a restored worker gets no job before it is seen there.
-    pub fn restore(&mut self, remembered: Remembered, must_be_seen: bool, now: Millis) -> bool {
+    pub fn restore(&mut self, remembered: RestoredWorker, must_be_seen: bool, now: Millis) -> bool {
         let who = Who::Worker(remembered.id.as_str());
         if self.fleet.lookup(who).is_some_and(|known| !known.expected) {
             return false;
@@ -290,7 +297,7 @@ impl Placement {
                 worker.idle_beats = 0;
             })
         });
-        self.note_drain(slot);
+        self.update_drained(slot);
         true
     }
 
@@ -325,9 +332,9 @@ impl Placement {
     }
 
     /// Takes a member out at once, with what it held.
-    pub fn forget(&mut self, who: Who<'_>) -> Option<Gone> {
+    pub fn remove_member(&mut self, who: Who<'_>) -> Option<LostMember> {
         let slot = self.fleet.find(who)?;
-        self.remove(slot)
+        self.remove_slot(slot)
     }
 
     fn admit(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
@@ -339,8 +346,8 @@ impl Placement {
             return self.fleet.admit(who, tenant, now);
         }
         let slot = self.fleet.admit(who, tenant, now)?;
-        self.index.rejoin(slot, &self.fleet);
-        self.note_drain(slot);
+        self.index.insert(slot, &self.fleet);
+        self.update_drained(slot);
         Some(slot)
     }
 
@@ -355,15 +362,15 @@ impl Placement {
             worker.unreachable = true;
             worker.expected = true;
         }
-        self.index.rejoin(slot, &self.fleet);
-        self.note_drain(slot);
+        self.index.insert(slot, &self.fleet);
+        self.update_drained(slot);
         Some(slot)
     }
 
-    fn bury(&mut self, slot: Slot) -> Option<Gone> {
+    fn expire_member(&mut self, slot: Slot) -> Option<LostMember> {
         let worker = self.fleet.get(slot)?;
         if worker.contract() == Contract::Cap {
-            return self.remove(slot);
+            return self.remove_slot(slot);
         }
         let (member, restored) = (Member::of(worker), worker.restored);
         self.index.update(slot, &mut self.fleet, |fleet| fleet.set_offline(slot));
@@ -372,13 +379,13 @@ impl Placement {
         if let Some(worker) = self.fleet.get_mut(slot) {
             worker.held = 0;
         }
-        Some(Gone { member: Some(member), restored, jobs })
+        Some(LostMember { member: Some(member), restored, jobs })
     }
 
-    fn remove(&mut self, slot: Slot) -> Option<Gone> {
+    fn remove_slot(&mut self, slot: Slot) -> Option<LostMember> {
         let worker = self.index.update(slot, &mut self.fleet, |fleet| fleet.remove(slot))?;
         let restored = worker.restored;
-        Some(Gone { member: Some(Member::of(&worker)), restored, jobs: self.take_jobs(slot) })
+        Some(LostMember { member: Some(Member::of(&worker)), restored, jobs: self.take_jobs(slot) })
     }
 
     fn take_jobs(&mut self, slot: Slot) -> Vec<JobId> {

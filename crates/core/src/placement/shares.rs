@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Shares {
-    tenants: FxHashMap<TenantId, Tenant>,
+    tenants: FxHashMap<TenantId, TenantShare>,
     /// Jobs at workers.
     topics: FxHashMap<Topic, u32>,
     /// Jobs from before our start may be missing from the counts.
@@ -20,7 +20,7 @@ pub struct Shares {
 }
 
 #[derive(Default)]
-struct Tenant {
+struct TenantShare {
     /// Jobs at workers.
     active: u32,
     limit: Option<u32>,
@@ -32,10 +32,10 @@ struct Tenant {
     served: [u64; 3],
 }
 
-/// A lane, as far as those who wait in it are concerned.
+/// Whether a lane limits the tenants that wait in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Free,
+pub enum LaneKind {
+    Unbounded,
     /// It has a limit of its own for each tenant.
     Bounded,
 }
@@ -75,13 +75,14 @@ impl Shares {
         self.topics.get(topic).copied().unwrap_or_default()
     }
 
-    pub fn take(&mut self, request: &Request) {
+    /// A job has a place at a worker.
+    pub fn count(&mut self, request: &Request) {
         self.tenants.entry(request.tenant.clone()).or_default().active += 1;
         *self.topics.entry(request.topic.clone()).or_default() += 1;
     }
 
-    /// Says whether the tenant may have waited for it.
-    pub fn give_back(&mut self, request: &Request) -> bool {
+    /// It has none any more. Says whether its tenant may have waited for that.
+    pub fn uncount(&mut self, request: &Request) -> bool {
         if let Some(active) = self.topics.get_mut(&request.topic) {
             *active -= 1;
             if *active == 0 {
@@ -97,22 +98,22 @@ impl Shares {
     }
 
     /// A tenant begins to wait in one more lane.
-    pub fn join(&mut self, tenant: &TenantId, lane: Kind) {
+    pub fn enter_lane(&mut self, tenant: &TenantId, lane: LaneKind) {
         let tenant = self.tenants.entry(tenant.clone()).or_default();
         tenant.lanes += 1;
-        tenant.bounded_lanes += u32::from(lane == Kind::Bounded);
+        tenant.bounded_lanes += u32::from(lane == LaneKind::Bounded);
     }
 
     /// And waits there no longer.
-    pub fn part(&mut self, tenant: &TenantId, lane: Kind) {
+    pub fn leave_lane(&mut self, tenant: &TenantId, lane: LaneKind) {
         let Some(known) = self.tenants.get_mut(tenant) else { return };
         known.lanes -= 1;
-        known.bounded_lanes -= u32::from(lane == Kind::Bounded);
+        known.bounded_lanes -= u32::from(lane == LaneKind::Bounded);
         self.drop_idle(tenant);
     }
 
-    /// The lanes are made anew: nobody waits anywhere.
-    pub fn part_all(&mut self) {
+    /// The lanes are built again: no tenant waits anywhere.
+    pub fn clear_lanes(&mut self) {
         self.tenants.values_mut().for_each(|tenant| (tenant.lanes, tenant.bounded_lanes) = (0, 0));
     }
 
@@ -120,22 +121,22 @@ impl Shares {
         self.tenants.get(tenant).map_or(0, |tenant| tenant.lanes)
     }
 
-    pub fn serve(&mut self, tenant: &TenantId, priority: Priority, turn: u64) {
+    pub fn record_turn(&mut self, tenant: &TenantId, priority: Priority, turn: u64) {
         self.tenants.entry(tenant.clone()).or_default().served[priority as usize] = turn;
     }
 
-    pub fn served(&self, tenant: &TenantId, priority: Priority) -> u64 {
+    pub fn last_turn(&self, tenant: &TenantId, priority: Priority) -> u64 {
         self.tenants.get(tenant).map_or(0, |tenant| tenant.served[priority as usize])
     }
 
     fn drop_idle(&mut self, tenant: &TenantId) {
-        if self.tenants.get(tenant).is_some_and(Tenant::is_idle) {
+        if self.tenants.get(tenant).is_some_and(TenantShare::is_idle) {
             self.tenants.remove(tenant);
         }
     }
 }
 
-impl Tenant {
+impl TenantShare {
     fn is_idle(&self) -> bool {
         self.active == 0 && self.lanes == 0 && self.limit.is_none()
     }

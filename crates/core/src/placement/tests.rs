@@ -25,7 +25,7 @@ fn beat(pool: &str, max_parallel_jobs: u32, cpu: f32) -> Beat {
 fn worker(placement: &mut Placement, id: &str, max_parallel: u32, cpu: f32) {
     let id = WorkerId::known(id);
     placement.beat(&id, &tenant(), &beat("p", max_parallel, cpu), NOW).unwrap();
-    placement.serves(&id, &tenant(), [Topic::known("job.echo")], NOW).unwrap();
+    placement.announce_topics(&id, &tenant(), [Topic::known("job.echo")], NOW).unwrap();
 }
 
 fn request(id: &str, tenant: &str, priority: Priority) -> Arc<Request> {
@@ -34,16 +34,16 @@ fn request(id: &str, tenant: &str, priority: Priority) -> Arc<Request> {
 }
 
 fn scheduled(request: &Request) -> Job {
-    let last_verdict = RecordedVerdict { verdict: Policy::builtin().evaluate(request), checked_at: NOW };
-    life::judge(&life::submit(request.clone(), NOW), last_verdict, NOW).unwrap()
+    let recorded = RecordedVerdict { verdict: Policy::builtin().evaluate(request), checked_at: NOW };
+    life::judge(&life::submit(request.clone(), NOW), recorded, NOW).unwrap()
 }
 
 fn wait(placement: &mut Placement, id: &str, tenant: &str, priority: Priority) {
-    placement.settle(&scheduled(&request(id, tenant, priority)), NOW);
+    placement.apply(&scheduled(&request(id, tenant, priority)), NOW);
 }
 
 fn placed(placement: &mut Placement) -> Vec<String> {
-    let found = placement.matches(NOW).into_iter();
+    let found = placement.reserve_waiting(NOW).into_iter();
     found
         .map(|(job, to)| format!("{job}@{}", to.worker.map_or("-".to_owned(), |worker| worker.to_string())))
         .collect()
@@ -52,7 +52,7 @@ fn placed(placement: &mut Placement) -> Vec<String> {
 fn fitting(placement: &Placement, job: &str) -> Fitting {
     let selector = placement.selector_of(&JobId::known(job)).unwrap();
     let (mut fitting, mut part) = (Fitting::default(), 0);
-    while fitting.look(placement.fleet(), part, selector) {
+    while fitting.add_part(placement.fleet(), part, selector) {
         part += 1;
     }
     fitting
@@ -119,7 +119,7 @@ fn waiting_jobs_go_the_moment_a_worker_appears_in_the_order_of_their_turns() {
     let later = request("late", "acme", Priority::Critical);
     assert_eq!(placement.reserve(&later, NOW), Err(Reason::PoolOverloaded));
     for (done, next) in [("c1", "a1@w"), ("a1", "z1@w"), ("z1", "a2@w")] {
-        placement.leave(&JobId::known(done));
+        placement.remove(&JobId::known(done));
         assert_eq!(placed(&mut placement), [next]);
     }
 }
@@ -143,7 +143,7 @@ fn a_tenant_at_its_limit_waits_and_others_pass() {
     }
     assert_eq!(placed(&mut placement), ["a1@w", "z1@w"]);
     assert_eq!(placement.wait_of(&JobId::known("a2")).unwrap().reason, Reason::TenantLimit);
-    placement.leave(&JobId::known("a1"));
+    placement.remove(&JobId::known("a1"));
     assert_eq!(placed(&mut placement), ["a2@w"]);
 }
 
@@ -168,7 +168,7 @@ fn the_dead_leave_their_jobs_behind() {
     placement.reserve(&request("j", "t", Priority::Batch), NOW).unwrap();
     assert_eq!(placement.expire(NOW + 29_000), []);
     let gone = placement.expire(NOW + 30_050);
-    assert_eq!(gone, [Gone { member: Some(cap("w")), restored: false, jobs: vec![JobId::known("j")] }]);
+    assert_eq!(gone, [LostMember { member: Some(cap("w")), restored: false, jobs: vec![JobId::known("j")] }]);
     assert!(placement.fleet().is_empty());
     assert_eq!(placement.reserve(&request("k", "t", Priority::Batch), NOW), Err(Reason::NoWorkers));
 }
@@ -184,7 +184,7 @@ fn a_job_found_at_a_worker_we_do_not_know_is_expected_for_one_ttl() {
         dispatched_at: NOW - 5,
         progress: None,
     };
-    placement.settle(&Job { phase: Phase::Running(attempt), ..job }, NOW);
+    placement.apply(&Job { phase: Phase::Running(attempt), ..job }, NOW);
     assert_eq!(
         placement.reserve(&request("k", "t", Priority::Batch), NOW),
         Err(Reason::NoWorkers),
@@ -218,10 +218,10 @@ fn nameless_listeners_take_one_job_each() {
     let topic = Topic::known("job.echo");
     wait(&mut placement, "a", "t", Priority::Batch);
     wait(&mut placement, "b", "t", Priority::Batch);
-    placement.listeners(&topic, 1);
+    placement.set_listeners(&topic, 1);
     assert_eq!(placed(&mut placement), ["a@-"]);
     assert_eq!(placement.wait_of(&JobId::known("b")).unwrap().reason, Reason::PoolOverloaded);
-    placement.leave(&JobId::known("a"));
+    placement.remove(&JobId::known("a"));
     assert_eq!(placed(&mut placement), ["b@-"]);
     worker(&mut placement, "w", 10, 0.0);
     assert_eq!(
@@ -233,20 +233,20 @@ fn nameless_listeners_take_one_job_each() {
 #[test]
 fn a_nameless_listener_that_is_gone_leaves_its_job_behind_after_one_ttl() {
     let mut placement = Placement::default();
-    placement.listeners(&Topic::known("job.echo"), 2);
+    placement.set_listeners(&Topic::known("job.echo"), 2);
     for id in ["a", "b"] {
         placement.reserve(&request(id, "t", Priority::Batch), NOW).unwrap();
     }
-    placement.heard_by_connection(&JobId::known("a"), 7);
-    placement.heard_by_connection(&JobId::known("b"), 8);
+    placement.note_connection(&JobId::known("a"), 7);
+    placement.note_connection(&JobId::known("b"), 8);
     placement.connection_gone(7, NOW);
     assert_eq!(placement.expire(NOW + 29_999), []);
     assert_eq!(
         placement.expire(NOW + 30_000),
-        [Gone { member: None, restored: false, jobs: vec![JobId::known("a")] }]
+        [LostMember { member: None, restored: false, jobs: vec![JobId::known("a")] }]
     );
     placement.connection_gone(8, NOW);
-    placement.leave(&JobId::known("b"));
+    placement.remove(&JobId::known("b"));
     assert_eq!(placement.expire(NOW + 60_000), [], "it ended in time");
 }
 
@@ -291,17 +291,17 @@ fn the_index_agrees_with_a_search_over_all_workers() {
                 told.load.active_jobs = roll(4) as u32;
                 placement.beat(&id, &tenant(), &told, NOW).unwrap();
             }
-            4 => drop(placement.serves(
+            4 => drop(placement.announce_topics(
                 &id,
                 &tenant(),
                 [Topic::known(if roll(2) == 0 { "job.echo" } else { "job.other" })],
                 NOW,
             )),
-            5 => placement.unreachable(Who::Worker(id.as_str())),
-            6 if roll(5) == 0 => drop(placement.forget(Who::Worker(id.as_str()))),
+            5 => placement.mark_unreachable(Who::Worker(id.as_str())),
+            6 if roll(5) == 0 => drop(placement.remove_member(Who::Worker(id.as_str()))),
             7 if !live.is_empty() => {
                 let job = live.swap_remove(roll(live.len() as u64) as usize);
-                placement.leave(&job);
+                placement.remove(&job);
             }
             _ => {
                 let mut wanted = Request::plain(&format!("j{round}"), "job.echo");
@@ -345,7 +345,7 @@ fn a_topic_is_tried_once_for_each_worker_that_has_not_said_what_it_serves() {
     wait(&mut placement, "j", "t", Priority::Batch);
     assert_eq!(placed(&mut placement), [""; 0]);
     assert_eq!(heard(&mut placement, "w"), [""; 0]);
-    assert_eq!(fitting(&placement, "j").strangers, 1);
+    assert_eq!(fitting(&placement, "j").unannounced, 1);
     assert_eq!(heard(&mut placement, "v"), [""; 0], "its introduction may follow its first beat");
     assert_eq!(heard(&mut placement, "v"), ["j@-"]);
     // Somebody did: whoever sends the result gets the next by name.
@@ -357,6 +357,6 @@ fn a_topic_is_tried_once_for_each_worker_that_has_not_said_what_it_serves() {
     assert_eq!(placed(&mut placement), ["k@v"]);
     // It may serve more than that.
     let other = Arc::new(Request { tenant: tenant(), ..Request::plain("l", "job.other") });
-    placement.settle(&scheduled(&other), NOW);
+    placement.apply(&scheduled(&other), NOW);
     assert_eq!(placed(&mut placement), ["l@-"]);
 }

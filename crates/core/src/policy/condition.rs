@@ -5,7 +5,7 @@
 //! not have reads as the empty text.
 
 use super::facts::{Facts, NAMES};
-use crate::expression::{Expression, Kind};
+use crate::expression::{Expression, ValueKind};
 
 /// Characters of one condition.
 pub const LEN_MAX: usize = 1024;
@@ -18,7 +18,7 @@ impl Condition {
     pub fn parse(source: &str) -> Result<Self, String> {
         let expression = Expression::parse(source, &*NAMES, LEN_MAX)?;
         match expression.kind() {
-            Kind::Truth => Ok(Self(expression)),
+            ValueKind::Truth => Ok(Self(expression)),
             other => Err(format!("is {other}, not yes or no")),
         }
     }

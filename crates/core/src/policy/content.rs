@@ -2,7 +2,7 @@
 //!
 //! Rules are asked in order and the first that matches decides, as everywhere. A rule matches when what is
 //! known of the job and of the content's size fits and, if it names scanners, patterns or words, when one
-//! of them finds something. A content that could not be looked at as a whole counts as found where the fail
+//! of them finds something. A content that could not be scanned as a whole counts as found where the fail
 //! mode is closed: nothing found in a part is not nothing there.
 
 use super::document::{self, FailMode, RequireHuman};
@@ -15,7 +15,7 @@ pub const FINDINGS_MAX: usize = 32;
 
 /// What is known of a content without reading it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OutputMetadata {
+pub struct ContentMetadata {
     pub len: u64,
     /// The worker reported an error with it.
     pub has_error: bool,
@@ -42,7 +42,7 @@ pub struct ContentRule<D> {
 #[derive(Debug, Clone, Default)]
 pub struct Match {
     pub findings: Vec<Finding>,
-    /// Not all of the content was looked at.
+    /// Not all of the content was scanned.
     pub truncated: bool,
 }
 
@@ -110,7 +110,7 @@ impl<D: Copy> ContentRule<D> {
     }
 
     /// Whether it fits as far as can be told without reading.
-    pub fn fits(&self, job: &Request, sheet: OutputMetadata) -> bool {
+    pub fn fits(&self, job: &Request, metadata: ContentMetadata) -> bool {
         let lacks = |list: &[String], value: &str| !list.is_empty() && !list.iter().any(|item| item == value);
         let content_type = job.labels.get("content_type").map_or("", String::as_str);
         !(lacks(&self.tenants, job.tenant.as_str())
@@ -119,12 +119,12 @@ impl<D: Copy> ContentRule<D> {
             || (!self.risk_tags.is_empty()
                 && !self.risk_tags.iter().any(|tag| job.needs.risk_tags.contains(tag)))
             || lacks(&self.content_types, content_type)
-            || self.longer_than.is_some_and(|limit| sheet.len <= limit)
-            || self.has_error.is_some_and(|asked| asked != sheet.has_error))
+            || self.longer_than.is_some_and(|limit| metadata.len <= limit)
+            || self.has_error.is_some_and(|asked| asked != metadata.has_error))
     }
 
-    /// Looks at the content. A rule that reads nothing matches what it fits.
-    pub fn look(&self, content: &[u8], fail_mode: FailMode) -> Option<Match> {
+    /// Scans the content. A rule that reads nothing matches what it fits.
+    pub fn scan(&self, content: &[u8], fail_mode: FailMode) -> Option<Match> {
         let Some(scanners) = &self.scanners else { return Some(Match::default()) };
         let mut report = scanners.scan(content);
         if let Some(within) = self.within {
@@ -140,7 +140,7 @@ impl<D: Copy> ContentRule<D> {
         self.scanners.as_ref().map_or_else(|| content.to_vec(), |scanners| scanners.redact(content))
     }
 
-    pub fn words(&self, found: &Match) -> String {
+    pub fn reason_for(&self, found: &Match) -> String {
         let reason =
             if self.reason.is_empty() { format!("rule {} matched", self.id) } else { self.reason.clone() };
         match (found.findings.first(), found.truncated) {
@@ -155,15 +155,15 @@ impl<D: Copy> ContentRule<D> {
     }
 }
 
-/// When a finding in an input is sure enough to deny.
+/// How severe and how certain a finding in an input must be to deny.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sureness {
+pub struct DenyThreshold {
     min_severity: Option<Severity>,
     min_confidence: u8,
     not_for_prompts: bool,
 }
 
-impl Sureness {
+impl DenyThreshold {
     pub fn new(written: &RequireHuman) -> Result<Self, String> {
         if !(0.0..=1.0).contains(&written.min_confidence_for_deny) {
             return Err("min_confidence_for_deny must be from 0 to 1".to_owned());

@@ -1,21 +1,21 @@
-//! Looking at what a job is to work on. It can only make a verdict stricter.
+//! Input rules: they scan what a job is to work on, and can only make a verdict stricter.
 
-use super::content::{ContentRule, OutputMetadata, Sureness};
+use super::content::{ContentMetadata, ContentRule, DenyThreshold};
 use super::document::{self, FailMode, InputPolicy, RequireHuman};
 use super::{BadPolicy, Decision};
 use crate::request::Request;
 use crate::scan::{Library, SCAN_LEN_MAX};
 
 #[derive(Debug)]
-pub struct Input {
+pub struct InputRules {
     pub fail_mode: FailMode,
-    /// How much of an input is looked at.
+    /// How much of an input is scanned.
     len_max: usize,
     rules: Vec<ContentRule<Decision>>,
-    sureness: Sureness,
+    deny_threshold: DenyThreshold,
 }
 
-impl Input {
+impl InputRules {
     pub fn new(
         policy: &InputPolicy,
         written: Vec<document::ContentRule>,
@@ -34,74 +34,78 @@ impl Input {
         if !policy.enabled {
             rules.clear();
         }
-        let sureness =
-            Sureness::new(human).map_err(|problem| BadPolicy::Head(format!("require_human: {problem}")))?;
+        let deny_threshold = DenyThreshold::new(human)
+            .map_err(|problem| BadPolicy::Head(format!("require_human: {problem}")))?;
         let len_max = policy.max_scan_bytes.min(SCAN_LEN_MAX);
-        Ok(Self { fail_mode: policy.fail_mode, len_max, rules, sureness })
+        Ok(Self { fail_mode: policy.fail_mode, len_max, rules, deny_threshold })
     }
 
     /// Whether a rule might be about this job.
     pub fn reads(&self, request: &Request) -> bool {
-        let sheet = OutputMetadata { len: u64::MAX, has_error: false };
-        self.rules.iter().any(|rule| rule.fits(request, sheet))
+        let metadata = ContentMetadata { len: u64::MAX, has_error: false };
+        self.rules.iter().any(|rule| rule.fits(request, metadata))
     }
 
-    /// What the rules find, whatever else is said of the job.
-    pub fn look(&self, request: &Request, input: Contents<'_>) -> Option<Stop> {
+    /// What the rules say of an input, whatever else is said of the job.
+    pub fn scan(&self, request: &Request, input: InputContent<'_>) -> Option<InputVerdict> {
         let (input, len) = match input {
-            Contents::Whole(input) => (input, input.len() as u64),
-            Contents::Part(part, len) => (part, len),
-            Contents::Missing => return self.look_in_vain(request),
+            InputContent::Whole(input) => (input, input.len() as u64),
+            InputContent::Part(part, len) => (part, len),
+            InputContent::Missing => return self.unreadable(request),
         };
-        let sheet = OutputMetadata { len, has_error: false };
+        let metadata = ContentMetadata { len, has_error: false };
         let part = &input[..input.len().min(self.len_max)];
-        for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
+        for rule in self.rules.iter().filter(|rule| rule.fits(request, metadata)) {
             let is_cut = rule.reads() && (part.len() as u64) < len && self.fail_mode == FailMode::Closed;
-            let mut found = match rule.look(part, self.fail_mode) {
+            let mut found = match rule.scan(part, self.fail_mode) {
                 Some(found) => found,
                 None if is_cut => super::content::Match::default(),
                 None => continue,
             };
             found.truncated |= is_cut;
             let decision = match rule.decision {
-                Decision::Deny if self.sureness.denies(&found) => Decision::Deny,
+                Decision::Deny if self.deny_threshold.denies(&found) => Decision::Deny,
                 _ => Decision::RequireApproval,
             };
-            return Some(Stop { decision, rule_id: rule.id.clone(), reason: rule.words(&found) });
+            return Some(InputVerdict {
+                decision,
+                rule_id: rule.id.clone(),
+                reason: rule.reason_for(&found),
+            });
         }
         None
     }
 
     /// An input that cannot be read may be anything: the first rule that might be about it decides.
-    fn look_in_vain(&self, request: &Request) -> Option<Stop> {
-        let sheet = OutputMetadata { len: u64::MAX, has_error: false };
-        let rule = self.rules.iter().find(|rule| rule.fits(request, sheet))?;
+    fn unreadable(&self, request: &Request) -> Option<InputVerdict> {
+        let metadata = ContentMetadata { len: u64::MAX, has_error: false };
+        let rule = self.rules.iter().find(|rule| rule.fits(request, metadata))?;
         let reason = format!("rule {} wants to look at its input, which is not to be had", rule.id);
-        let stop = Stop { decision: rule.decision, rule_id: rule.id.clone(), reason };
-        (self.fail_mode == FailMode::Closed).then_some(stop)
+        let verdict = InputVerdict { decision: rule.decision, rule_id: rule.id.clone(), reason };
+        (self.fail_mode == FailMode::Closed).then_some(verdict)
     }
 }
 
-/// What a job is to work on, as far as it is to be had.
+/// What a job is to work on, as far as it is available.
 #[derive(Debug, Clone, Copy)]
-pub enum Contents<'a> {
+pub enum InputContent<'a> {
     Whole(&'a [u8]),
     /// Its beginning, and how long it is.
     Part(&'a [u8], u64),
     Missing,
 }
 
-/// What an input rule found, and what that comes to.
+/// What an input rule says of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stop {
+pub struct InputVerdict {
     pub(super) decision: Decision,
     pub(super) rule_id: String,
     pub(super) reason: String,
 }
 
-impl Stop {
+impl InputVerdict {
     /// It can only make a verdict stricter.
-    pub(super) fn stops(&self, so_far: Decision) -> bool {
+    pub(super) fn overrides(&self, so_far: Decision) -> bool {
         so_far.lets_run() || self.decision == Decision::Deny
     }
 }

@@ -1,33 +1,33 @@
-//! Looking at what a job has made: at what is known of it before anybody can read it, and then at the
+//! Output rules: they check what is known of a result before anybody can read it, and then scan its
 //! content.
 
 use super::BadPolicy;
-use super::content::{ContentRule, Match, OutputMetadata};
+use super::content::{ContentMetadata, ContentRule, Match};
 use super::document::{self, FailMode, OutputPolicy};
 use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::request::Request;
 use crate::scan::Library;
 
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputRules {
     /// What the file says; the environment may say otherwise.
     pub enabled: Option<bool>,
     pub fail_mode: Option<FailMode>,
-    /// Nobody reads a result before its content was looked at.
+    /// Nobody reads a result before its content was scanned.
     pub hold: bool,
     snapshot: String,
     rules: Vec<ContentRule<OutputDecision>>,
 }
 
-/// What came of a look at the content.
+/// The result of a scan of the content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ContentScan {
     pub verdict: OutputVerdict,
     /// The copy that takes the result's place.
     pub redacted: Option<Vec<u8>>,
 }
 
-impl Output {
+impl OutputRules {
     pub fn new(
         policy: &OutputPolicy,
         written: Vec<document::ContentRule>,
@@ -48,34 +48,34 @@ impl Output {
         !self.rules.is_empty()
     }
 
-    /// What can be said without reading: nothing if the content has to be looked at first.
-    pub fn check_metadata(&self, request: &Request, sheet: OutputMetadata) -> Option<OutputVerdict> {
-        match self.rules.iter().find(|rule| rule.fits(request, sheet)) {
+    /// The verdict as far as it needs no reading; nothing if the content has to be scanned first.
+    pub fn check_metadata(&self, request: &Request, metadata: ContentMetadata) -> Option<OutputVerdict> {
+        match self.rules.iter().find(|rule| rule.fits(request, metadata)) {
             None => Some(self.allowed(Stage::Sync)),
             Some(rule) if rule.reads() => None,
-            Some(rule) => Some(self.said(rule, &Match::default(), Stage::Sync)),
+            Some(rule) => Some(self.rule_verdict(rule, &Match::default(), Stage::Sync)),
         }
     }
 
-    /// What can be said of the whole.
+    /// The verdict on the content.
     pub fn check_content(
         &self,
         request: &Request,
-        sheet: OutputMetadata,
+        metadata: ContentMetadata,
         content: &[u8],
         fail_mode: FailMode,
-    ) -> Outcome {
-        for rule in self.rules.iter().filter(|rule| rule.fits(request, sheet)) {
-            let Some(found) = rule.look(content, fail_mode) else { continue };
-            let verdict = self.said(rule, &found, Stage::Async);
+    ) -> ContentScan {
+        for rule in self.rules.iter().filter(|rule| rule.fits(request, metadata)) {
+            let Some(found) = rule.scan(content, fail_mode) else { continue };
+            let verdict = self.rule_verdict(rule, &found, Stage::Async);
             let can_redact = rule.decision == OutputDecision::Redact && rule.reads() && !found.truncated;
             let redacted = can_redact.then(|| rule.redact(content));
-            return Outcome { verdict, redacted };
+            return ContentScan { verdict, redacted };
         }
-        Outcome { verdict: self.allowed(Stage::Async), redacted: None }
+        ContentScan { verdict: self.allowed(Stage::Async), redacted: None }
     }
 
-    /// Nobody could look, and the fail mode says what that means.
+    /// The result could not be scanned, and the fail mode says what that means.
     pub fn unchecked(&self, fail_mode: FailMode, stage: Stage, problem: &str) -> OutputVerdict {
         let decision = match fail_mode {
             FailMode::Open => OutputDecision::Allow,
@@ -84,8 +84,8 @@ impl Output {
         self.verdict(decision, stage, "unchecked", format!("it could not be looked at: {problem}"))
     }
 
-    fn said(&self, rule: &ContentRule<OutputDecision>, found: &Match, stage: Stage) -> OutputVerdict {
-        let verdict = self.verdict(rule.decision, stage, &rule.id, rule.words(found));
+    fn rule_verdict(&self, rule: &ContentRule<OutputDecision>, found: &Match, stage: Stage) -> OutputVerdict {
+        let verdict = self.verdict(rule.decision, stage, &rule.id, rule.reason_for(found));
         OutputVerdict { findings: found.findings.clone(), ..verdict }
     }
 

@@ -5,7 +5,7 @@ use super::document::{self, Constraints, Remediation, Selector, Tier, decision};
 use super::facts::Facts;
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
-use super::{Decision, Question, Stop, mcp};
+use super::{Decision, InputVerdict, Question, mcp};
 use crate::id::Topic;
 use crate::request::Request;
 use crate::time::Millis;
@@ -53,7 +53,7 @@ struct Asks {
 /// The circumstances of one verdict.
 pub struct Case<'a> {
     pub request: &'a Request,
-    pub stop: Option<&'a Stop>,
+    pub input_verdict: Option<&'a InputVerdict>,
     now: Millis,
     counting: Counting,
     facts: OnceCell<Facts<'a>>,
@@ -61,8 +61,8 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub fn new(question: &Question<'a>) -> Self {
-        let Question { request, stop, counting, now } = *question;
-        Self { request, stop, now, counting, facts: OnceCell::new() }
+        let Question { request, input_verdict, counting, now } = *question;
+        Self { request, input_verdict, now, counting, facts: OnceCell::new() }
     }
 }
 
@@ -73,10 +73,10 @@ pub enum Miss {
     Field(&'static str),
     Label(String),
     Condition(String),
-    /// The condition could not be told, and an allowance that cannot be told is none.
-    Untold(String),
+    /// The condition could not be evaluated, and then an allowance is none.
+    Unevaluated(String),
     /// So many requests, which is not too often.
-    Seldom {
+    UnderLimit {
         count: u32,
         max: u32,
     },
@@ -86,10 +86,10 @@ pub enum Miss {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hit {
     Plain,
-    /// The condition could not be told, and a restriction that cannot be told holds.
-    Untold(String),
+    /// The condition could not be evaluated, and then a restriction holds.
+    Unevaluated(String),
     /// So many requests within the window.
-    Often(u32),
+    OverLimit(u32),
 }
 
 impl Rule {
@@ -130,14 +130,18 @@ impl Rule {
             match condition.holds(case.facts.get_or_init(|| Facts::of(case.request))) {
                 Ok(true) => {}
                 Ok(false) => return Err(Miss::Condition(condition.source().to_owned())),
-                Err(problem) if self.decision.lets_run() => return Err(Miss::Untold(problem)),
-                Err(problem) => hit = Hit::Untold(problem),
+                Err(problem) if self.decision.lets_run() => return Err(Miss::Unevaluated(problem)),
+                Err(problem) => hit = Hit::Unevaluated(problem),
             }
         }
         if let Some(velocity) = &self.velocity {
             let count = windows.count(&self.id, velocity, case.request, case.counting, case.now);
             let max = velocity.max_requests;
-            return if count > max { Ok(Hit::Often(count)) } else { Err(Miss::Seldom { count, max }) };
+            return if count > max {
+                Ok(Hit::OverLimit(count))
+            } else {
+                Err(Miss::UnderLimit { count, max })
+            };
         }
         Ok(hit)
     }

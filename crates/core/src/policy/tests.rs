@@ -7,7 +7,7 @@ fn policy(document: serde_json::Value) -> Policy {
 }
 
 fn explained(policy: &Policy, request: &Request) -> (Verdict, Trace) {
-    let question = Question { request, stop: None, counting: Counting::Looks, now: Millis(0) };
+    let question = Question { request, input_verdict: None, counting: Counting::DryRun, now: Millis(0) };
     policy.explain(&question, &mut Windows::default())
 }
 
@@ -225,13 +225,16 @@ fn too_often_is_a_matter_of_the_window() {
     let mut ask = |counting, at| {
         let request = job("job.a", |_| ());
         policy
-            .judge(&Question { request: &request, stop: None, counting, now: Millis(at) }, &mut windows)
+            .judge(
+                &Question { request: &request, input_verdict: None, counting, now: Millis(at) },
+                &mut windows,
+            )
             .rule_id
     };
-    assert_eq!((ask(Counting::Counts, 0), ask(Counting::Counts, 1)), ("ok".into(), "ok".into()));
-    assert_eq!((ask(Counting::Looks, 2), ask(Counting::Counts, 3)), ("flood".into(), "flood".into()));
-    assert_eq!(ask(Counting::Again, 5), "flood");
-    assert_eq!(ask(Counting::Again, 10_002), "ok");
+    assert_eq!((ask(Counting::New, 0), ask(Counting::New, 1)), ("ok".into(), "ok".into()));
+    assert_eq!((ask(Counting::DryRun, 2), ask(Counting::New, 3)), ("flood".into(), "flood".into()));
+    assert_eq!(ask(Counting::AlreadyCounted, 5), "flood");
+    assert_eq!(ask(Counting::AlreadyCounted, 10_002), "ok");
     assert!(policy.has_velocity());
 }
 
@@ -321,9 +324,9 @@ fn an_input_that_is_not_to_be_had_stops_the_job_unless_the_file_says_otherwise()
             "input_rules": [{"id": "secrets", "match": {"topics": ["job.echo"], "scanners": ["secret"]}, "decision": "deny"}],
         }));
         let request = Request::plain("j", topic);
-        let stop = policy.look(&request, Contents::Missing);
-        let (counting, now) = (Counting::Looks, Millis(0));
-        let question = Question { request: &request, stop: stop.as_ref(), counting, now };
+        let input_verdict = policy.scan_input(&request, InputContent::Missing);
+        let (counting, now) = (Counting::DryRun, Millis(0));
+        let question = Question { request: &request, input_verdict: input_verdict.as_ref(), counting, now };
         policy.judge(&question, &mut Windows::default())
     };
     let stopped = judged("closed", "job.echo");
@@ -336,16 +339,16 @@ fn an_input_that_is_not_to_be_had_stops_the_job_unless_the_file_says_otherwise()
 /// Whoever sends only the beginning of an input is not believed about the rest.
 #[test]
 fn a_part_of_an_input_counts_as_found_where_the_mode_is_closed() {
-    let looked = |fail_mode: &str, input: Contents<'_>| {
+    let looked = |fail_mode: &str, input: InputContent<'_>| {
         let policy = policy(json!({
             "rules": [{"id": "all", "decision": "allow"}],
             "input_policy": {"fail_mode": fail_mode},
             "input_rules": [{"id": "secrets", "match": {"scanners": ["secret"]}, "decision": "deny"}],
         }));
-        policy.look(&Request::plain("j", "job.echo"), input).map(|stop| stop.decision)
+        policy.scan_input(&Request::plain("j", "job.echo"), input).map(|stop| stop.decision)
     };
-    assert_eq!(looked("closed", Contents::Whole(b"harmless")), None);
-    assert_eq!(looked("closed", Contents::Part(b"harmless", 8)), None);
-    assert_eq!(looked("closed", Contents::Part(b"harmless", 9)), Some(Decision::Deny));
-    assert_eq!(looked("open", Contents::Part(b"harmless", 9)), None);
+    assert_eq!(looked("closed", InputContent::Whole(b"harmless")), None);
+    assert_eq!(looked("closed", InputContent::Part(b"harmless", 8)), None);
+    assert_eq!(looked("closed", InputContent::Part(b"harmless", 9)), Some(Decision::Deny));
+    assert_eq!(looked("open", InputContent::Part(b"harmless", 9)), None);
 }

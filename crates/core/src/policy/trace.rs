@@ -25,10 +25,10 @@ impl Trace {
     pub(super) fn add(&mut self, rule: &Rule, outcome: &Result<Hit, Miss>, request: &Request) {
         let why = match outcome {
             Ok(Hit::Plain) => "everything it asks for holds".to_owned(),
-            Ok(Hit::Untold(problem)) => {
+            Ok(Hit::Unevaluated(problem)) => {
                 format!("its condition could not be told ({problem}), and a restriction then holds")
             }
-            Ok(Hit::Often(count)) => format!("{count} requests within the window"),
+            Ok(Hit::OverLimit(count)) => format!("{count} requests within the window"),
             Err(miss) => miss_words(miss, request),
         };
         self.lines.push(line(rule, outcome.is_ok(), why));
@@ -69,10 +69,10 @@ fn miss_words(miss: &Miss, request: &Request) -> String {
             None => format!("label {name}: the job has none"),
         },
         Miss::Condition(source) => format!("when: not so: {source}"),
-        Miss::Untold(problem) => {
+        Miss::Unevaluated(problem) => {
             format!("when: could not be told ({problem}), and an allowance then is none")
         }
-        Miss::Seldom { count, max } => format!("velocity: {count} of {max} requests within the window"),
+        Miss::UnderLimit { count, max } => format!("velocity: {count} of {max} requests within the window"),
     }
 }
 

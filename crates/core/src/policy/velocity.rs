@@ -17,7 +17,7 @@ const WINDOWS_MAX: usize = 100_000;
 
 /// One part of what is counted apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum KeyPart {
     Tenant,
     Topic,
     ActorId,
@@ -31,7 +31,7 @@ enum Part {
 pub struct Velocity {
     pub max_requests: u32,
     window_ms: i64,
-    key: Vec<Part>,
+    key: Vec<KeyPart>,
 }
 
 impl Velocity {
@@ -51,13 +51,13 @@ impl Velocity {
         let mut key = String::new();
         for part in &self.key {
             let value = match part {
-                Part::Tenant => request.tenant.as_str(),
-                Part::Topic => request.topic.as_str(),
-                Part::ActorId => &request.actor.actor_id,
-                Part::ActorType => &request.actor.actor_type,
-                Part::PackId => &request.needs.pack_id,
-                Part::Capability => &request.needs.capability,
-                Part::Label(name) => request.labels.get(name).map_or("", String::as_str),
+                KeyPart::Tenant => request.tenant.as_str(),
+                KeyPart::Topic => request.topic.as_str(),
+                KeyPart::ActorId => &request.actor.actor_id,
+                KeyPart::ActorType => &request.actor.actor_type,
+                KeyPart::PackId => &request.needs.pack_id,
+                KeyPart::Capability => &request.needs.capability,
+                KeyPart::Label(name) => request.labels.get(name).map_or("", String::as_str),
             };
             key.push_str(value);
             // No name has one, so that `a` and `b` are not `ab`.
@@ -67,16 +67,16 @@ impl Velocity {
     }
 }
 
-fn part(name: &str) -> Result<Part, String> {
+fn part(name: &str) -> Result<KeyPart, String> {
     Ok(match name {
-        "tenant" => Part::Tenant,
-        "topic" => Part::Topic,
-        "actor_id" => Part::ActorId,
-        "actor_type" => Part::ActorType,
-        "pack_id" => Part::PackId,
-        "capability" => Part::Capability,
+        "tenant" => KeyPart::Tenant,
+        "topic" => KeyPart::Topic,
+        "actor_id" => KeyPart::ActorId,
+        "actor_type" => KeyPart::ActorType,
+        "pack_id" => KeyPart::PackId,
+        "capability" => KeyPart::Capability,
         other => match other.strip_prefix("labels.") {
-            Some(label) if !label.is_empty() => Part::Label(label.to_owned()),
+            Some(label) if !label.is_empty() => KeyPart::Label(label.to_owned()),
             _ => {
                 return Err(format!(
                     "velocity.key: {name:?} is none of tenant, topic, actor_id, actor_type, pack_id, capability, labels.X"
@@ -90,11 +90,11 @@ fn part(name: &str) -> Result<Part, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     /// A new request.
-    Counts,
+    New,
     /// A job that was counted when it was new.
-    Again,
-    /// What if: counted for the answer, and not kept.
-    Looks,
+    AlreadyCounted,
+    /// Counted for the answer, and not kept.
+    DryRun,
 }
 
 /// The windows of every rule and key: moments, oldest first.
@@ -147,7 +147,7 @@ impl Windows {
         now: Millis,
     ) -> u32 {
         let key = (rule.to_owned(), velocity.key_of(request));
-        if let (Some(counted), Counting::Counts) = (&mut self.counted, counting) {
+        if let (Some(counted), Counting::New) = (&mut self.counted, counting) {
             let ((rule, key), max_requests) = (key.clone(), velocity.max_requests);
             counted.push(Counted { rule, key, max_requests });
         }
@@ -156,12 +156,12 @@ impl Windows {
             window.pop_front();
         }
         let unseen = match counting {
-            Counting::Counts => {
+            Counting::New => {
                 push(window, velocity.max_requests, now);
                 0
             }
-            Counting::Again => 0,
-            Counting::Looks => 1,
+            Counting::AlreadyCounted => 0,
+            Counting::DryRun => 1,
         };
         window.len() as u32 + unseen
     }
@@ -203,17 +203,17 @@ mod tests {
         let (velocity, mut windows) = (velocity(3, "actor_id:labels.x"), Windows::default());
         let mut ask =
             |actor: &str, counting, at| windows.count("r", &velocity, &job(actor), counting, Millis(at));
-        assert_eq!(ask("ann", Counting::Counts, 0), 1);
-        assert_eq!(ask("ann", Counting::Counts, 1_000), 2);
-        assert_eq!(ask("ann", Counting::Again, 1_500), 2, "a job counts once");
-        assert_eq!(ask("bob", Counting::Counts, 1_500), 1);
-        assert_eq!(ask("ann", Counting::Looks, 2_000), 3);
-        assert_eq!(ask("ann", Counting::Looks, 2_000), 3, "looking counts nothing");
-        assert_eq!(ask("ann", Counting::Counts, 2_000), 3);
-        assert_eq!(ask("ann", Counting::Counts, 3_000), 4);
-        assert_eq!(ask("ann", Counting::Counts, 4_000), 4, "counted to one more than allowed");
-        assert_eq!(ask("ann", Counting::Counts, 11_500), 4, "those from 2 s on are still there");
-        assert_eq!(ask("ann", Counting::Counts, 40_000), 1);
+        assert_eq!(ask("ann", Counting::New, 0), 1);
+        assert_eq!(ask("ann", Counting::New, 1_000), 2);
+        assert_eq!(ask("ann", Counting::AlreadyCounted, 1_500), 2, "a job counts once");
+        assert_eq!(ask("bob", Counting::New, 1_500), 1);
+        assert_eq!(ask("ann", Counting::DryRun, 2_000), 3);
+        assert_eq!(ask("ann", Counting::DryRun, 2_000), 3, "looking counts nothing");
+        assert_eq!(ask("ann", Counting::New, 2_000), 3);
+        assert_eq!(ask("ann", Counting::New, 3_000), 4);
+        assert_eq!(ask("ann", Counting::New, 4_000), 4, "counted to one more than allowed");
+        assert_eq!(ask("ann", Counting::New, 11_500), 4, "those from 2 s on are still there");
+        assert_eq!(ask("ann", Counting::New, 40_000), 1);
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
         let (mut here, mut there) = (Windows::shared(), Windows::shared());
         for at in 0..6 {
             let (one, other) = if at % 2 == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
-            let count = one.count("r", &velocity, &job("ann"), Counting::Counts, Millis(at));
+            let count = one.count("r", &velocity, &job("ann"), Counting::New, Millis(at));
             assert_eq!(i64::from(count), (at + 1).min(4));
-            one.count("r", &velocity, &job("ann"), Counting::Looks, Millis(at));
+            one.count("r", &velocity, &job("ann"), Counting::DryRun, Millis(at));
             let counted = one.take_counted();
             assert_eq!(counted.len(), 1, "looking is told nobody");
             for counted in counted {
@@ -232,8 +232,12 @@ mod tests {
             }
             assert_eq!(one.take_counted(), []);
         }
-        assert_eq!(here.count("r", &velocity, &job("bob"), Counting::Counts, Millis(7)), 1);
-        assert_eq!(here.count("r", &velocity, &job("ann"), Counting::Again, Millis(20_000)), 0, "it slides");
+        assert_eq!(here.count("r", &velocity, &job("bob"), Counting::New, Millis(7)), 1);
+        assert_eq!(
+            here.count("r", &velocity, &job("ann"), Counting::AlreadyCounted, Millis(20_000)),
+            0,
+            "it slides"
+        );
     }
 
     #[test]
@@ -241,11 +245,14 @@ mod tests {
         let (velocity, mut windows) = (velocity(1, "actor_id"), Windows::default());
         for number in 0..WINDOWS_MAX + 10 {
             let request = job(&number.to_string());
-            windows.count("r", &velocity, &request, Counting::Counts, Millis(number as i64));
+            windows.count("r", &velocity, &request, Counting::New, Millis(number as i64));
         }
         assert!(windows.moments.len() <= WINDOWS_MAX);
         let last = job(&(WINDOWS_MAX + 9).to_string());
-        assert_eq!(windows.count("r", &velocity, &last, Counting::Looks, Millis(WINDOWS_MAX as i64 + 10)), 2);
+        assert_eq!(
+            windows.count("r", &velocity, &last, Counting::DryRun, Millis(WINDOWS_MAX as i64 + 10)),
+            2
+        );
     }
 
     #[test]

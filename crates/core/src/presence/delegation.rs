@@ -1,12 +1,12 @@
-//! A delegation: work that one workspace gives to another. It is a job; this is how its life is told
-//! in Molecule's words.
+//! A delegation: work that one workspace gives to another. It is a job; this is its status in Molecule's
+//! words.
 
 use crate::id::{JobId, TenantId, WorkspaceId};
 use crate::job::{Job, State};
 use crate::time::Millis;
 use serde::{Deserialize, Serialize};
 
-/// The rungs in the order in which they are announced; none is left out on the way up.
+/// In the order in which they are announced; none is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DelegationStatus {
@@ -30,11 +30,11 @@ impl DelegationStatus {
         }
     }
 
-    pub fn is_last(self) -> bool {
+    pub fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
 
-    /// Where a job stands. Between DISPATCHED and RUNNING lies `Received`, which only the courier sees.
+    /// The status of a job. Between DISPATCHED and RUNNING lies `Received`, which only the A2A client sees.
     pub fn of(job: &Job) -> Self {
         match job.state() {
             State::Pending | State::ApprovalRequired | State::Scheduled => Self::Pending,
@@ -45,20 +45,20 @@ impl DelegationStatus {
         }
     }
 
-    /// What is to be announced on the way from here to `to`. A job that ended well was dispatched,
+    /// The statuses to announce on the way from this one to `to`. A job that ended well was dispatched,
     /// received and in progress before, however quickly; one that never left the platform was not.
-    pub fn path(self, to: Self) -> Vec<Self> {
-        if self.is_last() || self == to {
+    pub fn announcements(self, to: Self) -> Vec<Self> {
+        if self.is_final() || self == to {
             return Vec::new();
         }
         match to {
             Self::Completed => {
                 let between = [Self::Dispatched, Self::Received, Self::InProgress];
-                between.into_iter().filter(|rung| *rung > self).chain([to]).collect()
+                between.into_iter().filter(|status| *status > self).chain([to]).collect()
             }
             Self::InProgress if self < Self::InProgress => {
                 let between = [Self::Dispatched, Self::Received];
-                between.into_iter().filter(|rung| *rung > self).chain([to]).collect()
+                between.into_iter().filter(|status| *status > self).chain([to]).collect()
             }
             _ => vec![to],
         }
@@ -68,7 +68,7 @@ impl DelegationStatus {
 /// One row of `/delegations`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The job's id; for one that an agent only told us of, the agent's own.
+    /// The job's id; for one that an agent only reports, the agent's own.
     pub id: JobId,
     pub tenant: TenantId,
     pub source: WorkspaceId,
@@ -80,7 +80,7 @@ pub struct Delegation {
     pub error: Option<String>,
     #[serde(default)]
     pub response_preview: Option<String>,
-    /// It is a job of ours; otherwise an agent runs it and tells us.
+    /// It is a job of ours; otherwise an agent runs it and reports.
     pub is_job: bool,
     pub created_at: Millis,
     pub updated_at: Millis,
@@ -91,13 +91,13 @@ mod tests {
     use super::DelegationStatus::{Completed, Dispatched, Failed, InProgress, Pending, Received};
 
     #[test]
-    fn no_rung_is_left_out_on_the_way_up() {
-        assert_eq!(Pending.path(Completed), [Dispatched, Received, InProgress, Completed]);
-        assert_eq!(Received.path(InProgress), [InProgress]);
-        assert_eq!(Pending.path(InProgress), [Dispatched, Received, InProgress]);
-        assert_eq!(Pending.path(Failed), [Failed]);
-        assert_eq!(InProgress.path(Pending), [Pending], "its worker was lost; it waits again");
-        assert_eq!(Completed.path(Failed), []);
-        assert_eq!(Dispatched.path(Dispatched), []);
+    fn no_status_is_skipped() {
+        assert_eq!(Pending.announcements(Completed), [Dispatched, Received, InProgress, Completed]);
+        assert_eq!(Received.announcements(InProgress), [InProgress]);
+        assert_eq!(Pending.announcements(InProgress), [Dispatched, Received, InProgress]);
+        assert_eq!(Pending.announcements(Failed), [Failed]);
+        assert_eq!(InProgress.announcements(Pending), [Pending], "its worker was lost; it waits again");
+        assert_eq!(Completed.announcements(Failed), []);
+        assert_eq!(Dispatched.announcements(Dispatched), []);
     }
 }

@@ -21,8 +21,8 @@ fn job(state: State, since: Millis) -> Job {
 fn with(request: &Request, state: State, since: Millis) -> Job {
     let judged = |decision| {
         let verdict = Verdict { decision, ..Policy::builtin().evaluate(request) };
-        let last_verdict = RecordedVerdict { verdict, checked_at: since };
-        life::judge(&life::submit(request.clone(), since), last_verdict, since).unwrap()
+        let recorded = RecordedVerdict { verdict, checked_at: since };
+        life::judge(&life::submit(request.clone(), since), recorded, since).unwrap()
     };
     let place = Destination { worker: Some(WorkerId::known("w")), pool: None };
     let dispatched = || life::assign(&judged(Decision::Allow), &place, since).unwrap();
@@ -108,8 +108,8 @@ fn the_replayer_moves_on_what_stands_still_for_two_minutes() {
         ("ended", paid, false),
     ];
     for (row, job, is_meant) in rows {
-        assert!(!is_stranded(&job, NOW + PENDING_AGE_MS - 1), "{row}: too early");
-        assert_eq!(is_stranded(&job, NOW + PENDING_AGE_MS), is_meant, "{row}");
+        assert!(!is_stuck(&job, NOW + PENDING_AGE_MS - 1), "{row}: too early");
+        assert_eq!(is_stuck(&job, NOW + PENDING_AGE_MS), is_meant, "{row}");
     }
 }
 
@@ -117,7 +117,7 @@ fn the_replayer_moves_on_what_stands_still_for_two_minutes() {
 fn a_job_from_a_clock_that_was_set_back_is_moved_on() {
     for state in [State::Pending, State::Scheduled, State::Dispatched, State::Running] {
         let job = job(state, NOW);
-        assert!(!is_stranded(&job, NOW - MARGIN_MS), "{state}: clocks may be a little apart");
-        assert!(is_stranded(&job, NOW - MARGIN_MS - 1), "{state}");
+        assert!(!is_stuck(&job, NOW - MARGIN_MS), "{state}: clocks may be a little apart");
+        assert!(is_stuck(&job, NOW - MARGIN_MS - 1), "{state}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keyword::Keywords;
 use super::library::{KEYWORD, Library, is_keyword};
-use super::pattern::{Pattern, PatternSet};
+use super::pattern::{PatternSet, ScanPattern};
 use super::scanner::{Scanner, Tell};
 use super::{BadScanner, Scanners, Severity};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Selection {
         let pattern = |(index, regex): (usize, &String)| {
             let name = format!("pattern_{}", index + 1);
             let tell = Tell { name, severity: self.severity(), confidence: 100 };
-            Pattern::written(CONTENT_PATTERN, tell, regex)
+            ScanPattern::written(CONTENT_PATTERN, tell, regex)
         };
         let patterns = self.content_patterns.iter().enumerate().map(pattern).collect::<Result<_, _>>()?;
         Ok(Scanner::of_patterns(CONTENT_PATTERN, PatternSet::new(CONTENT_PATTERN, patterns)?))

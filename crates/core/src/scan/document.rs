@@ -1,7 +1,7 @@
 //! `output_scanners.yaml` as it is written. Parsing is strict: a key that is not understood is an error.
 
 use super::Severity;
-use super::pattern::Pattern;
+use super::pattern::ScanPattern;
 use super::scanner::Tell;
 use super::{BadScanner, library};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ fn certain() -> f64 {
 }
 
 impl WrittenPattern {
-    pub(super) fn compile(&self, scanner: &str) -> Result<Pattern, BadScanner> {
+    pub(super) fn compile(&self, scanner: &str) -> Result<ScanPattern, BadScanner> {
         let bad = |problem: String| BadScanner::Pattern {
             scanner: scanner.to_owned(),
             pattern: self.name.clone(),
@@ -63,14 +63,14 @@ impl WrittenPattern {
         }
         let confidence = (self.confidence * 100.0).round() as u8;
         let tell = Tell { name: self.name.clone(), severity: self.severity, confidence };
-        let pattern = Pattern::written(scanner, tell, &self.regex)?;
+        let pattern = ScanPattern::written(scanner, tell, &self.regex)?;
         Ok(if self.context_required { pattern.in_context() } else { pattern })
     }
 }
 
 impl ScannerEntry {
     /// The patterns of one scanner, each of them checked.
-    pub(super) fn compile(&self, scanner: &str) -> Result<Vec<Pattern>, BadScanner> {
+    pub(super) fn compile(&self, scanner: &str) -> Result<Vec<ScanPattern>, BadScanner> {
         let bad = |problem: String| BadScanner::Scanner { scanner: scanner.to_owned(), problem };
         check_name(scanner).map_err(bad)?;
         if self.patterns.is_empty() {

@@ -1,10 +1,10 @@
 //! Fragments that make an interpreter do what was not asked: of SQL, of a shell, of a model.
 
 use super::Severity::{Critical, High, Medium};
-use super::pattern::Pattern;
+use super::pattern::ScanPattern;
 use std::ops::Range;
 
-pub(super) fn patterns() -> Vec<Pattern> {
+pub(super) fn patterns() -> Vec<ScanPattern> {
     let table: [(&str, _, u8, &str); 9] = [
         ("sql_union_select", High, 90, r"(?i)\bunion\s+(?:all\s+)?select\b"),
         (
@@ -56,13 +56,13 @@ pub(super) fn patterns() -> Vec<Pattern> {
             r"(?:\$\(|`)\s*(?:cat|curl|env|id|nc|printenv|rm|wget|whoami)(?:\s[^)`\n]*)?[)`]",
         ),
     ];
-    let of_table =
-        table.map(|(name, severity, confidence, regex)| Pattern::built_in(name, severity, confidence, regex));
+    let of_table = table
+        .map(|(name, severity, confidence, regex)| ScanPattern::built_in(name, severity, confidence, regex));
     let tautology = r#"(?i)\bor\s+(?:'[^'\n]{0,16}'|"[^"\n]{0,16}"|[a-z0-9_]{1,16})\s*=\s*(?:'[^'\n]{0,16}|"[^"\n]{0,16}|[a-z0-9_]{1,16})"#;
     let phrase = r"(?i)\bignore\s+(?:all\s+|any\s+)?(?:of\s+)?(?:the\s+|your\s+|my\s+)?(?:previous|prior|above|earlier)\s+(?:instructions?|prompts?|rules|directions)\b|\breveal\s+(?:the\s+|your\s+)?(?:system|hidden)\s+prompt\b";
     let more = [
-        Pattern::built_in("sql_tautology", High, 90, tautology).judged(tautology_holds),
-        Pattern::built_in("prompt_phrase", Medium, 80, phrase),
+        ScanPattern::built_in("sql_tautology", High, 90, tautology).judged(tautology_holds),
+        ScanPattern::built_in("prompt_phrase", Medium, 80, phrase),
     ];
     of_table.into_iter().chain(more).collect()
 }

@@ -6,7 +6,7 @@
 use super::BadScanner;
 use super::library::KEYWORD;
 use super::scanner::Take;
-use super::text::Text;
+use super::text::ScanText;
 use aho_corasick::AhoCorasick;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Keywords {
 
     /// Hands every hit to `take`. Keywords may overlap: a longer one that is only part of a word must not
     /// hide a shorter one that is whole. All are found in one pass, so a break ends nothing.
-    pub(super) fn each_hit(&self, text: &Text, take: &mut Take) {
+    pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) {
         for found in self.0.find_overlapping_iter(text.body) {
             if is_whole(text.body, &found.range()) {
                 let _ = take(found.pattern().as_usize(), found.range());

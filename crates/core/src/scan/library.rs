@@ -1,7 +1,7 @@
 //! The scanners that rules choose from: those built in, and those of `output_scanners.yaml`.
 
 use super::document::Document;
-use super::pattern::{Pattern, PatternSet};
+use super::pattern::{PatternSet, ScanPattern};
 use super::scanner::Scanner;
 use super::{BadScanner, injection, pii, prompt, secret};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ impl Library {
     }
 
     /// Adds patterns to a scanner, which need not be there yet.
-    fn add(&mut self, name: &str, written: Vec<Pattern>) -> Result<(), BadScanner> {
+    fn add(&mut self, name: &str, written: Vec<ScanPattern>) -> Result<(), BadScanner> {
         let own = self.scanners.get(name).map(|scanner| scanner.patterns()).unwrap_or_default();
         let set = PatternSet::new(name, own.iter().cloned().chain(written).collect())?;
         self.scanners.insert(name.to_owned(), Arc::new(Scanner::of_patterns(name, set)));

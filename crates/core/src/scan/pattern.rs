@@ -4,7 +4,7 @@
 //! its size. A scanner's patterns are first tried all at once; most texts stop there.
 
 use super::scanner::{Take, Tell};
-use super::text::{Role, Text};
+use super::text::{ScanText, TextRole};
 use super::{BadScanner, Severity};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use std::ops::{ControlFlow, Range};
@@ -26,7 +26,7 @@ const CONTEXT_LEN: usize = 64;
 const CONTEXT_WORDS: [&str; 8] = ["account", "auth", "card", "credential", "key", "passw", "secret", "token"];
 
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(super) struct ScanPattern {
     pub tell: Tell,
     regex: Regex,
     check: Check,
@@ -47,7 +47,7 @@ enum Check {
     Context(Vec<String>),
 }
 
-impl Pattern {
+impl ScanPattern {
     /// A built-in pattern. Word boundaries are those of ASCII, because only they are fast in any text.
     pub(super) fn built_in(name: &str, severity: Severity, confidence: u8, regex: &str) -> Self {
         let regex = Regex::new(&regex.replace(r"\b", r"(?-u:\b)"))
@@ -96,7 +96,7 @@ impl Pattern {
     }
 
     /// Hands every hit to `take`, until that breaks. Says whether it got that far.
-    fn each_hit(&self, text: &Text, take: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>) -> bool {
+    fn each_hit(&self, text: &ScanText, take: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>) -> bool {
         for (index, found) in self.regex.find_iter(text.body).enumerate() {
             if index == MATCHES_MAX && !self.built_in {
                 return false;
@@ -109,7 +109,7 @@ impl Pattern {
         true
     }
 
-    fn judge(&self, text: &Text, found: Range<usize>) -> Option<Range<usize>> {
+    fn judge(&self, text: &ScanText, found: Range<usize>) -> Option<Range<usize>> {
         match &self.check {
             Check::Any => Some(found),
             Check::Judge(judge) => judge(text.body, found),
@@ -128,11 +128,11 @@ impl Pattern {
 #[derive(Debug, Clone)]
 pub(super) struct PatternSet {
     any: RegexSet,
-    patterns: Vec<Pattern>,
+    patterns: Vec<ScanPattern>,
 }
 
 impl PatternSet {
-    pub(super) fn new(scanner: &str, patterns: Vec<Pattern>) -> Result<Self, BadScanner> {
+    pub(super) fn new(scanner: &str, patterns: Vec<ScanPattern>) -> Result<Self, BadScanner> {
         let mut builder = RegexSetBuilder::new(patterns.iter().map(|pattern| pattern.regex.as_str()));
         let built = builder.size_limit(SET_SIZE_MAX).dfa_size_limit(SET_CACHE_SIZE_MAX).build();
         let any = built.map_err(|error| BadScanner::Scanner {
@@ -143,16 +143,16 @@ impl PatternSet {
     }
 
     /// A built-in set.
-    pub(super) fn known(scanner: &str, patterns: Vec<Pattern>) -> Self {
+    pub(super) fn known(scanner: &str, patterns: Vec<ScanPattern>) -> Self {
         Self::new(scanner, patterns).unwrap_or_else(|error| panic!("the built-in scanners compile: {error}"))
     }
 
-    pub(super) fn patterns(&self) -> &[Pattern] {
+    pub(super) fn patterns(&self) -> &[ScanPattern] {
         &self.patterns
     }
 
     /// Hands every hit to `take`. Says which pattern gave up before the end of the text, if one did.
-    pub(super) fn each_hit(&self, text: &Text, take: &mut Take) -> Option<usize> {
+    pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) -> Option<usize> {
         let mut gave_up = None;
         // Asking whether any matches costs no allocation, and for most texts that is all.
         if self.any.is_match(text.body) {
@@ -162,7 +162,7 @@ impl PatternSet {
                 }
             }
         }
-        if let (Role::Value, Some(key)) = (text.role, text.key) {
+        if let (TextRole::Value, Some(key)) = (text.role, text.key) {
             for (index, pattern) in self.patterns.iter().enumerate() {
                 if pattern.member.is_some_and(|is_it| is_it(key, text.body)) {
                     // There is one value, so there is nothing to break from.

@@ -1,27 +1,27 @@
 //! Personal data: addresses and numbers that belong to a person.
 
 use super::Severity::{High, Medium};
-use super::pattern::Pattern;
+use super::pattern::ScanPattern;
 use std::ops::Range;
 
-pub(super) fn patterns() -> Vec<Pattern> {
+pub(super) fn patterns() -> Vec<ScanPattern> {
     vec![
-        Pattern::built_in(
+        ScanPattern::built_in(
             "card_number",
             High,
             95,
             r"\b(?:[0-9]{13,19}|[0-9]{4}(?:[ -][0-9]{4}){2}[ -][0-9]{1,7}|[0-9]{4}[ -][0-9]{6}[ -][0-9]{4,5})\b",
         )
         .judged(card),
-        Pattern::built_in("us_ssn", High, 90, r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b").judged(ssn),
-        Pattern::built_in(
+        ScanPattern::built_in("us_ssn", High, 90, r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b").judged(ssn),
+        ScanPattern::built_in(
             "email",
             High,
             90,
             r"\b[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}\b",
         )
         .judged(email),
-        Pattern::built_in(
+        ScanPattern::built_in(
             "phone",
             Medium,
             75,

@@ -4,9 +4,9 @@
 //! weighs them by confidence.
 
 use super::Severity::{High, Medium};
-use super::pattern::Pattern;
+use super::pattern::ScanPattern;
 
-pub(super) fn patterns() -> Vec<Pattern> {
+pub(super) fn patterns() -> Vec<ScanPattern> {
     let table: [(&str, _, u8, &str); 8] = [
         (
             "ignore_instructions",
@@ -57,8 +57,8 @@ pub(super) fn patterns() -> Vec<Pattern> {
             r"(?i)\b(?:do\s+not|don'?t|never|without)\s+(?:tell|telling|inform|informing|mention|mentioning|alert|alerting|reveal|revealing)\s+(?:this\s+|it\s+|anything\s+)?(?:to\s+)?(?:the\s+)?(?:user|human|operator)s?\b",
         ),
     ];
-    let built =
-        table.map(|(name, severity, confidence, regex)| Pattern::built_in(name, severity, confidence, regex));
+    let built = table
+        .map(|(name, severity, confidence, regex)| ScanPattern::built_in(name, severity, confidence, regex));
     built.into()
 }
 

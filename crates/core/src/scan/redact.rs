@@ -6,7 +6,7 @@
 
 use super::mark;
 use super::scanner::Tell;
-use super::text::{Role, Text, texts};
+use super::text::{ScanText, TextRole, texts};
 use super::{Scanners, Severity, overlap};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +20,7 @@ impl Scanners {
     /// UTF-8 is read as well as can be, and given back untouched when nothing is found.
     pub fn redact(&self, content: &[u8]) -> Vec<u8> {
         let mut copy = String::from_utf8_lossy(content).into_owned();
-        let mut keys = Keys::default();
+        let mut keys = RedactKeys::default();
         let mut round = 0;
         while let Some(next) = self.pass(&copy, round < ROUNDS_MAX, &mut keys) {
             copy = next;
@@ -31,21 +31,21 @@ impl Scanners {
 
     /// One look at everything; nothing if there was nothing to take out. It ends, because every pass
     /// leaves less that is outside a mark.
-    fn pass(&self, content: &str, by_span: bool, keys: &mut Keys) -> Option<String> {
+    fn pass(&self, content: &str, by_span: bool, keys: &mut RedactKeys) -> Option<String> {
         let mut copy = String::new();
         let mut copied = 0;
         texts(content, &mut |text| {
             let Some(cuts) = self.cuts(text) else { return };
-            let whole = !by_span || text.role == Role::Number;
+            let whole = !by_span || text.role == TextRole::Number;
             let cuts = if whole { whole_text(text, &cuts) } else { cuts };
             let mut clean = fill(text.body, &cuts, None);
-            while text.role == Role::Key && !keys.take(&clean, content) {
+            while text.role == TextRole::Key && !keys.take(&clean, content) {
                 clean = fill(text.body, &cuts, Some(keys.number()));
             }
             copy.push_str(&content[copied..text.token.start]);
             match text.role {
-                Role::Plain => copy.push_str(&clean),
-                Role::Key | Role::Value | Role::Number => {
+                TextRole::Plain => copy.push_str(&clean),
+                TextRole::Key | TextRole::Value | TextRole::Number => {
                     copy.push_str(&serde_json::Value::from(clean).to_string());
                 }
             }
@@ -59,7 +59,7 @@ impl Scanners {
     }
 
     /// What to take out of a text, in order and apart; nothing if it is clean.
-    fn cuts(&self, text: &Text) -> Option<Vec<Cut<'_>>> {
+    fn cuts(&self, text: &ScanText) -> Option<Vec<Cut<'_>>> {
         let marks = self.0.marks.within(text.body);
         let mut cuts: Vec<Cut> = Vec::new();
         for scanner in &self.0.scanners {
@@ -79,18 +79,18 @@ impl Scanners {
 
 /// The keys that there are, so that two of an object stay two.
 #[derive(Default)]
-struct Keys {
+struct RedactKeys {
     used: Option<BTreeSet<String>>,
     number: u32,
 }
 
-impl Keys {
+impl RedactKeys {
     /// Says no to a name that another key has, whether it was given to it or was its own.
     fn take(&mut self, name: &str, content: &str) -> bool {
         let used = self.used.get_or_insert_with(|| {
             let mut own = BTreeSet::new();
             texts(content, &mut |text| {
-                if text.role == Role::Key {
+                if text.role == TextRole::Key {
                     own.insert(text.body.to_owned());
                 }
             });
@@ -136,7 +136,7 @@ fn joined(mut cuts: Vec<Cut>) -> Vec<Cut> {
     apart
 }
 
-fn whole_text<'s>(text: &Text, cuts: &[Cut<'s>]) -> Vec<Cut<'s>> {
+fn whole_text<'s>(text: &ScanText, cuts: &[Cut<'s>]) -> Vec<Cut<'s>> {
     let worst = cuts.iter().max_by_key(|cut| cut.severity);
     let whole = |cut: &Cut<'s>| Cut { span: 0..text.body.len(), ..*cut };
     worst.map(whole).into_iter().collect()

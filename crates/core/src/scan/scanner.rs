@@ -2,8 +2,8 @@
 
 use super::Severity;
 use super::keyword::Keywords;
-use super::pattern::{Pattern, PatternSet};
-use super::text::Text;
+use super::pattern::{PatternSet, ScanPattern};
+use super::text::ScanText;
 use std::ops::{ControlFlow, Range};
 
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Scanner {
     name: String,
     /// By the index of the pattern.
     tells: Vec<Tell>,
-    engine: Engine,
+    engine: ScanEngine,
 }
 
 /// What a finding of a pattern says.
@@ -24,7 +24,7 @@ pub(super) struct Tell {
 }
 
 #[derive(Debug)]
-enum Engine {
+enum ScanEngine {
     Patterns(PatternSet),
     Keywords(Keywords),
 }
@@ -35,13 +35,13 @@ pub(super) type Take<'t> = dyn FnMut(usize, Range<usize>) -> ControlFlow<()> + '
 impl Scanner {
     pub(super) fn of_patterns(name: &str, set: PatternSet) -> Self {
         let tells = set.patterns().iter().map(|pattern| pattern.tell.clone()).collect();
-        Self { name: name.to_owned(), tells, engine: Engine::Patterns(set) }
+        Self { name: name.to_owned(), tells, engine: ScanEngine::Patterns(set) }
     }
 
     pub(super) fn of_keywords(name: &str, keywords: Keywords, severity: Severity) -> Self {
         let tell = |number| Tell { name: format!("{name}_{number}"), severity, confidence: 100 };
         let tells = (1..=keywords.len()).map(tell).collect();
-        Self { name: name.to_owned(), tells, engine: Engine::Keywords(keywords) }
+        Self { name: name.to_owned(), tells, engine: ScanEngine::Keywords(keywords) }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -52,18 +52,18 @@ impl Scanner {
         &self.tells
     }
 
-    pub(super) fn patterns(&self) -> &[Pattern] {
+    pub(super) fn patterns(&self) -> &[ScanPattern] {
         match &self.engine {
-            Engine::Patterns(set) => set.patterns(),
-            Engine::Keywords(_) => &[],
+            ScanEngine::Patterns(set) => set.patterns(),
+            ScanEngine::Keywords(_) => &[],
         }
     }
 
     /// Hands every hit to `take`. Names a pattern that gave up before the end of the text, if one did.
-    pub(super) fn each_hit(&self, text: &Text, take: &mut Take) -> Option<&Tell> {
+    pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) -> Option<&Tell> {
         match &self.engine {
-            Engine::Patterns(set) => set.each_hit(text, take).map(|pattern| &self.tells[pattern]),
-            Engine::Keywords(keywords) => {
+            ScanEngine::Patterns(set) => set.each_hit(text, take).map(|pattern| &self.tells[pattern]),
+            ScanEngine::Keywords(keywords) => {
                 keywords.each_hit(text, take);
                 None
             }

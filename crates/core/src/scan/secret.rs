@@ -1,7 +1,7 @@
 //! Secrets: keys, tokens and passwords. The more telling patterns come first.
 
 use super::Severity::{Critical, High};
-use super::pattern::Pattern;
+use super::pattern::ScanPattern;
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -22,18 +22,18 @@ const AWS_SECRET_WORDS: &str = "secret[_-]?(?:access[_-]?)?key";
 static CREDENTIAL_KEY: LazyLock<Regex> = LazyLock::new(|| ends_with(CREDENTIAL_WORDS));
 static AWS_SECRET_KEY: LazyLock<Regex> = LazyLock::new(|| ends_with(AWS_SECRET_WORDS));
 
-pub(super) fn patterns() -> Vec<Pattern> {
+pub(super) fn patterns() -> Vec<ScanPattern> {
     let assigned = |words: &str, value: &str| {
         format!(r#"(?i){words}(?:\\?["'])?\s{{0,4}}(?::=|=>|=|:)\s{{0,4}}{value}"#)
     };
     vec![
-        Pattern::built_in(
+        ScanPattern::built_in(
             "aws_access_key_id",
             Critical,
             99,
             r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AGPA|AIDA|AIPA|AKIA|ANPA|ANVA|AROA|ASIA)[A-Z0-9]{16}\b",
         ),
-        Pattern::built_in(
+        ScanPattern::built_in(
             "aws_secret_access_key",
             Critical,
             95,
@@ -41,39 +41,39 @@ pub(super) fn patterns() -> Vec<Pattern> {
         )
         .judged(aws_secret)
         .or_member(|key, value| AWS_SECRET_KEY.is_match(key) && is_aws_secret(value)),
-        Pattern::built_in(
+        ScanPattern::built_in(
             "private_key",
             Critical,
             99,
             r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----",
         )
         .judged(pem),
-        Pattern::built_in("github_token", Critical, 98, r"\bgh[opsru]_[A-Za-z0-9]{36,255}\b"),
-        Pattern::built_in("github_fine_grained_token", Critical, 98, r"\bgithub_pat_[A-Za-z0-9_]{60,255}\b"),
-        Pattern::built_in("slack_token", High, 96, r"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,250}\b")
+        ScanPattern::built_in("github_token", Critical, 98, r"\bgh[opsru]_[A-Za-z0-9]{36,255}\b"),
+        ScanPattern::built_in("github_fine_grained_token", Critical, 98, r"\bgithub_pat_[A-Za-z0-9_]{60,255}\b"),
+        ScanPattern::built_in("slack_token", High, 96, r"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,250}\b")
             .judged(mixed),
-        Pattern::built_in(
+        ScanPattern::built_in(
             "slack_webhook",
             High,
             96,
             r"\bhooks\.slack\.com/services/T[A-Z0-9]{6,16}/B[A-Z0-9]{6,16}/[A-Za-z0-9]{16,64}",
         ),
-        Pattern::built_in("openai_key", Critical, 97, r"\bsk-[A-Za-z0-9_-]{20,250}\b").judged(mixed),
-        Pattern::built_in(
+        ScanPattern::built_in("openai_key", Critical, 97, r"\bsk-[A-Za-z0-9_-]{20,250}\b").judged(mixed),
+        ScanPattern::built_in(
             "jwt",
             High,
             92,
             r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
         ),
-        Pattern::built_in(
+        ScanPattern::built_in(
             "database_url_password",
             Critical,
             95,
             r#"(?i)\b(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|oracle|cockroachdb|clickhouse|nats)(?:\+[a-z0-9]{1,16})?://[^\s:/@"'<>]{0,128}:[^\s/"'<>]+@[^\s/@"'<>]"#,
         )
         .judged(url_password),
-        Pattern::built_in("reveille_key", Critical, 98, r"\bvk_[A-Za-z0-9_-]{24,128}\b").judged(mixed),
-        Pattern::built_in("generic_credential", High, 80, &assigned(CREDENTIAL_WORDS, CREDENTIAL_VALUE))
+        ScanPattern::built_in("reveille_key", Critical, 98, r"\bvk_[A-Za-z0-9_-]{24,128}\b").judged(mixed),
+        ScanPattern::built_in("generic_credential", High, 80, &assigned(CREDENTIAL_WORDS, CREDENTIAL_VALUE))
             .judged(credential)
             .or_member(|key, value| {
                 CREDENTIAL_KEY.is_match(key) && !is_paging(key) && is_credential(value) && one_word(value)

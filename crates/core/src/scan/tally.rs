@@ -1,18 +1,18 @@
 //! What one scanner has found so far, kept within the limits of a report.
 
 use super::scanner::{Scanner, Tell};
-use super::text::Text;
+use super::text::ScanText;
 use super::{Finding, PATTERN_HITS_MAX, SCANNER_HITS_MAX, Severity, mark, overlap};
 use std::ops::{ControlFlow, Range};
 
-pub(super) struct Tally<'s> {
+pub(super) struct ScanTally<'s> {
     scanner: &'s Scanner,
     findings: Vec<Finding>,
     /// By the index of the pattern.
     hits: Vec<usize>,
 }
 
-impl<'s> Tally<'s> {
+impl<'s> ScanTally<'s> {
     pub(super) fn new(scanner: &'s Scanner) -> Self {
         Self { scanner, findings: Vec::new(), hits: vec![0; scanner.tells().len()] }
     }
@@ -22,7 +22,7 @@ impl<'s> Tally<'s> {
     }
 
     /// Adds what a text holds outside its marks. Says whether the whole text was looked at.
-    pub(super) fn count(&mut self, text: &Text, marks: &[Range<usize>]) -> bool {
+    pub(super) fn count(&mut self, text: &ScanText, marks: &[Range<usize>]) -> bool {
         let scanner = self.scanner;
         let mut told: Vec<(Range<usize>, Severity)> = Vec::new();
         let gave_up = scanner.each_hit(text, &mut |pattern, span| {
@@ -63,7 +63,7 @@ impl<'s> Tally<'s> {
     }
 }
 
-fn finding(scanner: &str, tell: &Tell, text: &Text, span: Range<usize>) -> Finding {
+fn finding(scanner: &str, tell: &Tell, text: &ScanText, span: Range<usize>) -> Finding {
     Finding {
         scanner: scanner.to_owned(),
         name: tell.name.clone(),

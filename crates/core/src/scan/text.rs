@@ -12,7 +12,7 @@ use std::ops::Range;
 const POINTER_LEN_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum TextRole {
     Plain,
     Key,
     Value,
@@ -20,8 +20,8 @@ pub(super) enum Role {
 }
 
 /// One text, decoded, and where it stands.
-pub(super) struct Text<'t> {
-    pub role: Role,
+pub(super) struct ScanText<'t> {
+    pub role: TextRole,
     pub body: &'t str,
     /// The key that it is the value of.
     pub key: Option<&'t str>,
@@ -30,11 +30,11 @@ pub(super) struct Text<'t> {
     path: &'t Path<'t>,
 }
 
-impl Text<'_> {
+impl ScanText<'_> {
     /// The JSON pointer; see [`super::Finding::at`].
     pub(super) fn pointer(&self) -> String {
         let mut pointer = self.path.pointer();
-        if self.role == Role::Key {
+        if self.role == TextRole::Key {
             pointer.push('#');
         }
         pointer
@@ -42,13 +42,19 @@ impl Text<'_> {
 }
 
 /// Visits every text of a content.
-pub(super) fn texts(content: &str, visit: &mut dyn FnMut(&Text)) {
+pub(super) fn texts(content: &str, visit: &mut dyn FnMut(&ScanText)) {
     let json = content.strip_prefix('\u{feff}').unwrap_or(content);
     if is_json(json) {
         return tokens(content, content.len() - json.len(), visit);
     }
     let path = Path { content, frames: Vec::new() };
-    visit(&Text { role: Role::Plain, body: content, key: None, token: 0..content.len(), path: &path });
+    visit(&ScanText {
+        role: TextRole::Plain,
+        body: content,
+        key: None,
+        token: 0..content.len(),
+        path: &path,
+    });
 }
 
 /// A bare number or word is plain text, although it would parse.
@@ -60,10 +66,10 @@ fn is_json(content: &str) -> bool {
 /// Containers that are open, outermost first.
 struct Path<'c> {
     content: &'c str,
-    frames: Vec<Frame>,
+    frames: Vec<PathFrame>,
 }
 
-enum Frame {
+enum PathFrame {
     /// The index of the current element.
     Array(usize),
     /// The current key's token, empty before the first.
@@ -74,8 +80,8 @@ impl Path<'_> {
     /// The key whose value is next.
     fn key(&self) -> Option<Cow<'_, str>> {
         match self.frames.last()? {
-            Frame::Object(key) => Some(decode(&self.content[key.clone()])),
-            Frame::Array(_) => None,
+            PathFrame::Object(key) => Some(decode(&self.content[key.clone()])),
+            PathFrame::Array(_) => None,
         }
     }
 
@@ -83,8 +89,8 @@ impl Path<'_> {
         let mut pointer = String::new();
         for frame in &self.frames {
             let step = match frame {
-                Frame::Array(index) => Cow::Owned(index.to_string()),
-                Frame::Object(key) => decode(&self.content[key.clone()]),
+                PathFrame::Array(index) => Cow::Owned(index.to_string()),
+                PathFrame::Object(key) => decode(&self.content[key.clone()]),
             };
             pointer.push('/');
             pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
@@ -99,7 +105,7 @@ impl Path<'_> {
 }
 
 /// Reads JSON that is known to be valid.
-fn tokens(content: &str, start: usize, visit: &mut dyn FnMut(&Text)) {
+fn tokens(content: &str, start: usize, visit: &mut dyn FnMut(&ScanText)) {
     let bytes = content.as_bytes();
     let mut path = Path { content, frames: Vec::new() };
     let mut key_is_next = false;
@@ -111,11 +117,11 @@ fn tokens(content: &str, start: usize, visit: &mut dyn FnMut(&Text)) {
             _ => at + 1,
         };
         match byte {
-            b'{' => path.frames.push(Frame::Object(at..at)),
-            b'[' => path.frames.push(Frame::Array(0)),
+            b'{' => path.frames.push(PathFrame::Object(at..at)),
+            b'[' => path.frames.push(PathFrame::Array(0)),
             b'}' | b']' => drop(path.frames.pop()),
             b',' => {
-                if let Some(Frame::Array(index)) = path.frames.last_mut() {
+                if let Some(PathFrame::Array(index)) = path.frames.last_mut() {
                     *index += 1;
                 }
             }
@@ -123,12 +129,12 @@ fn tokens(content: &str, start: usize, visit: &mut dyn FnMut(&Text)) {
             b'-' | b'0'..=b'9' => {
                 let (body, key) = (&content[at..end], path.key());
                 let key = key.as_deref();
-                visit(&Text { role: Role::Number, body, key, token: at..end, path: &path });
+                visit(&ScanText { role: TextRole::Number, body, key, token: at..end, path: &path });
             }
             _ => {}
         }
         key_is_next = match byte {
-            b'{' | b',' => matches!(path.frames.last(), Some(Frame::Object(_))),
+            b'{' | b',' => matches!(path.frames.last(), Some(PathFrame::Object(_))),
             b' ' | b'\n' | b'\r' | b'\t' => key_is_next,
             _ => false,
         };
@@ -136,14 +142,14 @@ fn tokens(content: &str, start: usize, visit: &mut dyn FnMut(&Text)) {
     }
 }
 
-fn visit_string(path: &mut Path, token: Range<usize>, is_key: bool, visit: &mut dyn FnMut(&Text)) {
+fn visit_string(path: &mut Path, token: Range<usize>, is_key: bool, visit: &mut dyn FnMut(&ScanText)) {
     let inside = token.start + 1..token.end - 1;
     if is_key && let Some(frame) = path.frames.last_mut() {
-        *frame = Frame::Object(inside.clone());
+        *frame = PathFrame::Object(inside.clone());
     }
     let body = decode(&path.content[inside]);
-    let (role, key) = if is_key { (Role::Key, None) } else { (Role::Value, path.key()) };
-    visit(&Text { role, body: &body, key: key.as_deref(), token, path });
+    let (role, key) = if is_key { (TextRole::Key, None) } else { (TextRole::Value, path.key()) };
+    visit(&ScanText { role, body: &body, key: key.as_deref(), token, path });
 }
 
 /// Behind the closing quote.
@@ -211,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[track_caller]
-    fn check(content: &str, expected: &[(&str, Role, &str)]) {
+    fn check(content: &str, expected: &[(&str, TextRole, &str)]) {
         let mut found = Vec::new();
         texts(content, &mut |text| found.push((text.pointer(), text.role, text.body.to_owned())));
         let found: Vec<_> =
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn json_is_read_string_by_string() {
-        use Role::{Key, Number, Plain, Value};
+        use TextRole::{Key, Number, Plain, Value};
         check("", &[("", Plain, "")]);
         check("12", &[("", Plain, "12")]);
         check("{\"a\": 1,}", &[("", Plain, "{\"a\": 1,}")]);
@@ -257,7 +263,7 @@ mod tests {
         ] {
             assert_eq!(decode(raw), expected, "{raw}");
         }
-        check(r#"["\ud800\u0041"]"#, &[("/0", Role::Value, "\u{fffd}A")]);
+        check(r#"["\ud800\u0041"]"#, &[("/0", TextRole::Value, "\u{fffd}A")]);
     }
 
     #[test]

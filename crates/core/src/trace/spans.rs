@@ -18,19 +18,19 @@ pub struct SpanRecord {
     pub parent: Option<SpanId>,
     pub state: Option<TraceState>,
     pub name: String,
-    pub kind: Kind,
+    pub kind: SpanKind,
     pub from: Millis,
     pub to: Millis,
-    pub attributes: Vec<(&'static str, Value)>,
-    pub moments: Vec<Moment>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
+    pub moments: Vec<SpanMoment>,
     /// Spans elsewhere that had to do with it and are not its children.
     pub links: Vec<TraceParent>,
-    pub outcome: Outcome,
+    pub outcome: SpanOutcome,
 }
 
 /// How a span stands to other systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     /// Somebody asked for it.
     Server,
     /// Somebody else was asked.
@@ -39,20 +39,20 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     Text(String),
     Number(i64),
 }
 
 /// Something that took no time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct SpanMoment {
     pub at: Millis,
     pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SpanOutcome {
     /// Neither: it was waited for, or somebody changed their mind.
     Unset,
     Good,
@@ -68,7 +68,7 @@ pub fn is_told(job: &Job) -> bool {
 /// All spans of an ended job, the job's own first; nothing of one that has not ended.
 pub fn spans(job: &Job, trace: &JobTrace) -> Vec<SpanRecord> {
     let Some(ended) = job.marks.iter().position(|mark| mark.state.is_terminal()) else { return Vec::new() };
-    let teller = Teller { job, trace, state: trace.job().state };
+    let teller = SpanBuilder { job, trace, state: trace.job().state };
     let mut told = vec![teller.whole(job.marks[ended].at)];
     told.extend(teller.verdicts());
     told.extend(teller.stays(&job.marks[..=ended]));
@@ -76,7 +76,7 @@ pub fn spans(job: &Job, trace: &JobTrace) -> Vec<SpanRecord> {
     told
 }
 
-struct Teller<'a> {
+struct SpanBuilder<'a> {
     job: &'a Job,
     trace: &'a JobTrace<'a>,
     state: Option<TraceState>,
@@ -101,7 +101,7 @@ impl Stay {
     }
 }
 
-impl Teller<'_> {
+impl SpanBuilder<'_> {
     fn span(&self, id: SpanId, name: &str, (from, to): (Millis, Millis)) -> SpanRecord {
         SpanRecord {
             trace: self.trace.id,
@@ -109,14 +109,14 @@ impl Teller<'_> {
             parent: Some(self.trace.job().parent.span),
             state: self.state.clone(),
             name: name.to_owned(),
-            kind: Kind::Internal,
+            kind: SpanKind::Internal,
             from,
             // A clock may have been set between two marks.
             to: to.max(from),
             attributes: Vec::new(),
             moments: Vec::new(),
             links: Vec::new(),
-            outcome: Outcome::Unset,
+            outcome: SpanOutcome::Unset,
         }
     }
 
@@ -128,7 +128,7 @@ impl Teller<'_> {
             ("reveille.tenant", text(job.request.tenant.as_str())),
             ("reveille.topic", text(job.request.topic.as_str())),
             ("reveille.state", text(job.state().as_str())),
-            ("reveille.attempts", Value::Number(job.attempts.len() as i64)),
+            ("reveille.attempts", AttributeValue::Number(job.attempts.len() as i64)),
         ];
         let ending = job.ending();
         let reason = ending.and_then(|ending| ending.reason);
@@ -136,12 +136,12 @@ impl Teller<'_> {
         attributes.extend(job.worker().map(|worker| ("reveille.worker", text(worker.as_str()))));
         SpanRecord {
             parent: self.trace.caller,
-            kind: Kind::Server,
+            kind: SpanKind::Server,
             attributes,
             outcome: match job.state() {
-                State::Succeeded => Outcome::Good,
-                State::Cancelled => Outcome::Unset,
-                _ => Outcome::Bad(cut(ending.map_or("", |ending| &ending.words))),
+                State::Succeeded => SpanOutcome::Good,
+                State::Cancelled => SpanOutcome::Unset,
+                _ => SpanOutcome::Bad(cut(ending.map_or("", |ending| &ending.words))),
             },
             ..self.span(context.parent.span, job.request.topic.as_str(), (job.created_at, ended))
         }
@@ -149,8 +149,8 @@ impl Teller<'_> {
 
     /// A verdict takes less time than a mark can tell.
     fn verdicts(&self) -> impl Iterator<Item = SpanRecord> {
-        self.job.verdicts.iter().enumerate().map(|(number, last_verdict)| {
-            let (at, verdict) = (last_verdict.checked_at, &last_verdict.verdict);
+        self.job.verdicts.iter().enumerate().map(|(number, recorded)| {
+            let (at, verdict) = (recorded.checked_at, &recorded.verdict);
             SpanRecord {
                 attributes: vec![
                     ("reveille.policy.decision", text(verdict.decision.as_str())),
@@ -191,27 +191,27 @@ impl Teller<'_> {
 
     /// From the assignment to whatever ended it.
     fn attempt(&self, number: u32, marks: &[Mark]) -> SpanRecord {
-        let mut attributes = vec![("reveille.attempt", Value::Number(i64::from(number)))];
+        let mut attributes = vec![("reveille.attempt", AttributeValue::Number(i64::from(number)))];
         let worker = marks.iter().rev().find_map(|mark| mark.worker.as_ref());
         attributes.extend(worker.map(|worker| ("reveille.worker", text(worker.as_str()))));
         let last = marks.last();
         attributes.extend(last.map(|mark| ("reveille.event", text(mark.event.as_str()))));
         let started = marks.iter().find(|mark| mark.event == Event::Start);
         let context = self.trace.attempt(number);
-        let is_last = number as usize == self.job.attempts.len();
-        let said = self.job.ending().and_then(|ending| ending.trace).filter(|_| is_last);
+        let is_final = number as usize == self.job.attempts.len();
+        let said = self.job.ending().and_then(|ending| ending.trace).filter(|_| is_final);
         SpanRecord {
-            kind: Kind::Client,
+            kind: SpanKind::Client,
             attributes,
             moments: started
-                .map(|mark| Moment { at: mark.at, name: "running".to_owned() })
+                .map(|mark| SpanMoment { at: mark.at, name: "running".to_owned() })
                 .into_iter()
                 .collect(),
             links: said.into_iter().collect(),
             outcome: match last.map(|mark| mark.event) {
-                Some(Event::Succeed) => Outcome::Good,
-                Some(Event::Cancel) | None => Outcome::Unset,
-                Some(_) => Outcome::Bad(cut(last.map_or("", |mark| &mark.note))),
+                Some(Event::Succeed) => SpanOutcome::Good,
+                Some(Event::Cancel) | None => SpanOutcome::Unset,
+                Some(_) => SpanOutcome::Bad(cut(last.map_or("", |mark| &mark.note))),
             },
             ..self.span(context.parent.span, "attempt", between(marks))
         }
@@ -225,7 +225,7 @@ impl Teller<'_> {
             attributes: vec![
                 ("reveille.output.decision", text(verdict.decision.as_str())),
                 ("reveille.output.rule", text(&verdict.rule_id)),
-                ("reveille.output.findings", Value::Number(verdict.findings.len() as i64)),
+                ("reveille.output.findings", AttributeValue::Number(verdict.findings.len() as i64)),
             ],
             ..self.span(self.trace.span("output", 0), "output", times)
         })
@@ -237,8 +237,8 @@ fn between(marks: &[Mark]) -> (Millis, Millis) {
     (at(marks.first()), at(marks.last()))
 }
 
-fn text(words: &str) -> Value {
-    Value::Text(cut(words))
+fn text(words: &str) -> AttributeValue {
+    AttributeValue::Text(cut(words))
 }
 
 fn cut(words: &str) -> String {

@@ -1,7 +1,7 @@
 //! Faults of the reference that the core alone can show. `docs/faults.md` lists them all.
 
 use reveille_core::output::OutputDecision;
-use reveille_core::policy::{Decision, Document, FailMode, OutputMetadata, Policy};
+use reveille_core::policy::{ContentMetadata, Decision, Document, FailMode, Policy};
 use reveille_core::request::Request;
 use reveille_core::scan::SCAN_LEN_MAX;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn fault_8_4_5_a_result_too_large_to_be_looked_at_is_noticed() {
     ]}));
     let looked = |len: usize, mode| {
         let content = vec![b'x'; len];
-        let sheet = OutputMetadata { len: len as u64, has_error: false };
+        let sheet = ContentMetadata { len: len as u64, has_error: false };
         let verdict = policy.output().check_content(&request, sheet, &content, mode).verdict;
         (verdict.decision, verdict.rule_id)
     };

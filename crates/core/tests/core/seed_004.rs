@@ -18,13 +18,13 @@ use reveille_core::time::Millis;
 
 const NOW: Millis = Millis(1_000_000);
 
-fn last_verdict(decision: Decision) -> RecordedVerdict {
+fn recorded(decision: Decision) -> RecordedVerdict {
     let verdict = Policy::builtin().evaluate(&Request::plain("j", "job.echo"));
     RecordedVerdict { verdict: Verdict { decision, ..verdict }, checked_at: NOW }
 }
 
 fn judged(decision: Decision) -> Job {
-    life::judge(&life::submit(Request::plain("j", "job.echo"), NOW), last_verdict(decision), NOW).unwrap()
+    life::judge(&life::submit(Request::plain("j", "job.echo"), NOW), recorded(decision), NOW).unwrap()
 }
 
 fn dispatched() -> Job {

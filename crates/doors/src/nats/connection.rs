@@ -3,14 +3,16 @@
 use super::NatsLimits;
 use super::connect::Connect;
 use super::info::{self, Demands};
-use super::outbox::{End, Outbox};
-use super::parse::{Operation, ParseError, Parser, Publish};
+use super::outbox::{Outbox, OutboxEnd};
+use super::parse::{NatsParser, Operation, ParseError, Publish};
 use crate::accept::closed;
 use crate::gate::{Gate, Guest, Role};
 use crate::linger::linger;
-use crate::tls::Tls;
+use crate::tls::DoorTls;
 use bytes::{Bytes, BytesMut};
-use reveille_bus::{BusError, Client, ClientInfo, Heard, LocalBus, Message, Origin, Sender};
+use reveille_bus::{
+    BusError, Client, ClientInfo, DeliveryReport, LocalBus, Message, MessageOrigin, MessageSender,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,22 +31,22 @@ const BUFFER_KEPT_LEN_MAX: usize = 64 * 1024;
 const NO_RESPONDERS: &[u8] = b"NATS/1.0 503\r\n\r\n";
 
 /// What all connections of the door share.
-pub(super) struct Door {
+pub(super) struct NatsDoor {
     bus: LocalBus,
     gate: Arc<dyn Gate>,
     limits: NatsLimits,
     address: Option<SocketAddr>,
-    pub tls: Option<Tls>,
+    pub tls: Option<DoorTls>,
     clients_seen: AtomicU64,
 }
 
-impl Door {
+impl NatsDoor {
     pub fn new(
         bus: LocalBus,
         gate: Arc<dyn Gate>,
         limits: NatsLimits,
         address: Option<SocketAddr>,
-        tls: Option<Tls>,
+        tls: Option<DoorTls>,
     ) -> Self {
         Self { bus, gate, limits, address, tls, clients_seen: AtomicU64::new(0) }
     }
@@ -59,7 +61,7 @@ pub(super) struct Newcomer {
 
 /// Writes INFO, which a new socket has room for. It is in the clear, because it is what tells the
 /// client to begin TLS.
-pub(super) async fn greet(socket: &mut (impl AsyncWrite + Unpin), door: &Door) -> io::Result<Newcomer> {
+pub(super) async fn greet(socket: &mut (impl AsyncWrite + Unpin), door: &NatsDoor) -> io::Result<Newcomer> {
     let nobody = door.gate.admit(None).await.ok();
     let client_id = door.clients_seen.fetch_add(1, Relaxed) + 1;
     let demands = Demands { secret: nobody.is_none(), tls: door.tls.is_some() };
@@ -73,11 +75,11 @@ pub(super) async fn run(
     Newcomer { client_id, nobody }: Newcomer,
     mut reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
-    door: Arc<Door>,
+    door: Arc<NatsDoor>,
     shutdown: watch::Receiver<bool>,
 ) {
     let outbox = Arc::new(Outbox::new(door.limits.outbox_len_max));
-    let mut connection = Connection {
+    let mut connection = NatsConnection {
         door,
         outbox: Arc::clone(&outbox),
         nobody,
@@ -99,7 +101,7 @@ pub(super) async fn run(
         }
     };
     tokio::join!(reading, outbox.write_to(writer));
-    if outbox.end() == Some(End::SlowConsumer) {
+    if outbox.end() == Some(OutboxEnd::SlowConsumer) {
         let client = connection.options.name;
         tracing::warn!(client_id, client, "a NATS client was cut off, it did not read what it subscribed to");
     }
@@ -118,8 +120,8 @@ enum Violation {
     Stale,
 }
 
-struct Connection {
-    door: Arc<Door>,
+struct NatsConnection {
+    door: Arc<NatsDoor>,
     outbox: Arc<Outbox>,
     /// Whom a client without a secret is, if the door is open.
     nobody: Option<Guest>,
@@ -129,14 +131,14 @@ struct Connection {
     options: Connect,
 }
 
-impl Connection {
+impl NatsConnection {
     async fn read(
         &mut self,
         reader: &mut (impl AsyncRead + Unpin),
         mut shutdown: watch::Receiver<bool>,
     ) -> Result<(), Violation> {
         let limits = self.door.limits.clone();
-        let mut parser = Parser::new(&limits);
+        let mut parser = NatsParser::new(&limits);
         let mut buffer = BytesMut::new();
         let mut connect_deadline = std::pin::pin!(sleep(limits.connect_within));
         let mut pings = interval_at(Instant::now() + limits.ping_interval, limits.ping_interval);
@@ -252,7 +254,8 @@ impl Connection {
         let Publish { subject, reply, headers, payload } = publish;
         let wants_to_know = self.options.no_responders && self.options.headers;
         let asker = if wants_to_know { reply.clone() } else { None };
-        let message = Message { subject, reply, headers, payload, origin: Origin::default(), id: None };
+        let message =
+            Message { subject, reply, headers, payload, origin: MessageOrigin::default(), id: None };
         self.client()?;
         if !self.role.may_publish(&message.subject) {
             self.complain(&format!("Permissions Violation for Publish to \"{}\"", message.subject));
@@ -260,7 +263,7 @@ impl Connection {
         }
         let client = self.client()?;
         match (client.publish(message).await, asker) {
-            (Ok(Heard::Nobody), Some(asker)) => {
+            (Ok(DeliveryReport::Nobody), Some(asker)) => {
                 let headers = Some(Bytes::from_static(NO_RESPONDERS));
                 // Whether the asker still listens for the answer is its own affair.
                 let _ = client.tell(Message { headers, ..Message::new(asker, Bytes::new()) }).await;
@@ -304,8 +307,8 @@ fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: &Gu
     bus.attach(ClientInfo { name, sender: sender(guest), is_worker: guest.role == Role::Worker }, sink)
 }
 
-fn sender(guest: &Guest) -> Sender {
-    Sender { tenant: guest.tenant.clone(), key: guest.key.clone() }
+fn sender(guest: &Guest) -> MessageSender {
+    MessageSender { tenant: guest.tenant.clone(), key: guest.key.clone() }
 }
 
 /// Makes room to read into. What is left in the buffer is at most the beginning of one operation,

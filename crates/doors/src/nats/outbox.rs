@@ -23,7 +23,7 @@ const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 const BUFFER_KEPT_LEN_MAX: usize = 256 * 1024;
 
 pub(super) struct Outbox {
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     len_max: usize,
     /// For the writer: there is something to write, or nothing more will come.
     ready: Notify,
@@ -34,16 +34,16 @@ pub(super) struct Outbox {
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     waiting: Vec<u8>,
     /// How much the writer is busy with, which counts towards the limit too.
     writing_len: usize,
-    end: Option<End>,
+    end: Option<OutboxEnd>,
 }
 
 /// Why an outbox takes nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum OutboxEnd {
     /// The connection is over; what waits is still written.
     Finished,
     /// The client did not read; what waited is gone.
@@ -72,7 +72,7 @@ impl Outbox {
 
     /// Lets what waits be written and takes nothing more.
     pub fn finish(&self) {
-        self.state().end.get_or_insert(End::Finished);
+        self.state().end.get_or_insert(OutboxEnd::Finished);
         self.ready.notify_one();
     }
 
@@ -81,7 +81,7 @@ impl Outbox {
         self.closed.notified().await;
     }
 
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<OutboxEnd> {
         self.state().end
     }
 
@@ -105,7 +105,7 @@ impl Outbox {
             }
         }
         let _ = tokio::time::timeout(LAST_WORDS_MAX, last_words(&mut socket, self.end())).await;
-        self.state().end.get_or_insert(End::Finished);
+        self.state().end.get_or_insert(OutboxEnd::Finished);
         self.closed.notify_one();
     }
 
@@ -148,7 +148,7 @@ impl Outbox {
         if fits {
             write(&mut state.waiting);
         } else {
-            state.end = Some(End::SlowConsumer);
+            state.end = Some(OutboxEnd::SlowConsumer);
             state.waiting = Vec::new();
         }
         drop(state);
@@ -159,13 +159,13 @@ impl Outbox {
         fits
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn last_words(socket: &mut (impl AsyncWrite + Unpin), end: Option<End>) {
-    if end == Some(End::SlowConsumer) {
+async fn last_words(socket: &mut (impl AsyncWrite + Unpin), end: Option<OutboxEnd>) {
+    if end == Some(OutboxEnd::SlowConsumer) {
         let _ = socket.write_all(b"-ERR 'Slow Consumer'\r\n").await;
     }
     let _ = socket.shutdown().await;
@@ -280,7 +280,7 @@ mod tests {
         assert!(outbox.push(&[b'y'; 400]));
         assert!(!outbox.push(&[b'z'; 400]), "what is being written counts too");
         outbox.closed().await;
-        assert_eq!(outbox.end(), Some(End::SlowConsumer));
+        assert_eq!(outbox.end(), Some(OutboxEnd::SlowConsumer));
         assert_eq!(outbox.state().waiting.capacity(), 0);
         writer.await.unwrap();
         drop(client);

@@ -54,7 +54,7 @@ pub(super) enum ParseError {
 }
 
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(super) struct NatsParser {
     control_line_len_max: usize,
     payload_len_max: usize,
     /// How much of the buffer is known to hold no line end.
@@ -73,12 +73,12 @@ struct Awaited {
 }
 
 /// What a control line was: all of an operation, or the beginning of a message.
-enum Line {
+enum ControlLine {
     Whole(Operation),
     Head(Awaited),
 }
 
-impl Parser {
+impl NatsParser {
     pub fn new(limits: &NatsLimits) -> Self {
         Self {
             control_line_len_max: limits.control_line_len_max,
@@ -99,8 +99,8 @@ impl Parser {
             let line = self.line(line.strip_suffix(b"\r").unwrap_or(line))?;
             buffer.advance(line_len + 1);
             match line {
-                Line::Whole(operation) => return Ok(Some(operation)),
-                Line::Head(awaited) => self.awaited = Some(awaited),
+                ControlLine::Whole(operation) => return Ok(Some(operation)),
+                ControlLine::Head(awaited) => self.awaited = Some(awaited),
             }
         }
     }
@@ -115,15 +115,15 @@ impl Parser {
         Ok(end.map(|_| len))
     }
 
-    fn line(&self, line: &[u8]) -> Result<Line, ParseError> {
+    fn line(&self, line: &[u8]) -> Result<ControlLine, ParseError> {
         let line = std::str::from_utf8(line).map_err(|_| ParseError::UnknownOperation)?;
         let (verb, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         let is = |name: &str| verb.eq_ignore_ascii_case(name);
         if is("PUB") {
-            return self.publish_head(rest).map(Line::Head);
+            return self.publish_head(rest).map(ControlLine::Head);
         }
         if is("HPUB") {
-            return self.publish_with_headers_head(rest).map(Line::Head);
+            return self.publish_with_headers_head(rest).map(ControlLine::Head);
         }
         let operation = match () {
             () if is("PING") => Operation::Ping,
@@ -133,7 +133,7 @@ impl Parser {
             () if is("CONNECT") => Operation::Connect(Bytes::copy_from_slice(rest.trim().as_bytes())),
             () => return Err(ParseError::UnknownOperation),
         };
-        Ok(Line::Whole(operation))
+        Ok(ControlLine::Whole(operation))
     }
 
     /// `PUB <subject> [reply] <length>`
@@ -250,8 +250,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parser() -> Parser {
-        Parser::new(&NatsLimits { payload_len_max: 64, control_line_len_max: 128, ..NatsLimits::default() })
+    fn parser() -> NatsParser {
+        NatsParser::new(&NatsLimits {
+            payload_len_max: 64,
+            control_line_len_max: 128,
+            ..NatsLimits::default()
+        })
     }
 
     /// Feeds the input in pieces; returns the operations and what the parser said at the end.

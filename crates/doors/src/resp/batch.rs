@@ -4,9 +4,9 @@
 //! for them one by one would waste most of it. Commands on the same key keep their order by never
 //! being in one batch.
 
-use super::blob::Desk;
+use super::blob::BlobExecutor;
 use super::command::BlobCommand;
-use super::reply::Reply;
+use super::reply::RespReply;
 use futures_util::future::join_all;
 use reveille_store::BlobKey;
 
@@ -17,12 +17,12 @@ const COMMANDS_MAX: usize = 64;
 const READS_MAX: usize = 8;
 
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct RespBatch {
     commands: Vec<BlobCommand>,
     reads: usize,
 }
 
-impl Batch {
+impl RespBatch {
     /// Whether the command may run together with those that are here.
     pub fn has_room_for(&self, command: &BlobCommand) -> bool {
         self.commands.len() < COMMANDS_MAX
@@ -36,7 +36,7 @@ impl Batch {
     }
 
     /// Runs what has gathered; the answers come in the order of the commands.
-    pub async fn run(&mut self, desk: &Desk) -> Vec<Reply> {
+    pub async fn run(&mut self, desk: &BlobExecutor) -> Vec<RespReply> {
         self.reads = 0;
         join_all(self.commands.drain(..).map(|command| desk.perform(command))).await
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn commands_on_one_key_never_run_together() {
-        let mut batch = Batch::default();
+        let mut batch = RespBatch::default();
         batch.push(get(1));
         assert!(!batch.has_room_for(&delete(1)));
         assert!(!batch.has_room_for(&get(1)));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_bounded_in_commands_and_in_reads() {
-        let mut batch = Batch::default();
+        let mut batch = RespBatch::default();
         (0..READS_MAX).for_each(|number| batch.push(get(number)));
         assert!(!batch.has_room_for(&get(READS_MAX)));
         (READS_MAX..COMMANDS_MAX).for_each(|number| batch.push(delete(number)));

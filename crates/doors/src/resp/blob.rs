@@ -2,50 +2,50 @@
 
 use super::Clock;
 use super::command::BlobCommand;
-use super::reply::Reply;
+use super::reply::RespReply;
 use reveille_store::{BlobKey, Blobs, StoreError};
 use std::sync::Arc;
 
 /// What Redis answers for the time that a key has left when there is no such key.
 const NO_SUCH_KEY: i64 = -2;
 
-pub(super) struct Desk {
+pub(super) struct BlobExecutor {
     pub blobs: Arc<dyn Blobs>,
     pub clock: Clock,
     /// How long a blob stays when the client does not say.
     pub ttl_ms: i64,
 }
 
-impl Desk {
-    pub async fn perform(&self, command: BlobCommand) -> Reply {
+impl BlobExecutor {
+    pub async fn perform(&self, command: BlobCommand) -> RespReply {
         self.attempt(command).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a blob command failed");
-            Reply::error(format!("ERR {error}"))
+            RespReply::error(format!("ERR {error}"))
         })
     }
 
-    async fn attempt(&self, command: BlobCommand) -> Result<Reply, StoreError> {
+    async fn attempt(&self, command: BlobCommand) -> Result<RespReply, StoreError> {
         Ok(match command {
-            BlobCommand::Get(key) => self.blobs.blob(&key).await?.map_or(Reply::Null, Reply::Bulk),
+            BlobCommand::Get(key) => self.blobs.blob(&key).await?.map_or(RespReply::Null, RespReply::Bulk),
             BlobCommand::Set { key, value, ttl_ms, mode } => {
                 let expires_at = (self.clock)() + ttl_ms.unwrap_or(self.ttl_ms);
                 let stored = self.blobs.put_blob(key, value, expires_at, mode).await?;
-                if stored { Reply::OK } else { Reply::Null }
+                if stored { RespReply::OK } else { RespReply::Null }
             }
-            BlobCommand::Delete(keys) => Reply::Integer(self.blobs.delete_blobs(keys).await? as i64),
+            BlobCommand::Delete(keys) => RespReply::Integer(self.blobs.delete_blobs(keys).await? as i64),
             BlobCommand::Exists(keys) => {
                 let mut count = 0;
                 for key in &keys {
                     count += i64::from(self.millis_left(key).await?.is_some());
                 }
-                Reply::Integer(count)
+                RespReply::Integer(count)
             }
             BlobCommand::TtlSeconds(key) => {
                 let seconds = self.millis_left(&key).await?.map(|left_ms| (left_ms + 500) / 1000);
-                Reply::Integer(seconds.unwrap_or(NO_SUCH_KEY))
+                RespReply::Integer(seconds.unwrap_or(NO_SUCH_KEY))
             }
             BlobCommand::TtlMillis(key) => {
-                Reply::Integer(self.millis_left(&key).await?.unwrap_or(NO_SUCH_KEY))
+                RespReply::Integer(self.millis_left(&key).await?.unwrap_or(NO_SUCH_KEY))
             }
         })
     }

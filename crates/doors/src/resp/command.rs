@@ -2,8 +2,8 @@
 //!
 //! Every word is judged here, once; behind this file keys are blob keys and times are numbers.
 
-use super::frame::Frame;
-use super::reply::{Protocol, Reply};
+use super::frame::RespFrame;
+use super::reply::{Protocol, RespReply};
 use bytes::Bytes;
 use reveille_store::{BlobKey, PutMode};
 
@@ -17,7 +17,7 @@ const KNOWN: &str =
     "AUTH, CLIENT, DEL, ECHO, EXISTS, GET, HELLO, PING, PSETEX, PTTL, QUIT, SELECT, SET, SETEX, TTL";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum RespCommand {
     /// About the connection itself.
     Session(SessionCommand),
     Blob(BlobCommand),
@@ -64,11 +64,11 @@ impl BlobCommand {
     }
 }
 
-impl Command {
+impl RespCommand {
     /// The error is what the client gets to read.
-    pub fn parse(frame: &Frame) -> Result<Self, Reply> {
+    pub fn parse(frame: &RespFrame) -> Result<Self, RespReply> {
         use BlobCommand as Blob;
-        use SessionCommand as Session;
+        use SessionCommand as RespSession;
         let name =
             frame.first().map(|name| String::from_utf8_lossy(name).to_ascii_uppercase()).unwrap_or_default();
         let arguments = frame.get(1..).unwrap_or_default();
@@ -85,16 +85,16 @@ impl Command {
             ("PTTL", [key]) => Self::Blob(Blob::TtlMillis(readable_key(key)?)),
             ("HELLO", options) => Self::Session(hello(options)?),
             // The user's name is not looked at: a secret alone says who somebody is.
-            ("AUTH", [secret] | [_, secret]) => Self::Session(Session::Auth { secret: text(secret) }),
+            ("AUTH", [secret] | [_, secret]) => Self::Session(RespSession::Auth { secret: text(secret) }),
             ("CLIENT", [what, rest @ ..]) => Self::Session(client(what, rest)?),
             ("SELECT", [index]) => Self::Session(select(index)?),
-            ("PING", []) => Self::Session(Session::Ping(None)),
-            ("PING", [payload]) => Self::Session(Session::Ping(Some(payload.clone()))),
-            ("ECHO", [payload]) => Self::Session(Session::Echo(payload.clone())),
-            ("QUIT", _) => Self::Session(Session::Quit),
+            ("PING", []) => Self::Session(RespSession::Ping(None)),
+            ("PING", [payload]) => Self::Session(RespSession::Ping(Some(payload.clone()))),
+            ("ECHO", [payload]) => Self::Session(RespSession::Echo(payload.clone())),
+            ("QUIT", _) => Self::Session(RespSession::Quit),
             (known, _) if KNOWN.split(", ").any(|name| name == known) => {
                 let name = known.to_ascii_lowercase();
-                return Err(Reply::error(format!("ERR wrong number of arguments for '{name}' command")));
+                return Err(RespReply::error(format!("ERR wrong number of arguments for '{name}' command")));
             }
             _ => return Err(unknown(&frame[0])),
         };
@@ -102,54 +102,54 @@ impl Command {
     }
 }
 
-fn unknown(name: &Bytes) -> Reply {
+fn unknown(name: &Bytes) -> RespReply {
     let name: String = text(name).chars().filter(|c| !c.is_control()).take(ECHOED_LEN_MAX).collect();
-    Reply::error(format!("ERR unknown command '{name}'; this door to the blobs of jobs knows {KNOWN}"))
+    RespReply::error(format!("ERR unknown command '{name}'; this door to the blobs of jobs knows {KNOWN}"))
 }
 
 fn text(word: &Bytes) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-fn blob_key(word: &Bytes) -> Result<BlobKey, Reply> {
+fn blob_key(word: &Bytes) -> Result<BlobKey, RespReply> {
     let key = std::str::from_utf8(word).ok().and_then(|key| BlobKey::parse(key).ok());
-    key.ok_or_else(|| Reply::error(format!("ERR {}", reveille_store::NotABlobKey)))
+    key.ok_or_else(|| RespReply::error(format!("ERR {}", reveille_store::NotABlobKey)))
 }
 
 /// A key that may be read: blobs, and the worker snapshot that operators look at.
-fn readable_key(word: &Bytes) -> Result<BlobKey, Reply> {
+fn readable_key(word: &Bytes) -> Result<BlobKey, RespReply> {
     let key = std::str::from_utf8(word).ok().and_then(|key| BlobKey::parse_readable(key).ok());
-    key.ok_or_else(|| Reply::error(format!("ERR {}", reveille_store::NotABlobKey)))
+    key.ok_or_else(|| RespReply::error(format!("ERR {}", reveille_store::NotABlobKey)))
 }
 
-fn blob_keys(words: &[Bytes]) -> Result<Vec<BlobKey>, Reply> {
+fn blob_keys(words: &[Bytes]) -> Result<Vec<BlobKey>, RespReply> {
     words.iter().map(blob_key).collect()
 }
 
 /// `SET key value [EX seconds | PX milliseconds] [NX]`
-fn set(key: &Bytes, value: &Bytes, options: &[Bytes]) -> Result<BlobCommand, Reply> {
+fn set(key: &Bytes, value: &Bytes, options: &[Bytes]) -> Result<BlobCommand, RespReply> {
     let (mut ttl_ms, mut mode) = (None, PutMode::Always);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         match text(option).to_ascii_uppercase().as_str() {
             unit @ ("EX" | "PX") if ttl_ms.is_none() => {
-                let number = options.next().ok_or_else(|| Reply::error("ERR syntax error"))?;
+                let number = options.next().ok_or_else(|| RespReply::error("ERR syntax error"))?;
                 ttl_ms = Some(duration_ms(number, if unit == "EX" { 1000 } else { 1 })?);
             }
             "NX" => mode = PutMode::IfAbsent,
             other @ ("XX" | "KEEPTTL" | "GET" | "EXAT" | "PXAT") => {
-                return Err(Reply::error(format!(
+                return Err(RespReply::error(format!(
                     "ERR {other} is not supported here, only EX, PX and NX are"
                 )));
             }
-            _ => return Err(Reply::error("ERR syntax error")),
+            _ => return Err(RespReply::error("ERR syntax error")),
         }
     }
     Ok(BlobCommand::Set { key: blob_key(key)?, value: value.clone(), ttl_ms, mode })
 }
 
 /// The older spelling of `SET key value EX seconds`, which client libraries still send.
-fn set_for(key: &Bytes, ttl_ms: i64, value: &Bytes) -> Result<BlobCommand, Reply> {
+fn set_for(key: &Bytes, ttl_ms: i64, value: &Bytes) -> Result<BlobCommand, RespReply> {
     Ok(BlobCommand::Set {
         key: blob_key(key)?,
         value: value.clone(),
@@ -158,20 +158,20 @@ fn set_for(key: &Bytes, ttl_ms: i64, value: &Bytes) -> Result<BlobCommand, Reply
     })
 }
 
-fn duration_ms(word: &Bytes, unit_ms: i64) -> Result<i64, Reply> {
+fn duration_ms(word: &Bytes, unit_ms: i64) -> Result<i64, RespReply> {
     let number: i64 =
-        text(word).parse().map_err(|_| Reply::error("ERR value is not an integer or out of range"))?;
+        text(word).parse().map_err(|_| RespReply::error("ERR value is not an integer or out of range"))?;
     let ms = number.checked_mul(unit_ms).filter(|ms| *ms > 0);
-    ms.ok_or_else(|| Reply::error("ERR invalid expire time in 'set' command"))
+    ms.ok_or_else(|| RespReply::error("ERR invalid expire time in 'set' command"))
 }
 
 /// `HELLO [2 | 3 [AUTH user secret] [SETNAME name]]`
-fn hello(options: &[Bytes]) -> Result<SessionCommand, Reply> {
+fn hello(options: &[Bytes]) -> Result<SessionCommand, RespReply> {
     let (protocol, mut rest) = match options {
         [] => (None, options),
         [version, rest @ ..] if version.as_ref() == b"2" => (Some(Protocol::Resp2), rest),
         [version, rest @ ..] if version.as_ref() == b"3" => (Some(Protocol::Resp3), rest),
-        _ => return Err(Reply::error("NOPROTO unsupported protocol version")),
+        _ => return Err(RespReply::error("NOPROTO unsupported protocol version")),
     };
     let (mut secret, mut name) = (None, None);
     loop {
@@ -185,45 +185,47 @@ fn hello(options: &[Bytes]) -> Result<SessionCommand, Reply> {
                 name = Some(client_name(word)?);
                 rest
             }
-            _ => return Err(Reply::error("ERR syntax error in HELLO")),
+            _ => return Err(RespReply::error("ERR syntax error in HELLO")),
         };
     }
 }
 
-fn client(what: &Bytes, rest: &[Bytes]) -> Result<SessionCommand, Reply> {
+fn client(what: &Bytes, rest: &[Bytes]) -> Result<SessionCommand, RespReply> {
     match (text(what).to_ascii_uppercase().as_str(), rest) {
         ("SETNAME", [name]) => Ok(SessionCommand::SetName(client_name(name)?)),
         ("GETNAME", []) => Ok(SessionCommand::GetName),
         ("ID", []) => Ok(SessionCommand::Id),
         ("SETINFO", [_, _]) | ("NO-EVICT" | "NO-TOUCH", [_]) => Ok(SessionCommand::Noted),
-        _ => Err(Reply::error(
+        _ => Err(RespReply::error(
             "ERR unknown subcommand; CLIENT knows GETNAME, ID, NO-EVICT, NO-TOUCH, SETINFO and SETNAME",
         )),
     }
 }
 
-fn client_name(word: &Bytes) -> Result<Bytes, Reply> {
+fn client_name(word: &Bytes) -> Result<Bytes, RespReply> {
     if word.len() > NAME_LEN_MAX || !word.iter().all(u8::is_ascii_graphic) {
-        return Err(Reply::error("ERR Client names cannot contain spaces, newlines or special characters."));
+        return Err(RespReply::error(
+            "ERR Client names cannot contain spaces, newlines or special characters.",
+        ));
     }
     Ok(word.clone())
 }
 
-fn select(index: &Bytes) -> Result<SessionCommand, Reply> {
+fn select(index: &Bytes) -> Result<SessionCommand, RespReply> {
     if index.as_ref() == b"0" {
         return Ok(SessionCommand::Noted);
     }
-    Err(Reply::error("ERR DB index is out of range, there is only database 0"))
+    Err(RespReply::error("ERR DB index is out of range, there is only database 0"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Command, String> {
-        let frame: Frame = line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
-        Command::parse(&frame).map_err(|reply| match reply {
-            Reply::Error(text) => text,
+    fn parse(line: &str) -> Result<RespCommand, String> {
+        let frame: RespFrame = line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        RespCommand::parse(&frame).map_err(|reply| match reply {
+            RespReply::Error(text) => text,
             other => panic!("{other:?} is not an error"),
         })
     }
@@ -248,7 +250,7 @@ mod tests {
             ("TTL art:1", BlobCommand::TtlSeconds(key("art:1"))),
             ("PTTL art:1", BlobCommand::TtlMillis(key("art:1"))),
         ] {
-            assert_eq!(parse(line), Ok(Command::Blob(command)), "{line}");
+            assert_eq!(parse(line), Ok(RespCommand::Blob(command)), "{line}");
         }
     }
 
@@ -272,7 +274,7 @@ mod tests {
             ("ECHO x", SessionCommand::Echo("x".into())),
             ("QUIT", SessionCommand::Quit),
         ] {
-            assert_eq!(parse(line), Ok(Command::Session(command)), "{line}");
+            assert_eq!(parse(line), Ok(RespCommand::Session(command)), "{line}");
         }
     }
 

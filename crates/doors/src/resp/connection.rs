@@ -1,11 +1,11 @@
 //! One Redis client, from its first command to its last.
 
 use super::RespLimits;
-use super::batch::Batch;
-use super::blob::Desk;
-use super::command::{Command, SessionCommand};
-use super::frame::{FRAME_LEN_MAX, FRAME_LEN_MAX_UNKNOWN, Parser};
-use super::reply::{Protocol, Reply};
+use super::batch::RespBatch;
+use super::blob::BlobExecutor;
+use super::command::{RespCommand, SessionCommand};
+use super::frame::{FRAME_LEN_MAX, FRAME_LEN_MAX_UNKNOWN, RespParser};
+use super::reply::{Protocol, RespReply};
 use crate::accept::closed;
 use crate::gate::{Gate, Role};
 use crate::linger::linger;
@@ -29,15 +29,15 @@ const UNWRITTEN_LEN_MAX: usize = 64 * 1024;
 const VERSION: &str = "7.2.0";
 
 /// What all connections of the door share.
-pub(super) struct Door {
-    desk: Desk,
+pub(super) struct RespDoor {
+    desk: BlobExecutor,
     gate: Arc<dyn Gate>,
     limits: RespLimits,
     clients_seen: AtomicU64,
 }
 
-impl Door {
-    pub fn new(desk: Desk, gate: Arc<dyn Gate>, limits: RespLimits) -> Self {
+impl RespDoor {
+    pub fn new(desk: BlobExecutor, gate: Arc<dyn Gate>, limits: RespLimits) -> Self {
         Self { desk, gate, limits, clients_seen: AtomicU64::new(0) }
     }
 }
@@ -46,10 +46,10 @@ impl Door {
 pub(super) async fn run(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
-    door: Arc<Door>,
+    door: Arc<RespDoor>,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let mut session = Session::begin(&door).await;
+    let mut session = RespSession::begin(&door).await;
     let mut auth_deadline = std::pin::pin!(sleep(door.limits.auth_within));
     let mut buffer = BytesMut::new();
     while session.open {
@@ -79,29 +79,29 @@ pub(super) async fn run(
 /// The client does not read, or is gone.
 struct Unwritable;
 
-struct Session<'door> {
-    door: &'door Door,
+struct RespSession<'door> {
+    door: &'door RespDoor,
     id: u64,
-    parser: Parser,
+    parser: RespParser,
     protocol: Protocol,
     /// Whether the client was let in. As whom makes no difference yet: blobs are one space.
     admitted: bool,
     name: Option<Bytes>,
-    batch: Batch,
+    batch: RespBatch,
     unwritten: Vec<u8>,
     open: bool,
 }
 
-impl<'door> Session<'door> {
-    async fn begin(door: &'door Door) -> Self {
+impl<'door> RespSession<'door> {
+    async fn begin(door: &'door RespDoor) -> Self {
         let mut session = Self {
             door,
             id: door.clients_seen.fetch_add(1, Relaxed) + 1,
-            parser: Parser::new(FRAME_LEN_MAX_UNKNOWN),
+            parser: RespParser::new(FRAME_LEN_MAX_UNKNOWN),
             protocol: Protocol::Resp2,
             admitted: false,
             name: None,
-            batch: Batch::default(),
+            batch: RespBatch::default(),
             unwritten: Vec::new(),
             open: true,
         };
@@ -119,11 +119,11 @@ impl<'door> Session<'door> {
     ) -> Result<(), Unwritable> {
         while self.open {
             match self.parser.next(buffer) {
-                Ok(Some(frame)) => self.perform(Command::parse(&frame)).await,
+                Ok(Some(frame)) => self.perform(RespCommand::parse(&frame)).await,
                 Ok(None) => break,
                 Err(error) => {
                     self.run_batch().await;
-                    self.answer(&Reply::error(error.to_string()));
+                    self.answer(&RespReply::error(error.to_string()));
                     self.open = false;
                 }
             }
@@ -135,16 +135,16 @@ impl<'door> Session<'door> {
         self.write_out(writer).await
     }
 
-    async fn perform(&mut self, command: Result<Command, Reply>) {
+    async fn perform(&mut self, command: Result<RespCommand, RespReply>) {
         match command {
-            Ok(Command::Session(command)) => {
+            Ok(RespCommand::Session(command)) => {
                 self.run_batch().await;
                 let reply = self.perform_session(command).await;
                 self.answer(&reply);
             }
             // Who is not let in does not learn what would have been wrong.
             _ if !self.admitted => self.answer(&no_auth()),
-            Ok(Command::Blob(command)) => {
+            Ok(RespCommand::Blob(command)) => {
                 if !self.batch.has_room_for(&command) {
                     self.run_batch().await;
                 }
@@ -157,34 +157,34 @@ impl<'door> Session<'door> {
         }
     }
 
-    async fn perform_session(&mut self, command: SessionCommand) -> Reply {
+    async fn perform_session(&mut self, command: SessionCommand) -> RespReply {
         match command {
-            SessionCommand::Auth { secret } => self.authenticate(&secret).await.unwrap_or(Reply::OK),
+            SessionCommand::Auth { secret } => self.authenticate(&secret).await.unwrap_or(RespReply::OK),
             SessionCommand::Hello { protocol, secret, name } => self.hello(protocol, secret, name).await,
             SessionCommand::Quit => {
                 self.open = false;
-                Reply::OK
+                RespReply::OK
             }
             _ if !self.admitted => no_auth(),
             SessionCommand::SetName(name) => {
                 self.name = Some(name).filter(|name| !name.is_empty());
-                Reply::OK
+                RespReply::OK
             }
-            SessionCommand::GetName => self.name.clone().map_or(Reply::Null, Reply::Bulk),
-            SessionCommand::Id => Reply::Integer(self.id as i64),
-            SessionCommand::Noted => Reply::OK,
-            SessionCommand::Ping(None) => Reply::Simple("PONG"),
-            SessionCommand::Ping(Some(payload)) | SessionCommand::Echo(payload) => Reply::Bulk(payload),
+            SessionCommand::GetName => self.name.clone().map_or(RespReply::Null, RespReply::Bulk),
+            SessionCommand::Id => RespReply::Integer(self.id as i64),
+            SessionCommand::Noted => RespReply::OK,
+            SessionCommand::Ping(None) => RespReply::Simple("PONG"),
+            SessionCommand::Ping(Some(payload)) | SessionCommand::Echo(payload) => RespReply::Bulk(payload),
         }
     }
 
     /// Lets the client in, or returns the refusal.
-    async fn authenticate(&mut self, secret: &str) -> Option<Reply> {
+    async fn authenticate(&mut self, secret: &str) -> Option<RespReply> {
         match self.door.gate.admit(Some(secret)).await {
-            Err(_) => Some(Reply::error("WRONGPASS invalid username-password pair or user is disabled.")),
+            Err(_) => Some(RespReply::error("WRONGPASS invalid username-password pair or user is disabled.")),
             // Blobs are of every tenant; whoever only submits reads its results over HTTP.
             Ok(guest) if guest.role != Role::Worker => {
-                Some(Reply::error("NOPERM this key is not a worker's"))
+                Some(RespReply::error("NOPERM this key is not a worker's"))
             }
             Ok(_) => {
                 self.welcome();
@@ -203,14 +203,14 @@ impl<'door> Session<'door> {
         protocol: Option<Protocol>,
         secret: Option<String>,
         name: Option<Bytes>,
-    ) -> Reply {
+    ) -> RespReply {
         if let Some(secret) = secret
             && let Some(refusal) = self.authenticate(&secret).await
         {
             return refusal;
         }
         if !self.admitted {
-            return Reply::error(
+            return RespReply::error(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
                  AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol \
                  version at the same time",
@@ -218,14 +218,14 @@ impl<'door> Session<'door> {
         }
         self.protocol = protocol.unwrap_or(self.protocol);
         self.name = name.or(self.name.take());
-        Reply::Map(vec![
-            ("server", Reply::bulk("redis")),
-            ("version", Reply::bulk(VERSION)),
-            ("proto", Reply::Integer(if self.protocol == Protocol::Resp3 { 3 } else { 2 })),
-            ("id", Reply::Integer(self.id as i64)),
-            ("mode", Reply::bulk("standalone")),
-            ("role", Reply::bulk("master")),
-            ("modules", Reply::Array(Vec::new())),
+        RespReply::Map(vec![
+            ("server", RespReply::bulk("redis")),
+            ("version", RespReply::bulk(VERSION)),
+            ("proto", RespReply::Integer(if self.protocol == Protocol::Resp3 { 3 } else { 2 })),
+            ("id", RespReply::Integer(self.id as i64)),
+            ("mode", RespReply::bulk("standalone")),
+            ("role", RespReply::bulk("master")),
+            ("modules", RespReply::Array(Vec::new())),
         ])
     }
 
@@ -235,7 +235,7 @@ impl<'door> Session<'door> {
         }
     }
 
-    fn answer(&mut self, reply: &Reply) {
+    fn answer(&mut self, reply: &RespReply) {
         reply.encode(self.protocol, &mut self.unwritten);
     }
 
@@ -252,8 +252,8 @@ impl<'door> Session<'door> {
     }
 }
 
-fn no_auth() -> Reply {
-    Reply::error("NOAUTH Authentication required.")
+fn no_auth() -> RespReply {
+    RespReply::error("NOAUTH Authentication required.")
 }
 
 /// Makes room to read into. What is left in the buffer is at most the beginning of one argument,

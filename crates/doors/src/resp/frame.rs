@@ -26,7 +26,7 @@ const COUNT_LINE_LEN_MAX: usize = 32;
 const COPIED_LEN_MAX: usize = 64 * 1024;
 
 /// The arguments of one command; the first is its name, so there is at least one.
-pub(super) type Frame = Vec<Bytes>;
+pub(super) type RespFrame = Vec<Bytes>;
 
 /// Why a client's bytes cannot be read any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(super) enum FrameError {
 }
 
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(super) struct RespParser {
     frame_len_max: usize,
     /// How much of the buffer is known to hold no line end.
     searched: usize,
@@ -64,7 +64,7 @@ struct Partial {
     len: usize,
 }
 
-impl Parser {
+impl RespParser {
     pub fn new(frame_len_max: usize) -> Self {
         Self { frame_len_max, searched: 0, partial: None }
     }
@@ -74,7 +74,7 @@ impl Parser {
     }
 
     /// The next command, or nothing until more bytes have come.
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<RespFrame>, FrameError> {
         loop {
             if let Some(mut partial) = self.partial.take() {
                 if !self.fill(&mut partial, buffer)? {
@@ -188,9 +188,9 @@ fn take_bulk(buffer: &mut BytesMut, len: usize) -> Result<Option<Bytes>, FrameEr
     Ok(Some(bulk))
 }
 
-fn inline_words(line: &[u8]) -> Result<Frame, FrameError> {
+fn inline_words(line: &[u8]) -> Result<RespFrame, FrameError> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let words: Frame = words.map(Bytes::copy_from_slice).collect();
+    let words: RespFrame = words.map(Bytes::copy_from_slice).collect();
     if words.len() > ARGUMENTS_MAX { Err(FrameError::ArgumentCount) } else { Ok(words) }
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<String>>, Option<FrameError>) {
         let (mut parser, mut buffer, mut frames) =
-            (Parser::new(FRAME_LEN_MAX_IN_TESTS), BytesMut::new(), Vec::new());
+            (RespParser::new(FRAME_LEN_MAX_IN_TESTS), BytesMut::new(), Vec::new());
         for piece in pieces {
             buffer.extend_from_slice(piece);
             loop {

@@ -11,18 +11,18 @@ pub(super) enum Protocol {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(super) enum RespReply {
     Simple(&'static str),
     /// Begins with a code in capitals, such as `ERR`.
     Error(String),
     Integer(i64),
     Bulk(Bytes),
     Null,
-    Array(Vec<Reply>),
-    Map(Vec<(&'static str, Reply)>),
+    Array(Vec<RespReply>),
+    Map(Vec<(&'static str, RespReply)>),
 }
 
-impl Reply {
+impl RespReply {
     pub const OK: Self = Self::Simple("OK");
 
     pub fn error(text: impl Into<String>) -> Self {
@@ -78,7 +78,7 @@ fn push_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    fn check(reply: &Reply, resp2: &str, resp3: &str) {
+    fn check(reply: &RespReply, resp2: &str, resp3: &str) {
         for (protocol, expected) in [(Protocol::Resp2, resp2), (Protocol::Resp3, resp3)] {
             let mut out = Vec::new();
             reply.encode(protocol, &mut out);
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn most_answers_are_the_same_in_both_versions() {
         for (reply, expected) in [
-            (Reply::OK, "+OK\r\n"),
-            (Reply::error("ERR no"), "-ERR no\r\n"),
-            (Reply::Integer(-2), ":-2\r\n"),
-            (Reply::bulk("a\r\nb"), "$4\r\na\r\nb\r\n"),
-            (Reply::bulk(""), "$0\r\n\r\n"),
-            (Reply::Array(vec![Reply::Integer(1), Reply::OK]), "*2\r\n:1\r\n+OK\r\n"),
+            (RespReply::OK, "+OK\r\n"),
+            (RespReply::error("ERR no"), "-ERR no\r\n"),
+            (RespReply::Integer(-2), ":-2\r\n"),
+            (RespReply::bulk("a\r\nb"), "$4\r\na\r\nb\r\n"),
+            (RespReply::bulk(""), "$0\r\n\r\n"),
+            (RespReply::Array(vec![RespReply::Integer(1), RespReply::OK]), "*2\r\n:1\r\n+OK\r\n"),
         ] {
             check(&reply, expected, expected);
         }
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn nothing_and_pairs_are_not() {
-        check(&Reply::Null, "$-1\r\n", "_\r\n");
-        let pairs = Reply::Map(vec![("proto", Reply::Integer(3)), ("none", Reply::Null)]);
+        check(&RespReply::Null, "$-1\r\n", "_\r\n");
+        let pairs = RespReply::Map(vec![("proto", RespReply::Integer(3)), ("none", RespReply::Null)]);
         check(
             &pairs,
             "*4\r\n$5\r\nproto\r\n:3\r\n$4\r\nnone\r\n$-1\r\n",
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_error_stays_on_its_line() {
-        let forged = Reply::error("ERR unknown command 'a\r\n+OK\r\n'");
+        let forged = RespReply::error("ERR unknown command 'a\r\n+OK\r\n'");
         check(&forged, "-ERR unknown command 'a  +OK  '\r\n", "-ERR unknown command 'a  +OK  '\r\n");
     }
 }

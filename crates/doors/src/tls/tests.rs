@@ -15,8 +15,8 @@ fn folder() -> TempDir {
     folder
 }
 
-fn load(folder: &TempDir) -> Result<Tls, TlsError> {
-    Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem"))
+fn load(folder: &TempDir) -> Result<DoorTls, TlsError> {
+    DoorTls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem"))
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! The NATS door, byte for byte.
 
 use crate::support::{Door, Locked, Raw, open};
-use reveille_bus::{Bus, Heard, Message, Origin, Sender};
+use reveille_bus::{Bus, DeliveryReport, Message, MessageOrigin, MessageSender};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::NatsLimits;
 
 /// Who heard it: a name, or nothing if nobody or several did.
 async fn publish(door: &Door, subject: &str, payload: &str) -> Option<String> {
     match door.bus.publish(Message::new(subject, payload.to_owned())).await.unwrap() {
-        Heard::Somebody { by } => by?.name,
-        Heard::Nobody => None,
+        DeliveryReport::Somebody { by } => by?.name,
+        DeliveryReport::Nobody => None,
     }
 }
 
@@ -32,8 +32,8 @@ async fn what_clients_publish_reaches_us_with_their_tenant_and_key() {
     let mut client = Raw::nats(&door, r#"{"auth_token":"right"}"#).await;
     client.send("HPUB sys.heartbeat 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").await;
     let message = ours.recv().await.unwrap().message;
-    let sender = Sender { tenant: TenantId::known("acme"), key: Some(KeyId::known("right")) };
-    assert_eq!(message.origin, Origin::Worker(sender));
+    let sender = MessageSender { tenant: TenantId::known("acme"), key: Some(KeyId::known("right")) };
+    assert_eq!(message.origin, MessageOrigin::Worker(sender));
     assert_eq!(message.headers.unwrap(), "NATS/1.0\r\n\r\n");
     assert_eq!(message.payload, "hi");
 }

@@ -23,7 +23,7 @@ async fn async_nats_publishes_and_subscribes() {
     assert_eq!(heartbeats.recv().await.unwrap().message.payload, "alive");
 
     let heard = door.bus.publish(Message::new("worker.worker-1.jobs", "job")).await.unwrap();
-    let reveille_bus::Heard::Somebody { by: Some(by) } = heard else { panic!("{heard:?}") };
+    let reveille_bus::DeliveryReport::Somebody { by: Some(by) } = heard else { panic!("{heard:?}") };
     assert_eq!(by.name.as_deref(), Some("worker-1"));
     assert_eq!(jobs.next().await.unwrap().payload, "job");
 }

@@ -5,7 +5,7 @@ use reveille_bus::LocalBus;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::{self, NatsLimits};
 use reveille_doors::resp::{self, RespLimits};
-use reveille_doors::tls::Tls;
+use reveille_doors::tls::DoorTls;
 use reveille_doors::{Denied, Gate, Guest, OpenGate, Role};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Door {
         Self::nats_with(None, gate, limits).await
     }
 
-    pub async fn nats_with(tls: Option<Tls>, gate: impl Gate, limits: NatsLimits) -> Self {
+    pub async fn nats_with(tls: Option<DoorTls>, gate: impl Gate, limits: NatsLimits) -> Self {
         let (listener, address) = listen().await;
         let (shutdown, closing) = watch::channel(false);
         let bus = LocalBus::new();
@@ -48,7 +48,7 @@ impl Door {
     }
 
     pub async fn resp_with(
-        tls: Option<Tls>,
+        tls: Option<DoorTls>,
         gate: impl Gate,
         blobs: MemoryBlobs,
         limits: RespLimits,

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use reveille_bus::{Bus, Message};
 use reveille_doors::nats::NatsLimits;
 use reveille_doors::resp::RespLimits;
-use reveille_doors::tls::Tls;
+use reveille_doors::tls::DoorTls;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ impl Certificate {
         self.0.path().join("cert.pem")
     }
 
-    fn tls(&self) -> Tls {
-        Tls::load(&self.path(), &self.0.path().join("key.pem")).unwrap()
+    fn tls(&self) -> DoorTls {
+        DoorTls::load(&self.path(), &self.0.path().join("key.pem")).unwrap()
     }
 
     async fn nats_door(&self, limits: NatsLimits) -> Door {

@@ -5,8 +5,8 @@ use super::{DelegateError, Delegations};
 use crate::jobs::SubmitError;
 use crate::retry::until_answered;
 use bytes::Bytes;
-use reveille_a2a::message::{self, Answer};
-use reveille_a2a::{A2aError, A2aRequest, Reply};
+use reveille_a2a::message::{self, A2aAnswer};
+use reveille_a2a::{A2aError, A2aReply, A2aRequest};
 use reveille_core::fleet::Who;
 use reveille_core::id::{WorkerId, WorkspaceId};
 use reveille_core::job::{Event, Job, Phase, State};
@@ -68,7 +68,7 @@ impl Delegations {
         job: Arc<Job>,
         number: u32,
         from: &WorkspaceId,
-        outcome: Result<Reply, A2aError>,
+        outcome: Result<A2aReply, A2aError>,
     ) {
         if matches!(outcome, Err(A2aError::Unreachable(_))) {
             return self.not_reached(&job, number, from).await;
@@ -80,10 +80,10 @@ impl Delegations {
         };
         match outcome {
             Ok(reply) => match message::answer(reply.status, &reply.body) {
-                Answer::Said(text) => self.said(&job, &text).await,
+                A2aAnswer::Said(text) => self.said(&job, &text).await,
                 // It tells us when it is done.
-                Answer::Queued => {}
-                Answer::Failed { retryable, words } => {
+                A2aAnswer::Queued => {}
+                A2aAnswer::Failed { retryable, words } => {
                     let status = if retryable { Status::Retryable } else { Status::Fatal };
                     self.answered(&job, status, &words, String::new()).await;
                 }
@@ -123,7 +123,7 @@ impl Delegations {
     }
 
     async fn not_reached(&self, job: &Job, number: u32, workspace: &WorkspaceId) {
-        self.placement.lock().unreachable(Who::Workspace(workspace.as_str()));
+        self.placement.lock().mark_unreachable(Who::Workspace(workspace.as_str()));
         // It had the request before our restart, and cannot be asked about it now.
         if matches!(self.store.job(job.id()).await, Ok(Some(now)) if now.state() == State::Running) {
             return self

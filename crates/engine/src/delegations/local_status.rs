@@ -45,12 +45,12 @@ impl LocalStatuses {
     ) -> Option<(Delegation, Vec<DelegationStatus>)> {
         let mut rows = self.rows();
         let row = rows.get_mut(job.id())?;
-        let path = row.status.path(to);
+        let path = row.status.announcements(to);
         if path.is_empty() {
             return None;
         }
         move_to(row, job, to, preview);
-        let row = if to.is_last() { rows.remove(job.id())? } else { row.clone() };
+        let row = if to.is_final() { rows.remove(job.id())? } else { row.clone() };
         Some((row, path))
     }
 
@@ -77,7 +77,7 @@ impl StatusLog for LocalStatuses {
     async fn catch_up(&self, job: &Job) -> Result<(), RosterError> {
         if !self.has(job.id()) {
             match self.writer.roster.delegation(job.id()).await? {
-                Some(row) if row.status.is_last() => return Ok(()),
+                Some(row) if row.status.is_final() => return Ok(()),
                 Some(row) => drop(self.rows().insert(row.id.clone(), row)),
                 None => self.open(job).await,
             }
@@ -94,10 +94,10 @@ impl StatusLog for LocalStatuses {
         let mut after: Option<JobId> = None;
         loop {
             let page = self.writer.roster.open_delegations(after.clone(), PAGE).await?;
-            let is_last = page.len() < PAGE;
+            let is_final = page.len() < PAGE;
             after = page.last().map(|row| row.id.clone());
             self.rows().extend(page.into_iter().map(|row| (row.id.clone(), row)));
-            if is_last {
+            if is_final {
                 return Ok(());
             }
         }

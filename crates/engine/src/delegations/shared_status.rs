@@ -37,11 +37,11 @@ impl SharedStatuses {
 
     async fn record_from_row(&self, job: &Job, to: DelegationStatus) -> Result<(), RosterError> {
         let (mut row, mut batch) = match self.writer.roster.delegation(job.id()).await? {
-            Some(row) if row.status.is_last() => return Ok(()),
+            Some(row) if row.status.is_final() => return Ok(()),
             Some(row) => (row, RosterBatch::default()),
             None => self.writer.opening(job),
         };
-        let path = row.status.path(to);
+        let path = row.status.announcements(to);
         if path.is_empty() && batch.changes.is_empty() {
             return Ok(());
         }
@@ -61,7 +61,7 @@ impl SharedStatuses {
     async fn lose(&self, id: &JobId) {
         let Ok(lock) = self.lock(id).await else { return };
         if let Ok(Some(row)) = self.writer.roster.delegation(id).await
-            && !row.status.is_last()
+            && !row.status.is_final()
         {
             let lost = self.writer.lost(row);
             if let Err(error) = self.writer.keep(lost, &[DelegationStatus::Failed]).await {
@@ -77,9 +77,9 @@ impl SharedStatuses {
             let after = rows.last().map(|row| row.id.clone());
             match self.writer.roster.open_delegations(after, PAGE).await {
                 Ok(page) => {
-                    let is_last = page.len() < PAGE;
+                    let is_final = page.len() < PAGE;
                     rows.extend(page);
-                    if is_last {
+                    if is_final {
                         return rows;
                     }
                 }
@@ -127,7 +127,7 @@ impl StatusLog for SharedStatuses {
     async fn finish(&self) {
         for row in self.open_rows().await.into_iter().filter(|row| row.is_job) {
             match self.writer.jobs.job(&row.id).await {
-                Ok(Some(job)) if !row.status.path(DelegationStatus::of(&job)).is_empty() => {
+                Ok(Some(job)) if !row.status.announcements(DelegationStatus::of(&job)).is_empty() => {
                     self.record(&job, DelegationStatus::of(&job)).await;
                 }
                 Ok(None) => self.lose(&row.id).await,

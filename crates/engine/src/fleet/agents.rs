@@ -3,7 +3,7 @@
 use super::Fleet;
 use crate::cluster::{PeerMessage, SeenBy};
 use crate::observe::events::WorkerChange;
-use reveille_core::fleet::{BeatSource, Noticed, Worker};
+use reveille_core::fleet::{BeatSource, PresenceChange, Worker};
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
@@ -83,7 +83,13 @@ impl Fleet {
         self.cluster.publish(&|| PeerMessage::Agent { tenant: tenant.clone(), beat: Box::new(beat.kept()) });
     }
 
-    fn publish_agent(&self, tenant: &TenantId, beat: &AgentBeat<'_>, noticed: Noticed, seen_by: SeenBy) {
+    fn publish_agent(
+        &self,
+        tenant: &TenantId,
+        beat: &AgentBeat<'_>,
+        noticed: PresenceChange,
+        seen_by: SeenBy,
+    ) {
         if !noticed.changed {
             return;
         }
@@ -124,7 +130,7 @@ impl Fleet {
             long_gone.take(max).map(Member::of).collect()
         };
         for member in gone {
-            self.placement.lock().forget(member.who());
+            self.placement.lock().remove_member(member.who());
             self.cluster.announce(member, WorkerChange::Left, SeenBy::AllServers);
         }
     }

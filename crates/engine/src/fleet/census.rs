@@ -126,7 +126,7 @@ impl Fleet {
     fn look_over(&self, mut look: impl FnMut(&Worker)) {
         for part in 0.. {
             let placement = self.placement.lock();
-            let Some(workers) = placement.fleet().some(part) else { return };
+            let Some(workers) = placement.fleet().part(part) else { return };
             workers.for_each(&mut look);
         }
     }

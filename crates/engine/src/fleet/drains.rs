@@ -41,7 +41,7 @@ impl Fleet {
         let (was, matches) = {
             let mut placement = self.placement.lock();
             self.drain_changes.fetch_add(1, Ordering::SeqCst);
-            (placement.undrain(&what), placement.matches(self.runtime.now()))
+            (placement.undrain(&what), placement.reserve_waiting(self.runtime.now()))
         };
         self.jobs.assign_all(matches);
         tracing::info!(?what, by, "back in service");
@@ -62,8 +62,8 @@ impl Fleet {
     pub(crate) async fn end_overdue_drains(self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let overstayed = self.placement.lock().overstayed(self.runtime.now());
-            for (worker, jobs) in overstayed {
+            let overdue_drains = self.placement.lock().overdue_drains(self.runtime.now());
+            for (worker, jobs) in overdue_drains {
                 tracing::warn!(worker = %worker.id, jobs = jobs.len(), "drained; its jobs go elsewhere");
                 for job in jobs {
                     self.jobs.clone().lose_attempt(job, Some(worker.id.clone())).await;
@@ -111,7 +111,7 @@ impl RosterCopy for Fleet {
             for drain in drains {
                 table.drain(drain);
             }
-            table.matches(self.runtime.now())
+            table.reserve_waiting(self.runtime.now())
         };
         self.jobs.assign_all(matches);
         Ok(true)

@@ -8,7 +8,7 @@ use crate::observe::Observe;
 use crate::observe::events::WorkerChange;
 use crate::runtime::Runtime;
 use reveille_core::id::WorkspaceId;
-use reveille_core::placement::Gone;
+use reveille_core::placement::LostMember;
 use reveille_core::presence::Contract;
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Departures {
         Self { runtime, observe, cluster, jobs }
     }
 
-    pub fn member_gone(&self, gone: Gone) {
+    pub fn member_gone(&self, gone: LostMember) {
         let Some(member) = gone.member else {
             tracing::warn!(jobs = gone.jobs.len(), "an anonymous worker left its jobs behind");
             for id in gone.jobs {
@@ -55,7 +55,7 @@ impl Departures {
 impl Fleet {
     /// This server was not listening for a while: nobody's silence counts for so long.
     pub(crate) fn forgive(&self, away_ms: i64, now: Millis) {
-        self.placement.lock().forgive(away_ms, now);
+        self.placement.lock().credit_downtime(away_ms, now);
     }
 
     /// Declares dead whose TTL has lapsed.

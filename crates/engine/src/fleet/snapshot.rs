@@ -3,7 +3,7 @@
 
 use reveille_core::fleet::{Load, Profile, Worker};
 use reveille_core::id::{PoolId, TenantId, Topic, WorkerId};
-use reveille_core::placement::Remembered;
+use reveille_core::placement::RestoredWorker;
 use reveille_core::presence::Contract;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,11 +131,11 @@ impl Snapshot {
 
 impl WorkerEntry {
     /// The CAP worker that this is; nothing for a member of another contract, or a name that cannot be.
-    pub fn remembered(self, default_tenant: &TenantId) -> Option<Remembered> {
+    pub fn remembered(self, default_tenant: &TenantId) -> Option<RestoredWorker> {
         if self.contract != Contract::Cap {
             return None;
         }
-        Some(Remembered {
+        Some(RestoredWorker {
             id: WorkerId::parse(&self.worker_id).ok()?,
             tenant: TenantId::parse(&self.tenant).unwrap_or_else(|_| default_tenant.clone()),
             agent_name: self.agent_name,

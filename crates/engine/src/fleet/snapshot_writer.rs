@@ -118,7 +118,7 @@ impl SnapshotWriter {
         for part in 0.. {
             let placement = self.placement.lock();
             let fleet = placement.fleet();
-            let Some(workers) = fleet.some(part) else { break };
+            let Some(workers) = fleet.part(part) else { break };
             for worker in workers.filter(|worker| !worker.offline && !worker.expected) {
                 snapshot.add(worker, fleet.profile(worker.profile));
             }

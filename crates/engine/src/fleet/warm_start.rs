@@ -78,9 +78,9 @@ impl Fleet {
         loop {
             let after = rows.last().map(|row| row.key.clone());
             let page = self.roster.presence(after, PAGE).await?;
-            let is_last = page.len() < PAGE;
+            let is_final = page.len() < PAGE;
             rows.extend(page);
-            if is_last {
+            if is_final {
                 return Ok(rows);
             }
         }

@@ -70,7 +70,7 @@ impl Fleet {
         let (heard, matches) = {
             let mut placement = self.placement.lock();
             let heard = placement.beat(worker, tenant, beat, now);
-            (heard, placement.matches(now))
+            (heard, placement.reserve_waiting(now))
         };
         self.observe.metrics().fleet().beats(1);
         self.jobs.assign_all(matches);
@@ -118,8 +118,8 @@ impl Fleet {
             let mut placement = self.placement.lock();
             let known = placement.fleet().lookup(Who::Worker(worker.as_str()));
             let (was_away, joined) = (known.is_some_and(|worker| worker.unreachable), known.is_none());
-            placement.serves(worker, tenant, topics, now);
-            (was_away, joined, placement.matches(now))
+            placement.announce_topics(worker, tenant, topics, now);
+            (was_away, joined, placement.reserve_waiting(now))
         };
         if joined {
             tracing::info!(%worker, "worker joined");
@@ -156,15 +156,15 @@ impl Fleet {
         let matches = {
             let mut placement = self.placement.lock();
             if let Some(worker) = &gone {
-                placement.unreachable(Who::Worker(worker.as_str()));
+                placement.mark_unreachable(Who::Worker(worker.as_str()));
             }
             for (topic, count) in touched {
-                placement.listeners(&topic, count);
+                placement.set_listeners(&topic, count);
             }
             if listener.subjects.is_empty() {
                 placement.connection_gone(listener.connection, self.runtime.now());
             }
-            placement.matches(self.runtime.now())
+            placement.reserve_waiting(self.runtime.now())
         };
         self.jobs.assign_all(matches);
         if let Some(worker) = now.worker {

@@ -35,7 +35,7 @@ impl Jobs {
             return Err(DriveError::Unjudged(problem));
         }
         let decide = move |job: &Job, now| match jobs.policy.verdict_on(job, &basis, now) {
-            Ok(Ok(last_verdict)) => life::approve(job, &answer, last_verdict, now),
+            Ok(Ok(recorded)) => life::approve(job, &answer, recorded, now),
             // It has moved on since it was heard; the answer says how.
             _ => Err(answer.meets(job).err().unwrap_or(Refusal::TooEarly)),
         };
@@ -119,8 +119,8 @@ impl Jobs {
             return;
         }
         let decide = |job: &Job, now: Millis| match self.policy.verdict_on(job, &basis, now)? {
-            Ok(last_verdict) if is_asking(job) && !asks_under(job, &last_verdict.verdict.snapshot) => {
-                life::judge(job, last_verdict, now)
+            Ok(recorded) if is_asking(job) && !asks_under(job, &recorded.verdict.snapshot) => {
+                life::judge(job, recorded, now)
             }
             _ => Err(Refusal::TooEarly),
         };
@@ -139,5 +139,5 @@ fn is_asking(job: &Job) -> bool {
 }
 
 fn asks_under(job: &Job, snapshot: &str) -> bool {
-    job.last_verdict().is_some_and(|last_verdict| last_verdict.verdict.snapshot == snapshot)
+    job.last_verdict().is_some_and(|recorded| recorded.verdict.snapshot == snapshot)
 }

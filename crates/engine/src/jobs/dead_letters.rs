@@ -86,7 +86,7 @@ impl Jobs {
         if !matches!(old.state(), State::Denied | State::ApprovalRequired) {
             return Err(RetryError::NotStopped(old.state()));
         }
-        let offered = old.last_verdict().map_or(&[][..], |last_verdict| &last_verdict.verdict.remediations);
+        let offered = old.last_verdict().map_or(&[][..], |recorded| &recorded.verdict.remediations);
         let not_offered = || RetryError::NotOffered(remediation.to_owned());
         let remediation = offered.iter().find(|offered| offered.id == remediation).ok_or_else(not_offered)?;
         let request = retry::remedy(&old.request, remediation).map_err(|_| not_offered())?;

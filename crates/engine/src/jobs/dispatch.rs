@@ -4,7 +4,7 @@ use super::Jobs;
 use super::change::LockedJob;
 use crate::observe::Trouble;
 use crate::observe::with_context;
-use reveille_bus::{Heard, Message};
+use reveille_bus::{DeliveryReport, Message};
 use reveille_core::fleet::{Who, Worker};
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Job, Phase, State};
@@ -53,16 +53,16 @@ impl Jobs {
             }
         };
         match (heard, to) {
-            (Heard::Somebody { by }, to) => {
+            (DeliveryReport::Somebody { by }, to) => {
                 if let (Some(by), None) = (&by, to) {
-                    self.placement.lock().heard_by_connection(job.id(), by.connection);
+                    self.placement.lock().note_connection(job.id(), by.connection);
                 }
                 tokio::time::sleep(RUNNING_AFTER).await;
                 let name = by.and_then(|by| WorkerId::parse(&by.name?).ok());
                 self.mark_running(&job, number, name).await;
             }
-            (Heard::Nobody, Some(worker)) => self.nobody_heard(&job, number, &worker).await,
-            (Heard::Nobody, None) => self.unheard(&job, number).await,
+            (DeliveryReport::Nobody, Some(worker)) => self.nobody_heard(&job, number, &worker).await,
+            (DeliveryReport::Nobody, None) => self.unheard(&job, number).await,
         }
     }
 
@@ -126,7 +126,7 @@ impl Jobs {
             let known = placement.fleet().lookup(who);
             let is_expected = |worker: &Worker| worker.expected || (worker.restored && worker.unreachable);
             let facts = known.map_or((true, false), |worker| (worker.counts_jobs, is_expected(worker)));
-            placement.unreachable(who);
+            placement.mark_unreachable(who);
             facts
         };
         if expected {
@@ -162,7 +162,7 @@ impl Jobs {
             if !placement.learn_topic(worker, topic) {
                 return;
             }
-            placement.matches(now)
+            placement.reserve_waiting(now)
         };
         tracing::info!(%worker, %topic, "worker serves a topic, as its result shows");
         self.assign_all(matches);

@@ -67,8 +67,7 @@ impl Explainer<'_> {
                 )
             }
             Phase::ApprovalRequired => {
-                let rule =
-                    job.last_verdict().map_or("policy", |last_verdict| last_verdict.verdict.rule_id.as_str());
+                let rule = job.last_verdict().map_or("policy", |recorded| recorded.verdict.rule_id.as_str());
                 let words = if job.request.is_gate() {
                     format!("A person must approve it: {}.", approval::why(job))
                 } else {
@@ -124,7 +123,7 @@ impl Explainer<'_> {
         let mut fitting = Fitting::default();
         // Placement is held for one part at a time.
         for part in 0.. {
-            if !fitting.look(self.jobs.placement.lock().fleet(), part, &selector) {
+            if !fitting.add_part(self.jobs.placement.lock().fleet(), part, &selector) {
                 break;
             }
         }
@@ -220,12 +219,12 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 "It goes when one of them has room; more workers make that sooner.".to_owned(),
             ),
         },
-        Reason::NoWorkers if fitting.strangers > 0 => explained(
+        Reason::NoWorkers if fitting.unannounced > 0 => explained(
             code,
             format!(
                 "No live worker is known to fit topic {topic}, its labels and what it requires (try {tries}). {} have \
                  not said what they serve.{ahead}",
-                fitting.strangers
+                fitting.unannounced
             ),
             format!(
                 "Start a worker that serves {topic}, or start one of those again so that it introduces itself."

@@ -141,8 +141,8 @@ impl Jobs {
         }
         let matches = {
             let mut table = self.placement.lock();
-            table.settle(job, now);
-            table.matches(now)
+            table.apply(job, now);
+            table.reserve_waiting(now)
         };
         self.assign_all(matches);
     }
@@ -162,7 +162,7 @@ impl Jobs {
             self.placement.lock().end_pending(&id);
             if matches!(error, DriveError::QuotaExceeded) {
                 // Whoever has filled the place says so at any moment; until then nothing else would be found.
-                self.placement.lock().leave(&id);
+                self.placement.lock().remove(&id);
                 tokio::time::sleep(FULL_PAUSE).await;
             }
             self.reload(&id).await;
@@ -187,7 +187,7 @@ impl Jobs {
             self.place(job);
         } else {
             self.placement.timers().clear(id);
-            self.placement.lock().leave(id);
+            self.placement.lock().remove(id);
         }
     }
 }

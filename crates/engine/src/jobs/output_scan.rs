@@ -14,7 +14,7 @@ use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal, State};
 use reveille_core::life::{self, Made, Report, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{FailMode, Outcome, OutputMetadata, Policy};
+use reveille_core::policy::{ContentMetadata, ContentScan, FailMode, Policy};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of a result before its job ends.
 enum MetadataScan {
     None,
-    Own(OutputMetadata),
+    Own(ContentMetadata),
     /// The kernel has spoken already.
     Kernel(OutputScan),
 }
@@ -175,9 +175,9 @@ impl Jobs {
         self.runtime.settings().output.fail_mode.or(policy.output().fail_mode).unwrap_or(FailMode::Open)
     }
 
-    async fn metadata_of(&self, pointer: &str) -> Option<OutputMetadata> {
+    async fn metadata_of(&self, pointer: &str) -> Option<ContentMetadata> {
         let content = content(&*self.store, pointer).await.ok()?;
-        Some(OutputMetadata { len: content.map_or(0, |content| content.len() as u64), has_error: false })
+        Some(ContentMetadata { len: content.map_or(0, |content| content.len() as u64), has_error: false })
     }
 
     /// What a job made, with the size of what is ours to measure, if its size matters. What is kept outside
@@ -236,7 +236,7 @@ impl Jobs {
                 }
                 Ok(content) => {
                     let content = content.unwrap_or_default();
-                    let metadata = OutputMetadata { len: content.len() as u64, has_error: false };
+                    let metadata = ContentMetadata { len: content.len() as u64, has_error: false };
                     let outcome =
                         scan_output(policy.clone(), job.request.clone(), metadata, content, fail_mode).await;
                     let Some(redacted) = outcome.redacted else { return (outcome.verdict, None) };
@@ -297,7 +297,7 @@ impl Jobs {
     ) -> Result<(OutputVerdict, Option<String>), StoreError> {
         let rules = self.runtime.rules();
         let (output, fail_mode) = (rules.policy.output(), self.output_fail_mode(&rules.policy));
-        let metadata = OutputMetadata { len, has_error };
+        let metadata = ContentMetadata { len, has_error };
         if content.is_empty() {
             let unread = || output.unchecked(FailMode::Open, Stage::Sync, "its content was not sent");
             return Ok((output.check_metadata(request, metadata).unwrap_or_else(unread), None));
@@ -373,10 +373,10 @@ impl Jobs {
 async fn scan_output(
     policy: Policy,
     request: Arc<Request>,
-    metadata: OutputMetadata,
+    metadata: ContentMetadata,
     content: Bytes,
     fail_mode: FailMode,
-) -> Outcome {
+) -> ContentScan {
     let len = content.len();
     let check = move || policy.output().check_content(&request, metadata, &content, fail_mode);
     if len <= SMALL {

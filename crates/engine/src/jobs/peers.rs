@@ -44,7 +44,7 @@ impl Jobs {
         let now = self.runtime.now();
         let Some(attempt) = job.attempt() else {
             self.placement.timers().clear(job.id());
-            return self.placement.lock().leave(job.id());
+            return self.placement.lock().remove(job.id());
         };
         let tenant = &job.request.tenant;
         self.placement.lock().reserve_at(&job.request, attempt.worker.as_ref(), attempt.dispatched_at, now);
@@ -119,9 +119,9 @@ impl Jobs {
                 });
                 table.reserve_at(&request, peer.worker.as_ref(), peer.at, now);
             } else {
-                table.leave(&peer.id);
+                table.remove(&peer.id);
             }
-            table.matches(now)
+            table.reserve_waiting(now)
         };
         if peer.state.is_terminal() {
             shared.note_ended(&peer.id, peer.revision);

@@ -15,12 +15,12 @@ use reveille_core::id::JobId;
 use reveille_core::job::{Job, Refusal};
 use reveille_core::life;
 use reveille_core::policy::{
-    Contents, Counted, Counting, Decision, FailMode, Policy, Question, RecordedVerdict, Stop, Trace, Verdict,
-    Windows,
+    Counted, Counting, Decision, FailMode, InputContent, InputVerdict, Policy, Question, RecordedVerdict,
+    Trace, Verdict, Windows,
 };
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_kernel::convert::Sent;
+use reveille_kernel::convert::SentInput;
 use reveille_kernel::{Kernel, NoAnswer, Purpose};
 use reveille_store::{BlobKey, Store, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ enum Read {
 
 enum DecidedBy {
     /// Our policy decides; this was found in the input.
-    Policy(Option<Stop>),
+    Policy(Option<InputVerdict>),
     /// The safety kernel has spoken.
     Kernel(Verdict),
     /// It has not, and new jobs run all the same.
@@ -163,7 +163,7 @@ impl PolicyChecker {
     /// The job as judged, or as put off if nobody could be asked.
     pub fn judge(&self, job: &Job, basis: &PolicyBasis, now: Millis) -> Result<Job, Refusal> {
         match self.verdict_on(job, basis, now)? {
-            Ok(last_verdict) => life::judge(job, last_verdict, now),
+            Ok(recorded) => life::judge(job, recorded, now),
             Err(problem) => life::unjudged(job, &problem.to_string(), now, self.runtime.random()),
         }
     }
@@ -180,8 +180,9 @@ impl PolicyChecker {
             DecidedBy::Nobody(problem) => return Ok(Err(problem.clone())),
             DecidedBy::Kernel(verdict) | DecidedBy::FailedOpen(verdict) => verdict.clone(),
             DecidedBy::Policy(stop) => {
-                let counting = if job.verdicts.is_empty() { Counting::Counts } else { Counting::Again };
-                let question = Question { request: &job.request, stop: stop.as_ref(), counting, now };
+                let counting = if job.verdicts.is_empty() { Counting::New } else { Counting::AlreadyCounted };
+                let question =
+                    Question { request: &job.request, input_verdict: stop.as_ref(), counting, now };
                 self.ask(&basis.rules.policy, &question)
             }
         };
@@ -265,8 +266,8 @@ impl PolicyChecker {
         if let Some(kernel) = self.kernel.kernel() {
             return self.kernel.ask(Circuit::Input, kernel.judge(request, None, purpose)).await;
         }
-        let (counting, now) = (Counting::Looks, self.runtime.now());
-        Ok(self.ask(&self.runtime.rules().policy, &Question { request, stop: None, counting, now }))
+        let (counting, now) = (Counting::DryRun, self.runtime.now());
+        Ok(self.ask(&self.runtime.rules().policy, &Question { request, input_verdict: None, counting, now }))
     }
 
     /// What is said of a job that is somebody else's. A check counts where a rule counts, as one of ours
@@ -274,7 +275,7 @@ impl PolicyChecker {
     pub async fn check_for_others(
         &self,
         request: &Request,
-        input: Sent,
+        input: SentInput,
         purpose: Purpose,
     ) -> Result<(Verdict, Trace), NoAnswer> {
         if let Some(kernel) = self.kernel.kernel() {
@@ -284,8 +285,8 @@ impl PolicyChecker {
         }
         let policy = &self.runtime.rules().policy;
         let stop = look_at_sent(policy, request, input).await;
-        let counting = if purpose == Purpose::Check { Counting::Counts } else { Counting::Looks };
-        let question = Question { request, stop: stop.as_ref(), counting, now: self.runtime.now() };
+        let counting = if purpose == Purpose::Check { Counting::New } else { Counting::DryRun };
+        let question = Question { request, input_verdict: stop.as_ref(), counting, now: self.runtime.now() };
         if purpose == Purpose::Explain {
             return Ok(policy.explain(&question, &mut self.windows()));
         }
@@ -294,7 +295,8 @@ impl PolicyChecker {
 
     /// What our policy would say, rule by rule.
     pub fn policy_trace(&self, request: &Request) -> (Verdict, Trace) {
-        let question = Question { request, stop: None, counting: Counting::Looks, now: self.runtime.now() };
+        let question =
+            Question { request, input_verdict: None, counting: Counting::DryRun, now: self.runtime.now() };
         self.runtime.rules().policy.explain(&question, &mut self.windows())
     }
 
@@ -309,23 +311,23 @@ impl PolicyChecker {
 }
 
 /// What the input rules find in an input that is ours.
-pub async fn scan_input(policy: &Policy, request: &Request, input: Option<Bytes>) -> Option<Stop> {
+pub async fn scan_input(policy: &Policy, request: &Request, input: Option<Bytes>) -> Option<InputVerdict> {
     match input {
-        None => policy.look(request, Contents::Missing),
+        None => policy.scan_input(request, InputContent::Missing),
         Some(content) => {
             let len = content.len() as i64;
-            look_at_sent(policy, request, Sent { content, len }).await
+            look_at_sent(policy, request, SentInput { content, len }).await
         }
     }
 }
 
 /// Looking takes its time, so it is done where it holds nobody up.
-async fn look_at_sent(policy: &Policy, request: &Request, input: Sent) -> Option<Stop> {
+async fn look_at_sent(policy: &Policy, request: &Request, input: SentInput) -> Option<InputVerdict> {
     if input.content.len() <= SMALL || !policy.reads_input(request) {
-        return policy.look(request, input.contents());
+        return policy.scan_input(request, input.contents());
     }
     let (policy, request) = (policy.clone(), request.clone());
-    match tokio::task::spawn_blocking(move || policy.look(&request, input.contents())).await {
+    match tokio::task::spawn_blocking(move || policy.scan_input(&request, input.contents())).await {
         Ok(stop) => stop,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }

@@ -81,7 +81,7 @@ impl Jobs {
     fn was_missed(&self, sweep: Sweep, job: &Job) -> bool {
         match sweep {
             Sweep::Reconciler => self.is_overdue(job),
-            Sweep::Replayer => self.is_stranded(job),
+            Sweep::Replayer => self.is_stuck(job),
         }
     }
 

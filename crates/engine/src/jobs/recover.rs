@@ -188,7 +188,7 @@ impl Jobs {
         let matches = {
             let mut placement = self.placement.lock();
             placement.end_recount();
-            placement.matches(self.runtime.now())
+            placement.reserve_waiting(self.runtime.now())
         };
         self.assign_all(matches);
     }

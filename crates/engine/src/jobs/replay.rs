@@ -50,9 +50,9 @@ impl Jobs {
             let page = self.store.jobs(&query).await?;
             read += page.items.len();
             for job in page.items.iter().filter(|job| job.created_at >= since) {
-                let Some(last_verdict) = job.verdicts.first() else { continue };
+                let Some(recorded) = job.verdicts.first() else { continue };
                 let would_be = self.judged_by(policy, job).await?;
-                replay.add(job, &last_verdict.verdict, would_be);
+                replay.add(job, &recorded.verdict, would_be);
             }
             query.cursor = page.next;
             replay.is_partial = query.cursor.is_some() && read >= REPLAY_MAX;
@@ -69,8 +69,8 @@ impl Jobs {
         } else {
             None
         };
-        let (counting, now) = (Counting::Looks, job.created_at);
-        let question = Question { request, stop: stop.as_ref(), counting, now };
+        let (counting, now) = (Counting::DryRun, job.created_at);
+        let question = Question { request, input_verdict: stop.as_ref(), counting, now };
         Ok(policy.judge(&question, &mut Windows::default()))
     }
 }

@@ -309,7 +309,7 @@ impl Jobs {
 
 /// What throttles a new job.
 fn throttled(job: &Job) -> Option<&Verdict> {
-    let verdict = job.last_verdict().map(|last_verdict| &last_verdict.verdict);
+    let verdict = job.last_verdict().map(|recorded| &recorded.verdict);
     verdict.filter(|verdict| verdict.decision == Decision::Throttle)
 }
 

@@ -26,7 +26,7 @@ use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::output::{OutputDecision, Stage};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
-use reveille_traces::Counts;
+use reveille_traces::TraceCounts;
 pub use safety::Circuit;
 use safety::SafetyMetrics;
 use saga::SagaMetrics;
@@ -129,7 +129,7 @@ pub(crate) struct Moment {
     pub messages_lost: u64,
     pub tasks: usize,
     pub stale_jobs: BTreeMap<State, u64>,
-    pub traces: Counts,
+    pub traces: TraceCounts,
 }
 
 /// The metrics in the order in which they are listed.

@@ -1,7 +1,7 @@
 //! Workflows: saved when there is nothing wrong with them, and read again with every run.
 
 use super::Workflows;
-use reveille_core::flow::{Document, Flow, Head, Origin, Problem};
+use reveille_core::flow::{Flow, FlowProblem, RunHead, RunOrigin, WorkflowDocument};
 use reveille_core::id::{TenantId, WorkflowId};
 use reveille_store::StoreError;
 use reveille_store::workflows::Saved;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SaveError {
     #[error(transparent)]
-    Bad(#[from] Problem),
+    Bad(#[from] FlowProblem),
     #[error("the tenant has {0} workflows, and may have no more; delete one first")]
     TooMany(u32),
     #[error(transparent)]
@@ -23,7 +23,7 @@ impl Workflows {
     pub async fn save_workflow(
         &self,
         tenant: &TenantId,
-        document: Document,
+        document: WorkflowDocument,
         by: &str,
     ) -> Result<u32, SaveError> {
         let now = self.runtime.now();
@@ -38,8 +38,9 @@ impl Workflows {
     /// A workflow must not end up in itself, whichever way it goes.
     pub(super) async fn check_calls(&self, tenant: &TenantId, flow: &Flow) -> Result<(), SaveError> {
         for (step, called) in flow.calls() {
-            let problem =
-                |problem: String| SaveError::Bad(Problem::new("input", problem).of_step(step.id.as_str()));
+            let problem = |problem: String| {
+                SaveError::Bad(FlowProblem::new("input", problem).of_step(step.id.as_str()))
+            };
             let (mut seen, mut open) = (BTreeSet::new(), vec![called.clone()]);
             while let Some(next) = open.pop() {
                 if next == flow.id {
@@ -88,10 +89,10 @@ impl Workflows {
     }
 
     /// The workflow that a run goes by.
-    pub(crate) async fn flow_of(&self, head: &Head) -> Result<Arc<Flow>, StoreError> {
+    pub(crate) async fn flow_of(&self, head: &RunHead) -> Result<Arc<Flow>, StoreError> {
         match head.origin {
-            Origin::Rollback { .. } => return Ok(super::rollback::flow(head.version)),
-            Origin::Client => return Ok(super::saga::flow()),
+            RunOrigin::Rollback { .. } => return Ok(super::rollback::flow(head.version)),
+            RunOrigin::Client => return Ok(super::saga::flow()),
             _ => {}
         }
         let flow = self.flow(&head.tenant, &head.workflow, Some(head.version)).await?;

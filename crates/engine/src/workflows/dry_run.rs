@@ -6,8 +6,8 @@ mod verdicts;
 use super::send::{depth_below, too_deep};
 use super::{Asked, SaveError, StartRunError, Workflows};
 use reveille_core::flow::{
-    DEPTH_MAX, Document, Fate, Flow, Foreseen, Head, Kind, Known, NodeKey, Origin, Step, Subworkflow,
-    child_id, dry_run,
+    DEPTH_MAX, Fate, Flow, Forecast, Foreseen, NodeKey, RunHead, RunOrigin, Step, StepKind, SubworkflowStep,
+    WorkflowDocument, child_id, dry_run,
 };
 use reveille_core::id::RunId;
 use reveille_core::policy::Verdict;
@@ -55,14 +55,19 @@ struct Left {
 
 impl Workflows {
     /// Goes through a workflow with an input: the document that is given, or else the last version saved.
-    pub async fn dry_run(&self, asked: &Asked, document: Option<Document>) -> Result<DryRun, StartRunError> {
+    pub async fn dry_run(
+        &self,
+        asked: &Asked,
+        document: Option<WorkflowDocument>,
+    ) -> Result<DryRun, StartRunError> {
         let flow = if let Some(document) = document {
             Arc::new(self.saveable(asked, &document).await?)
         } else {
             let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
             flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?
         };
-        let head = self.new_run(RunId::known(self.runtime.new_uuid()), asked, &flow, Origin::Started)?.head;
+        let head =
+            self.new_run(RunId::known(self.runtime.new_uuid()), asked, &flow, RunOrigin::Started)?.head;
         let mut left = Left { asked: ASKED_MAX, called: CALLED_MAX };
         let mut dry = self.foresee(&head, flow, Some(&asked.input), &mut left).await?;
         if left.asked == 0 {
@@ -75,7 +80,7 @@ impl Workflows {
     }
 
     /// A document that could be saved as it is: nothing is wrong with it, and it does not run itself.
-    async fn saveable(&self, asked: &Asked, document: &Document) -> Result<Flow, StartRunError> {
+    async fn saveable(&self, asked: &Asked, document: &WorkflowDocument) -> Result<Flow, StartRunError> {
         let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
         let flow =
             Flow::check(document, 0, self.runtime.now()).map_err(|problem| bad(problem.to_string()))?;
@@ -88,7 +93,7 @@ impl Workflows {
 
     async fn foresee(
         &self,
-        head: &Head,
+        head: &RunHead,
         flow: Arc<Flow>,
         input: Option<&Json>,
         left: &mut Left,
@@ -98,7 +103,9 @@ impl Workflows {
         for foreseen in foreseen {
             let step = flow.step(&foreseen.step);
             let (judged, run) = match &step.kind {
-                Kind::Subworkflow(sub) => Box::pin(self.of_called(head, step, sub, &foreseen, left)).await?,
+                StepKind::Subworkflow(sub) => {
+                    Box::pin(self.of_called(head, step, sub, &foreseen, left)).await?
+                }
                 _ => (self.would_be_judged(head, step, &foreseen, left).await, None),
             };
             let undo = self.undo_would_be_judged(head, &flow, &foreseen, left).await;
@@ -112,9 +119,9 @@ impl Workflows {
     /// Of a step that is another run: why it would not begin, or else how it would go.
     async fn of_called(
         &self,
-        head: &Head,
+        head: &RunHead,
         step: &Step,
-        sub: &Subworkflow,
+        sub: &SubworkflowStep,
         foreseen: &Foreseen,
         left: &mut Left,
     ) -> Result<(Option<Judged>, Option<DryRun>), StartRunError> {
@@ -129,9 +136,9 @@ impl Workflows {
         let Some(called) = self.flow(&head.tenant, &sub.workflow, None).await? else {
             return Ok(fails(format!("there is no workflow {}", sub.workflow), None));
         };
-        let has_rounds = matches!(foreseen.rounds, Some(Known::Yes(_)));
+        let has_rounds = matches!(foreseen.rounds, Some(Forecast::Yes(_)));
         let known = foreseen.inputs.iter().zip(0u32..).filter_map(|(input, round)| match input {
-            Known::Yes(input) => Some((input, has_rounds.then_some(round))),
+            Forecast::Yes(input) => Some((input, has_rounds.then_some(round))),
             _ => None,
         });
         let known: Vec<_> = known.collect();
@@ -145,11 +152,11 @@ impl Workflows {
         let (input, round) = known.first().map_or((None, None), |(input, round)| (Some(*input), *round));
         let node = NodeKey { step: step.id.clone(), round };
         let id = child_id(&head.id, &node, 1);
-        let child = Head {
-            origin: Origin::Step { run: head.id.clone(), node, attempt: 1, depth },
+        let child = RunHead {
+            origin: RunOrigin::Step { run: head.id.clone(), node, attempt: 1, depth },
             started_by: head.started_by.clone(),
             actor: head.actor.clone(),
-            ..Head::new(id, head.tenant.clone(), sub.workflow.clone(), called.version, self.runtime.now())
+            ..RunHead::new(id, head.tenant.clone(), sub.workflow.clone(), called.version, self.runtime.now())
         };
         Ok((None, Some(self.foresee(&child, called, input, left).await?)))
     }

@@ -3,7 +3,7 @@
 use super::Workflows;
 use crate::observe::Trouble;
 use reveille_core::approval::Choice;
-use reveille_core::flow::{Event, OUTPUT_LEN_MAX, Origin, Outcome, Run, RunState};
+use reveille_core::flow::{OUTPUT_LEN_MAX, Run, RunEvent, RunOrigin, RunState, StepOutcome};
 use reveille_core::job::{Job, State};
 use reveille_core::request::OfRun;
 use reveille_store::StoreError;
@@ -36,54 +36,54 @@ impl Workflows {
                 }
             }
         };
-        let event = Event::Over { node: of.node.clone(), attempt: of.attempt, outcome };
+        let event = RunEvent::Over { node: of.node.clone(), attempt: of.attempt, outcome };
         self.drive_run_on(&of.run, &event).await;
     }
 
-    async fn outcome_of(&self, job: &Job) -> Result<Outcome, StoreError> {
+    async fn outcome_of(&self, job: &Job) -> Result<StepOutcome, StoreError> {
         let Some(ending) = job.ending() else {
             unreachable!("only jobs that have ended are told of");
         };
         let words = if ending.words.is_empty() { ending.error_code.clone() } else { ending.words.clone() };
-        let for_good = |words: String| Outcome::Failed { words, is_worth_another_try: false };
+        let for_good = |words: String| StepOutcome::Failed { words, is_worth_another_try: false };
         Ok(match ending.state {
-            State::Succeeded if job.request.is_gate() => Outcome::Succeeded(Some(approval(job))),
+            State::Succeeded if job.request.is_gate() => StepOutcome::Succeeded(Some(approval(job))),
             State::Succeeded => match self.jobs.readable(job, &ending.result_ptr).await? {
                 Some(result) if result.len() > OUTPUT_LEN_MAX => for_good(format!(
                     "its result has {} bytes; a step takes at most {OUTPUT_LEN_MAX}",
                     result.len()
                 )),
-                Some(result) => Outcome::Succeeded(Some(
+                Some(result) => StepOutcome::Succeeded(Some(
                     serde_json::from_slice(&result)
                         .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(&result).into_owned())),
                 )),
-                None => Outcome::Succeeded(None),
+                None => StepOutcome::Succeeded(None),
             },
-            State::Timeout => Outcome::TimedOut(words),
-            State::Denied => Outcome::Denied(words),
+            State::Timeout => StepOutcome::TimedOut(words),
+            State::Denied => StepOutcome::Denied(words),
             State::Cancelled => for_good(words),
             State::OutputQuarantined => for_good(format!("its output is quarantined: {words}")),
-            _ => Outcome::Failed { words, is_worth_another_try: !ending.is_fatal },
+            _ => StepOutcome::Failed { words, is_worth_another_try: !ending.is_fatal },
         })
     }
 
     /// A run that is a step of another has ended.
     pub(super) fn notify_parent(&self, run: &Run) {
-        let Origin::Step { run: parent, node, attempt, .. } = &run.head.origin else { return };
-        let event = Event::Over { node: node.clone(), attempt: *attempt, outcome: outcome_of_run(run) };
+        let RunOrigin::Step { run: parent, node, attempt, .. } = &run.head.origin else { return };
+        let event = RunEvent::Over { node: node.clone(), attempt: *attempt, outcome: outcome_of_run(run) };
         let (workflows, parent) = (self.clone(), parent.clone());
         self.runtime.spawn(async move { workflows.drive_run_on(&parent, &event).await });
     }
 }
 
-pub(super) fn outcome_of_run(run: &Run) -> Outcome {
+pub(super) fn outcome_of_run(run: &Run) -> StepOutcome {
     let words = run.head.error.clone();
     match run.head.state {
-        RunState::Succeeded => Outcome::Succeeded(run.output.as_deref().cloned()),
-        RunState::Denied => Outcome::Denied(words),
-        RunState::TimedOut => Outcome::TimedOut(words),
-        RunState::Cancelled => Outcome::Failed { words, is_worth_another_try: false },
-        _ => Outcome::Failed { words, is_worth_another_try: true },
+        RunState::Succeeded => StepOutcome::Succeeded(run.output.as_deref().cloned()),
+        RunState::Denied => StepOutcome::Denied(words),
+        RunState::TimedOut => StepOutcome::TimedOut(words),
+        RunState::Cancelled => StepOutcome::Failed { words, is_worth_another_try: false },
+        _ => StepOutcome::Failed { words, is_worth_another_try: true },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Workflows;
 use crate::placement::Ahead;
-use reveille_core::flow::{Head, Line, Run};
+use reveille_core::flow::{Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_store::workflows::{RunQuery, Saved};
 use reveille_store::{Page, StoreError};
@@ -31,7 +31,7 @@ impl Workflows {
         self.store.delete_workflow(tenant, id).await
     }
 
-    pub async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    pub async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         self.store.runs(query).await
     }
 
@@ -44,7 +44,7 @@ impl Workflows {
         id: &RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<(u64, Line)>, StoreError> {
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         self.store.timeline(id, after, limit).await
     }
 

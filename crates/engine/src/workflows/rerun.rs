@@ -1,7 +1,7 @@
 //! Running a run again, from one of its steps: what came before is taken over, and the rest is done anew.
 
 use super::{Asked, StartRunError, Started, Workflows};
-use reveille_core::flow::{NodeKey, Origin, Run, StepState};
+use reveille_core::flow::{NodeKey, Run, RunOrigin, StepState};
 use reveille_core::id::{KeyId, RunId, StepId};
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -34,7 +34,7 @@ impl Workflows {
         if !old.head.state.is_terminal() {
             return Err(RerunError::NotOver);
         }
-        if matches!(old.head.origin, Origin::Rollback { .. } | Origin::Client) {
+        if matches!(old.head.origin, RunOrigin::Rollback { .. } | RunOrigin::Client) {
             return Err(RerunError::NotOfAWorkflow);
         }
         let asked = Asked {
@@ -46,7 +46,7 @@ impl Workflows {
             actor: old.head.actor.clone(),
         };
         let first = flow.in_order().first().map_or_else(|| StepId::known("none"), |step| step.id.clone());
-        let origin = Origin::Rerun { of: id.clone(), from: from.unwrap_or(&first).clone() };
+        let origin = RunOrigin::Rerun { of: id.clone(), from: from.unwrap_or(&first).clone() };
         let mut run = self.new_run(RunId::known(self.runtime.new_uuid()), &asked, &flow, origin)?;
         if let Some(from) = from {
             if !flow.steps.contains_key(from) {

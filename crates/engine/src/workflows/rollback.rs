@@ -9,8 +9,8 @@ use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
-    Event, Flow, Head, Node, NodeKey, Origin, Run, UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, UndoJob, Undoing,
-    UndoneBy, rollback_flow,
+    Flow, Node, NodeKey, Run, RunEvent, RunHead, RunOrigin, UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, UndoJob,
+    Undoing, UndoneBy, rollback_flow,
 };
 use reveille_core::id::{JobId, RunId, StepId};
 use reveille_core::request::{Needs, OfRun, Place, Priority, Request, Role};
@@ -35,7 +35,7 @@ pub fn rollback_id(of: &RunId) -> RunId {
 }
 
 /// The run that undoes this one, or what was last to be undone of it: a client's workflow may fail more than once.
-pub fn rollback_of(head: &Head) -> RunId {
+pub fn rollback_of(head: &RunHead) -> RunId {
     match &head.stack {
         Some(stack) => named(&format!("rollback:{}:{}", head.id, stack.undo_to)),
         None => rollback_id(&head.id),
@@ -53,7 +53,7 @@ fn named(name: &str) -> RunId {
 
 impl Workflows {
     /// The run that undoes this one, if it is there by now.
-    pub async fn rollback_made(&self, of: &Head) -> Result<Option<RunId>, StoreError> {
+    pub async fn rollback_made(&self, of: &RunHead) -> Result<Option<RunId>, StoreError> {
         if of.compensations == 0 {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Workflows {
         loop {
             match self.try_undo(&id).await {
                 Ok(None) => return,
-                Ok(Some(upto)) => return self.drive_run_on(&id, &Event::RollbackMade { upto }).await,
+                Ok(Some(upto)) => return self.drive_run_on(&id, &RunEvent::RollbackMade { upto }).await,
                 Err(error) => self.observe.log(Trouble::Store, "rollback not started; retrying", &id, &error),
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -92,7 +92,7 @@ impl Workflows {
     pub(super) async fn begin_rollback(
         &self,
         id: RunId,
-        of: &Head,
+        of: &RunHead,
         undo: Vec<Undoing>,
         is_parallel: bool,
     ) -> Result<(), StartRunError> {
@@ -112,13 +112,13 @@ impl Workflows {
 }
 
 /// The head of a rollback: it acts for whom the run acted that it undoes.
-pub(super) fn head(id: RunId, of: &Head, version: u32, now: Millis) -> Head {
-    Head {
-        origin: Origin::Rollback { of: of.id.clone() },
+pub(super) fn head(id: RunId, of: &RunHead, version: u32, now: Millis) -> RunHead {
+    RunHead {
+        origin: RunOrigin::Rollback { of: of.id.clone() },
         started_by: of.started_by.clone(),
         actor: of.actor.clone(),
         memory_id: of.memory_id.clone(),
-        ..Head::new(id, of.tenant.clone(), of.workflow.clone(), version, now)
+        ..RunHead::new(id, of.tenant.clone(), of.workflow.clone(), version, now)
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) enum NotUndone {
 
 /// The job that undoes one step, with its input if that comes along.
 pub(super) fn request(
-    head: &Head,
+    head: &RunHead,
     of: &RunId,
     key: &NodeKey,
     node: &Node,
@@ -176,7 +176,7 @@ pub(super) fn request(
 }
 
 /// What undoes a step of ours.
-fn own(head: &Head, id: &JobId, index: u32, job: UndoJob, undone: String) -> Request {
+fn own(head: &RunHead, id: &JobId, index: u32, job: UndoJob, undone: String) -> Request {
     let mut request = super::send::plain(head, id, job.topic);
     request.labels = job.labels;
     request.labels.extend(job.meta.labels);

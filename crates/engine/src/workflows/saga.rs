@@ -11,7 +11,7 @@ use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
-    ClientUndo, Compensation, Event, Failed, Flow, Refusal, Undoing, stack, stack_flow, stack_id,
+    ClientUndo, Compensation, Flow, RunEvent, RunRefusal, SagaFailure, Undoing, stack, stack_flow, stack_id,
 };
 use reveille_core::id::{JobId, RunId, Topic};
 use reveille_core::job::{Ending, Job};
@@ -120,9 +120,9 @@ impl Workflows {
         };
         let undo = ClientUndo { asked_at: job.created_at, request: request.clone() };
         let undo = Arc::new(Compensation::of_client(job.id(), undo));
-        let refused = match self.drive_stack(job, &Event::Record(undo.clone())).await {
-            Ok(()) | Err(RunError::Refused(Refusal::Stale)) => return Ok(()),
-            Err(RunError::Refused(Refusal::Failed)) => return self.undo_one(job, &undo).await,
+        let refused = match self.drive_stack(job, &RunEvent::Record(undo.clone())).await {
+            Ok(()) | Err(RunError::Refused(RunRefusal::Stale)) => return Ok(()),
+            Err(RunError::Refused(RunRefusal::Failed)) => return self.undo_one(job, &undo).await,
             Err(RunError::Store(error)) if error.is_transient() => return Err(error),
             Err(refused) => refused,
         };
@@ -137,11 +137,11 @@ impl Workflows {
         while !self.runtime.is_recovered() || self.runs.on_their_way.has(&stack) {
             tokio::time::sleep(MADE_PAUSE).await;
         }
-        let failed = Failed { job: job.id().clone(), at: job.since() };
-        let event = Event::Fail { failed, words: ending.words.clone() };
+        let failed = SagaFailure { job: job.id().clone(), at: job.since() };
+        let event = RunEvent::Fail { failed, words: ending.words.clone() };
         loop {
             match self.drive_stack(job, &event).await {
-                Err(RunError::Refused(Refusal::TooEarly)) => tokio::time::sleep(MADE_PAUSE).await,
+                Err(RunError::Refused(RunRefusal::TooEarly)) => tokio::time::sleep(MADE_PAUSE).await,
                 Err(RunError::Store(error)) if error.is_transient() => return Err(error),
                 Err(RunError::Store(error)) => {
                     tracing::error!(job = %job.id(), %error, "saga rollback cannot start");
@@ -153,7 +153,7 @@ impl Workflows {
     }
 
     /// Changes the stack of a job's workflow, which begins with the first that concerns it.
-    async fn drive_stack(&self, job: &Job, event: &Event) -> Result<(), RunError> {
+    async fn drive_stack(&self, job: &Job, event: &RunEvent) -> Result<(), RunError> {
         let (id, Request { tenant, place, .. }) = (stack_of(job), &*job.request);
         loop {
             match self.drive_run(&id, event).await {

@@ -11,7 +11,8 @@ use crate::runtime::RETRY_PAUSE;
 use bytes::Bytes;
 use reveille_bus::Message;
 use reveille_core::flow::{
-    DEPTH_MAX, Event, GATE_TOPIC, Head, Kind, Level, Node, NodeKey, Origin, Outcome, Sent, Step, job_id,
+    DEPTH_MAX, GATE_TOPIC, Level, Node, NodeKey, RunEvent, RunHead, RunOrigin, Step, StepKind, StepOutcome,
+    SubmittedWork, job_id,
 };
 use reveille_core::id::{JobId, RunId, Topic};
 use reveille_core::job::Job;
@@ -33,8 +34,8 @@ impl Workflows {
         let step = loaded.flow.step(&key.step);
         let input = node.input.clone().unwrap_or_default();
         match &node.sent {
-            Some(Sent::Job(id)) => {
-                let Origin::Rollback { of } = &head.origin else {
+            Some(SubmittedWork::Job(id)) => {
+                let RunOrigin::Rollback { of } = &head.origin else {
                     let request = request(head, step, key, node, id);
                     return self
                         .runtime
@@ -48,8 +49,8 @@ impl Workflows {
                     Err(not_undone) => self.not_undone(head, key, node.attempt, not_undone),
                 }
             }
-            Some(Sent::Run(id)) => {
-                if let Kind::Subworkflow(sub) = &step.kind {
+            Some(SubmittedWork::Run(id)) => {
+                if let StepKind::Subworkflow(sub) = &step.kind {
                     let asked = Asked {
                         tenant: head.tenant.clone(),
                         workflow: sub.workflow.clone(),
@@ -58,7 +59,7 @@ impl Workflows {
                         started_by: head.started_by.clone(),
                         actor: head.actor.clone(),
                     };
-                    let origin = Origin::Step {
+                    let origin = RunOrigin::Step {
                         run: head.id.clone(),
                         node: key.clone(),
                         attempt: node.attempt,
@@ -67,8 +68,9 @@ impl Workflows {
                     self.runtime.spawn(self.clone().start_step(id.clone(), asked, origin));
                 }
             }
-            Some(Sent::Notice) => {
-                let level = if let Kind::Notify(notify) = &step.kind { notify.level } else { Level::Info };
+            Some(SubmittedWork::Notice) => {
+                let level =
+                    if let StepKind::Notify(notify) = &step.kind { notify.level } else { Level::Info };
                 self.runtime.spawn(self.clone().raise_alert(
                     head.clone(),
                     key.clone(),
@@ -135,7 +137,7 @@ impl Workflows {
         self.step_is_over_with(of, &job).await;
     }
 
-    fn not_undone(&self, head: &Head, key: &NodeKey, attempt: u32, why: NotUndone) {
+    fn not_undone(&self, head: &RunHead, key: &NodeKey, attempt: u32, why: NotUndone) {
         let words = match why {
             NotUndone::NoInput(problem) => format!("its input cannot be worked out: {problem}"),
             NotUndone::Unreadable(problem) => {
@@ -201,14 +203,14 @@ impl Workflows {
     }
 
     fn step_failed(&self, run: &RunId, node: &NodeKey, attempt: u32, words: String) {
-        let outcome = Outcome::Failed { words, is_worth_another_try: false };
-        let event = Event::Over { node: node.clone(), attempt, outcome };
+        let outcome = StepOutcome::Failed { words, is_worth_another_try: false };
+        let event = RunEvent::Over { node: node.clone(), attempt, outcome };
         let (workflows, run) = (self.clone(), run.clone());
         self.runtime.spawn(async move { workflows.drive_run_on(&run, &event).await });
     }
 
-    async fn start_step(self, id: RunId, asked: Asked, origin: Origin) {
-        let Origin::Step { run: parent, node, attempt, depth } = &origin else { return };
+    async fn start_step(self, id: RunId, asked: Asked, origin: RunOrigin) {
+        let RunOrigin::Step { run: parent, node, attempt, depth } = &origin else { return };
         if *depth > DEPTH_MAX {
             return self.step_failed(parent, node, *attempt, too_deep());
         }
@@ -217,7 +219,7 @@ impl Workflows {
                 Ok(Started::New(_)) | Err(StartRunError::Draining) => return,
                 Ok(Started::Existing(id)) => match self.store.run(&id).await {
                     Ok(Some(run)) if run.head.state.is_terminal() => {
-                        let event = Event::Over {
+                        let event = RunEvent::Over {
                             node: node.clone(),
                             attempt: *attempt,
                             outcome: outcome_of_run(&run),
@@ -240,7 +242,7 @@ impl Workflows {
         &self,
         id: &RunId,
         asked: &Asked,
-        origin: &Origin,
+        origin: &RunOrigin,
     ) -> Result<Started, StartRunError> {
         let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
         let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
@@ -249,7 +251,7 @@ impl Workflows {
     }
 
     /// Says something to whoever listens; the step is over when the bus has it.
-    async fn raise_alert(self, head: Head, node: NodeKey, attempt: u32, level: Level, input: Arc<Json>) {
+    async fn raise_alert(self, head: RunHead, node: NodeKey, attempt: u32, level: Level, input: Arc<Json>) {
         let message = input.get("message").map_or_else(String::new, |message| match message {
             Json::String(text) => text.clone(),
             other => other.to_string(),
@@ -259,7 +261,7 @@ impl Workflows {
             self.observe.log(Trouble::Bus, "run alert not published; retrying", &head.id, &error);
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        let event = Event::Over { node, attempt, outcome: Outcome::Succeeded(None) };
+        let event = RunEvent::Over { node, attempt, outcome: StepOutcome::Succeeded(None) };
         self.drive_run_on(&head.id, &event).await;
     }
 
@@ -268,8 +270,8 @@ impl Workflows {
         let reason = "its run does not want it any more";
         loop {
             let stopped = match &node.sent {
-                Some(Sent::Job(job)) => self.stop_job(job, reason).await,
-                Some(Sent::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
+                Some(SubmittedWork::Job(job)) => self.stop_job(job, reason).await,
+                Some(SubmittedWork::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
                     Ok(_) | Err(super::RunError::Unknown | super::RunError::Refused(_)) => Ok(()),
                     Err(error) => Err(error.to_string()),
                 },
@@ -283,14 +285,14 @@ impl Workflows {
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        let outcome = Outcome::Succeeded(None);
-        self.drive_run_on(&run, &Event::Over { node: key, attempt: node.attempt, outcome }).await;
+        let outcome = StepOutcome::Succeeded(None);
+        self.drive_run_on(&run, &RunEvent::Over { node: key, attempt: node.attempt, outcome }).await;
     }
 }
 
 /// How deep a run is that is a step of this one.
-pub(super) fn depth_below(head: &Head) -> u32 {
-    if let Origin::Step { depth, .. } = head.origin { depth + 1 } else { 1 }
+pub(super) fn depth_below(head: &RunHead) -> u32 {
+    if let RunOrigin::Step { depth, .. } = head.origin { depth + 1 } else { 1 }
 }
 
 pub(super) fn too_deep() -> String {
@@ -298,9 +300,9 @@ pub(super) fn too_deep() -> String {
 }
 
 /// The job of a step.
-pub(super) fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> Request {
+pub(super) fn request(head: &RunHead, step: &Step, key: &NodeKey, node: &Node, id: &JobId) -> Request {
     let (topic, worker, role) = match &step.kind {
-        Kind::Worker(worker) => (worker.topic.clone(), worker.worker.as_ref(), Role::Step),
+        StepKind::Worker(worker) => (worker.topic.clone(), worker.worker.as_ref(), Role::Step),
         _ => (Topic::known(GATE_TOPIC), None, Role::Gate),
     };
     let mut labels = step.labels.clone();
@@ -329,7 +331,7 @@ pub(super) fn request(head: &Head, step: &Step, key: &NodeKey, node: &Node, id: 
 }
 
 /// What every job of a run has.
-pub(super) fn plain(head: &Head, id: &JobId, topic: Topic) -> Request {
+pub(super) fn plain(head: &RunHead, id: &JobId, topic: Topic) -> Request {
     Request {
         id: id.clone(),
         tenant: head.tenant.clone(),

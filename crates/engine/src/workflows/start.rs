@@ -2,7 +2,7 @@
 
 use super::Loaded;
 use super::Workflows;
-use reveille_core::flow::{Flow, Head, Origin, Run, start};
+use reveille_core::flow::{Flow, Run, RunHead, RunOrigin, start};
 use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_store::StoreError;
@@ -27,7 +27,7 @@ pub struct Asked {
 
 #[derive(Debug, Clone)]
 pub enum Started {
-    New(Box<Head>),
+    New(Box<RunHead>),
     /// The same idempotency key was used before.
     Existing(RunId),
 }
@@ -68,7 +68,7 @@ impl Workflows {
             return Err(StartRunError::Bad { field: "idempotency_key", problem });
         }
         let id = RunId::known(self.runtime.new_uuid());
-        let run = self.new_run(id, &asked, &flow, Origin::Started)?;
+        let run = self.new_run(id, &asked, &flow, RunOrigin::Started)?;
         self.begin_run(run, flow, true).await
     }
 
@@ -78,7 +78,7 @@ impl Workflows {
         id: RunId,
         asked: &Asked,
         flow: &Flow,
-        origin: Origin,
+        origin: RunOrigin,
     ) -> Result<Run, StartRunError> {
         let bad = |problem: String| StartRunError::Bad { field: "input", problem };
         if asked.input.to_string().len() > INPUT_LEN_MAX {
@@ -90,13 +90,13 @@ impl Workflows {
         let now = self.runtime.now();
         let memory_id = asked.input.get("memory_id").and_then(Json::as_str).unwrap_or_default().to_owned();
         let (tenant, workflow) = (asked.tenant.clone(), asked.workflow.clone());
-        let head = Head {
+        let head = RunHead {
             origin,
             started_by: asked.started_by.clone(),
             actor: asked.actor.clone(),
             idempotency_key: asked.idempotency_key.clone(),
             memory_id,
-            ..Head::new(id, tenant, workflow, flow.version, now)
+            ..RunHead::new(id, tenant, workflow, flow.version, now)
         };
         Ok(Run::new(head, Arc::new(asked.input.clone())))
     }

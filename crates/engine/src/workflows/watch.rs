@@ -5,7 +5,7 @@ use super::Workflows;
 use super::open_runs::OpenRun;
 use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
-use reveille_core::flow::{Event, Run};
+use reveille_core::flow::{Run, RunEvent};
 use reveille_core::id::RunId;
 use reveille_core::time::Millis;
 use reveille_store::StoreError;
@@ -54,7 +54,7 @@ impl Workflows {
     fn runs_are_due(&self, due: Vec<RunId>) {
         for id in due {
             let workflows = self.clone();
-            self.runtime.spawn(async move { workflows.drive_run_on(&id, &Event::Time).await });
+            self.runtime.spawn(async move { workflows.drive_run_on(&id, &RunEvent::Time).await });
         }
     }
 
@@ -181,7 +181,7 @@ impl Workflows {
         drop(open);
         if is_ahead {
             // The clock was set back while nobody looked: its moments are brought into our time.
-            self.drive_run_on(id, &Event::Time).await;
+            self.drive_run_on(id, &RunEvent::Time).await;
         }
         Ok(())
     }

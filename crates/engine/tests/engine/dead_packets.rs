@@ -3,7 +3,7 @@
 use crate::reconcile::{Shared, pass};
 use bytes::Bytes;
 use reveille_bus::{
-    Ack, Bus, BusError, Delivery, Heard, Listener, LocalBus, Message, MessageKey, Subscription, Word,
+    Ack, Bus, BusError, Delivery, DeliveryReport, Listener, LocalBus, Message, MessageKey, Subscription, Word,
 };
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
@@ -25,7 +25,7 @@ struct Keeping {
 
 #[async_trait::async_trait]
 impl Bus for Keeping {
-    async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         self.rest.publish(message).await
     }
 

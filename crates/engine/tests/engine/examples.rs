@@ -1,6 +1,6 @@
 //! The worked examples are workflows, and do what their first lines say.
 
-use reveille_core::flow::{Document, Flow, Head, Outcome, Run, Sent, interpret};
+use reveille_core::flow::{Flow, Run, RunHead, StepOutcome, SubmittedWork, WorkflowDocument, interpret};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use serde_json::{Value, json};
@@ -10,26 +10,27 @@ const NOW: Millis = Millis(1_800_000_000_000);
 fn read(name: &str) -> Flow {
     let path = format!("{}/../../examples/workflows/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap();
-    let document: Document = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let document: WorkflowDocument =
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(document.id, name);
     Flow::check(&document, 1, NOW).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
 fn new_run(input: Value) -> Run {
     let (id, tenant) = (RunId::known("r"), TenantId::known("default"));
-    let head = Head::new(id, tenant, WorkflowId::known("w"), 1, NOW);
+    let head = RunHead::new(id, tenant, WorkflowId::known("w"), 1, NOW);
     Run::new(head, input.into())
 }
 
 /// Plays a workflow; `answer` says what each step's job gives, or that it fails for good.
 fn play(name: &str, input: Value, answer: impl Fn(&str, u32, &Value) -> Option<Value>) -> Run {
     interpret(new_run(input), &read(name), NOW, |asked| {
-        if *asked.sent == Sent::Notice {
-            return Some(Outcome::Succeeded(None));
+        if *asked.sent == SubmittedWork::Notice {
+            return Some(StepOutcome::Succeeded(None));
         }
         let outcome = answer(&asked.node.to_string(), asked.attempt, asked.input);
-        let broke = || Outcome::Failed { words: "broke".to_owned(), is_worth_another_try: true };
-        Some(outcome.map_or_else(broke, |output| Outcome::Succeeded(Some(output))))
+        let broke = || StepOutcome::Failed { words: "broke".to_owned(), is_worth_another_try: true };
+        Some(outcome.map_or_else(broke, |output| StepOutcome::Succeeded(Some(output))))
     })
 }
 

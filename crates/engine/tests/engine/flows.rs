@@ -10,7 +10,7 @@ use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::approval::Answer;
 use reveille_core::fleet::{Beat, Load};
-use reveille_core::flow::{Document, Run, RunState};
+use reveille_core::flow::{Run, RunState, WorkflowDocument};
 use reveille_core::id::{JobId, RunId, StepId, TenantId, Topic, WorkerId, WorkflowId};
 use reveille_core::job::State;
 use reveille_core::request::Actor;
@@ -138,7 +138,7 @@ impl World {
     }
 }
 
-fn document(id: &str, steps: Value, mut more: Value) -> Document {
+fn document(id: &str, steps: Value, mut more: Value) -> WorkflowDocument {
     let mut document = json!({"id": id, "name": id});
     let parts = document.as_object_mut().unwrap();
     parts.append(more.as_object_mut().unwrap());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{
-    Ack, Bus, BusError, Delivery, Heard, Listener, LocalBus, Message, MessageKey, Subscription, Word,
+    Ack, Bus, BusError, Delivery, DeliveryReport, Listener, LocalBus, Message, MessageKey, Subscription, Word,
 };
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
@@ -11,7 +11,7 @@ use reveille_core::time::Millis;
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, SystemClock};
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
-use reveille_traces::{Counts, Traces};
+use reveille_traces::{TraceCounts, Traces};
 use reveille_wire::cap::JobRequest;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
@@ -27,7 +27,7 @@ struct KeepingBus {
 
 #[async_trait::async_trait]
 impl Bus for KeepingBus {
-    async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         self.inner.publish(message).await
     }
 
@@ -69,8 +69,8 @@ struct LongStory;
 impl Traces for LongStory {
     fn export(&self, _job: &Arc<Job>) {}
 
-    fn counts(&self) -> Counts {
-        Counts::default()
+    fn counts(&self) -> TraceCounts {
+        TraceCounts::default()
     }
 
     async fn finish(&self, patience: Duration) {

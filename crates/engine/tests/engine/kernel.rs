@@ -180,7 +180,7 @@ async fn job(engine: &Engine, job: &Job) -> Arc<Job> {
 }
 
 fn rules_of(job: &Job) -> Vec<&str> {
-    job.verdicts.iter().map(|last_verdict| last_verdict.verdict.rule_id.as_str()).collect()
+    job.verdicts.iter().map(|recorded| recorded.verdict.rule_id.as_str()).collect()
 }
 
 /// Seed 004, section 6: 2 s, three failures, 30 s, at most three probes, two answers.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus, Message, Origin, Sender};
+use reveille_bus::{Bus, LocalBus, Message, MessageOrigin, MessageSender};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, KeyId, TenantId, Topic, WorkerId};
 use reveille_core::job::State;
@@ -168,7 +168,7 @@ async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
     let job = JobRequest { job_id: "a".into(), topic: "job.echo".into(), ..JobRequest::default() };
     let packet = packet::encode(&sent_by("client", Payload::JobRequest(job)));
     let key = Some(KeyId::known("key_1"));
-    let origin = Origin::Client(Sender { tenant: TenantId::known("acme"), key: key.clone() });
+    let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known("acme"), key: key.clone() });
     let mut inbox = bench.bus.subscribe("_INBOX.key", None).await.unwrap();
     let reply = Some("_INBOX.key".to_owned());
     let message = Message { reply, origin, ..Message::new(subject::JOB_SUBMIT, packet) };

@@ -7,7 +7,7 @@ mod runs;
 mod watching;
 
 use bytes::Bytes;
-use reveille_a2a::{A2aClient, A2aError, A2aRequest, Received, Reply};
+use reveille_a2a::{A2aClient, A2aError, A2aReply, A2aRequest, Received};
 use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::audit::EventType;
 use reveille_core::fleet::{Beat, Load};
@@ -58,9 +58,9 @@ impl A2aClient for Slow {
         Ok(())
     }
 
-    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<Reply, A2aError> {
+    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<A2aReply, A2aError> {
         received();
-        Ok(Reply { status: 202, body: Bytes::from_static(br#"{"queued":true}"#), retry_after: None })
+        Ok(A2aReply { status: 202, body: Bytes::from_static(br#"{"queued":true}"#), retry_after: None })
     }
 }
 

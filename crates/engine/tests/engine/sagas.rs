@@ -6,7 +6,7 @@ pub mod killed;
 use super::flows::{World, begin, over, states};
 use bytes::Bytes;
 use reveille_core::flow::{
-    ClientUndo, Compensation, Event, Run, RunState, advance, stack, stack_flow, stack_id, start,
+    ClientUndo, Compensation, Run, RunEvent, RunState, advance, stack, stack_flow, stack_id, start,
 };
 use reveille_core::id::{JobId, RunId, TenantId, Topic, WorkerId};
 use reveille_core::job::{DeadLetter, Job, State};
@@ -245,7 +245,7 @@ async fn a_full_stack_takes_no_more_and_the_next_compensation_is_a_dead_letter()
     loop {
         let undo = ClientUndo { asked_at: Millis(1), request: Request::plain("x", "job.undo.a") };
         let undo = Compensation::of_client(&JobId::known(format!("j{}", run.head.compensations)), undo);
-        match advance(&run, &stack_flow(), &Event::Record(Arc::new(undo)), Millis(2)) {
+        match advance(&run, &stack_flow(), &RunEvent::Record(Arc::new(undo)), Millis(2)) {
             Ok(change) => run.apply(change),
             Err(_) => break,
         }

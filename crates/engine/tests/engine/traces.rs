@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus, Message, Origin, Sender, Subscription};
+use reveille_bus::{Bus, LocalBus, Message, MessageOrigin, MessageSender, Subscription};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
 use reveille_core::job::Job;
@@ -15,7 +15,7 @@ use reveille_engine::{
 };
 use reveille_roster::MemoryRoster;
 use reveille_store::MemoryStore;
-use reveille_traces::{Counts, Traces};
+use reveille_traces::{TraceCounts, Traces};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
 use reveille_wire::convert::Introduction;
@@ -38,8 +38,8 @@ impl Traces for Told {
         self.0.lock().unwrap().push(job.clone());
     }
 
-    fn counts(&self) -> Counts {
-        Counts { exported: 7, dropped: 8, failures: 9 }
+    fn counts(&self) -> TraceCounts {
+        TraceCounts { exported: 7, dropped: 8, failures: 9 }
     }
 
     async fn finish(&self, _patience: Duration) {}
@@ -99,11 +99,11 @@ impl Bench {
     /// Publishes as a client would, and waits for the answer.
     async fn say(&self, subject: &str, payload: Payload, headers: Headers<'_>) -> String {
         let mut inbox = self.bus.subscribe("_INBOX.test", None).await.unwrap();
-        let sender = Sender { tenant: TenantId::known("default"), key: None };
+        let sender = MessageSender { tenant: TenantId::known("default"), key: None };
         let packet = packet::envelope("w", "run-7", Millis(1), payload);
         let message = Message {
             reply: Some("_INBOX.test".to_owned()),
-            origin: Origin::Worker(sender),
+            origin: MessageOrigin::Worker(sender),
             ..Message::new(subject, packet::encode(&packet)).with_headers(headers.iter().copied())
         };
         self.bus.publish(message).await.unwrap();
@@ -199,13 +199,13 @@ async fn a_packets_headers_are_taken_and_bad_ones_begin_a_new_trace() {
         assert_eq!(job.request.trace_id, "run-7", "the packet's own stays as it is");
     }
     // Bytes that are no text at all.
-    let sender = Sender { tenant: TenantId::known("default"), key: None };
+    let sender = MessageSender { tenant: TenantId::known("default"), key: None };
     let packet = packet::encode(&packet::envelope("w", "run-7", Millis(1), job_packet("binary")));
     let mut inbox = bench.bus.subscribe("_INBOX.binary", None).await.unwrap();
     let message = Message {
         headers: Some(Bytes::from_static(b"NATS/1.0\r\ntraceparent: \xff\xfe\0\r\n:::\r\n\xc3")),
         reply: Some("_INBOX.binary".to_owned()),
-        origin: Origin::Client(sender),
+        origin: MessageOrigin::Client(sender),
         ..Message::new(subject::JOB_SUBMIT, packet)
     };
     bench.bus.publish(message).await.unwrap();

@@ -29,7 +29,7 @@ fn a_question_arrives_as_it_was_asked() {
     let request = request();
     let input = Bytes::from_static(b"{\"x\":1}");
     let (arrived, sent) = asked(question(&request, Some(&input)), &request.tenant).unwrap();
-    assert!(matches!(sent.contents(), Contents::Whole(content) if *content == input));
+    assert!(matches!(sent.contents(), InputContent::Whole(content) if *content == input));
     let expected = Request { trace_id: String::new(), context_ptr: String::new(), ..request };
     assert_eq!(Request { context_ptr: String::new(), ..arrived }, expected);
 }
@@ -40,9 +40,9 @@ fn a_long_input_is_cut_and_says_how_long_it_is() {
     let question = question(&request(), Some(&input));
     assert_eq!((question.input_content.len(), question.input_size_bytes), (INPUT_LEN_MAX, 65_537));
     let (_, sent) = asked(question, &request().tenant).unwrap();
-    assert!(matches!(sent.contents(), Contents::Part(part, 65_537) if part.len() == INPUT_LEN_MAX));
+    assert!(matches!(sent.contents(), InputContent::Part(part, 65_537) if part.len() == INPUT_LEN_MAX));
     let (_, sent) = asked(super::question(&request(), None), &request().tenant).unwrap();
-    assert!(matches!(sent.contents(), Contents::Missing));
+    assert!(matches!(sent.contents(), InputContent::Missing));
 }
 
 #[test]

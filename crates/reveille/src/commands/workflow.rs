@@ -7,7 +7,7 @@ use crate::args::{Server, Workflow};
 use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result, bail};
-use reveille_core::flow::{Document, Flow};
+use reveille_core::flow::{Flow, WorkflowDocument};
 use reveille_core::time::Millis;
 use reveille_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn lint(file: &Path) -> Result<ExitCode> {
 }
 
 /// The document in a file, if there is nothing wrong with it.
-fn checked(file: &Path) -> Result<Document> {
+fn checked(file: &Path) -> Result<WorkflowDocument> {
     let name = file.display();
     let len = std::fs::metadata(file).with_context(|| format!("reading {name}"))?.len();
     if len > FILE_LEN_MAX {
@@ -55,7 +55,7 @@ fn checked(file: &Path) -> Result<Document> {
     }
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {name}"))?;
     // Every JSON document is a YAML document.
-    let document: Document = serde_saphyr::from_str(&text).with_context(|| name.to_string())?;
+    let document: WorkflowDocument = serde_saphyr::from_str(&text).with_context(|| name.to_string())?;
     let now: Millis = SystemClock::start().now();
     Flow::check(&document, 1, now).with_context(|| name.to_string())?;
     Ok(document)

@@ -3,7 +3,7 @@
 
 use super::read;
 use anyhow::{Context, Result, bail};
-use reveille_bus::{Login, NatsOptions, Secret, Tls};
+use reveille_bus::{Login, NatsOptions, NatsTls, Secret};
 use reveille_roster::PostgresOptions;
 use reveille_store::RedisOptions;
 use serde::Deserialize;
@@ -113,7 +113,7 @@ impl NatsSection {
         let identity = pair("nats", self.tls_cert.as_deref(), self.tls_key.as_deref())?;
         Ok(NatsOptions {
             login: self.login()?,
-            tls: Tls {
+            tls: NatsTls {
                 required: false,
                 authority: self.tls_ca.clone(),
                 certificate: identity.map(|(cert, key)| (cert.to_owned(), key.to_owned())),

@@ -3,7 +3,7 @@
 use super::read;
 use anyhow::{Context, Result};
 use reveille_core::policy::FailMode;
-use reveille_kernel::{Key, Target};
+use reveille_kernel::{KernelKey, KernelTarget};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub struct Safety {
 
 impl Safety {
     /// Where to ask; nothing if the policy file decides.
-    pub fn target(&self) -> Result<Option<Target>> {
+    pub fn target(&self) -> Result<Option<KernelTarget>> {
         let Some(address) = self.address.clone().filter(|address| !address.is_empty()) else {
             let (address, fail_mode) = (self.address.clone(), self.fail_mode);
             let is_plain = *self == Self { address, fail_mode, ..Self::default() };
@@ -36,8 +36,8 @@ impl Safety {
         let key = self.key_file.as_deref().map(read).transpose().context("safety.key_file")?;
         let key = key.map(|text| text.lines().next().unwrap_or("").trim().to_owned());
         anyhow::ensure!(key.as_deref() != Some(""), "safety.key_file: its first line is empty");
-        let key = key.map(Key::new);
+        let key = key.map(KernelKey::new);
         let (tls_ca, tls_required, insecure) = (self.tls_ca.clone(), self.tls_required, self.insecure);
-        Ok(Some(Target { address, tls_ca, tls_required, insecure, key }))
+        Ok(Some(KernelTarget { address, tls_ca, tls_required, insecure, key }))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Engines};
 use anyhow::{Context, Result};
-use reveille_bus::{Bus, LocalBus, NatsBus, NatsOptions, Origin, Sender};
+use reveille_bus::{Bus, LocalBus, MessageOrigin, MessageSender, NatsBus, NatsOptions};
 use reveille_core::finding::Finding;
 use reveille_core::id::TenantId;
 use reveille_engine::Clock;
@@ -77,7 +77,7 @@ impl Backends {
         let workflows = RedisWorkflows::open(&store).await.context("Redis")?;
         // NATS does not tell who speaks: whoever may publish there is a worker of this tenant.
         let tenant = TenantId::parse(&config.doors.tenant).context("doors.tenant")?;
-        let origin = Origin::Worker(Sender { tenant, key: None });
+        let origin = MessageOrigin::Worker(MessageSender { tenant, key: None });
         let options = NatsOptions { replica: name.to_owned(), origin, ..engines.nats };
         let of_nats = reveille_bus::examine(&options).await.context("NATS")?;
         let bus = NatsBus::open(options).await.context("NATS")?;

@@ -51,7 +51,7 @@ pub async fn open_delegations_are_jobs_that_have_not_ended(roster: &dyn Roster) 
         let told =
             Delegation { is_job: false, ..delegation(&source, &format!("told-{number}"), *status, NOW) };
         roster.write(vec![Change::Delegation(job.clone()), Change::Delegation(told)]).await.unwrap();
-        if !status.is_last() {
+        if !status.is_final() {
             open.push(job);
         }
     }

@@ -157,7 +157,7 @@ const ASKED: [Field; 6] = [
 ];
 
 fn verdict(job: &Job) -> Option<&Verdict> {
-    job.last_verdict().map(|last_verdict| &last_verdict.verdict)
+    job.last_verdict().map(|recorded| &recorded.verdict)
 }
 
 /// The fields that are others than they were. One that has nothing to say yet is not there.

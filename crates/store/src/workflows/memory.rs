@@ -3,7 +3,7 @@
 
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, StoreError, page_len};
-use reveille_core::flow::{Head, LINES_MAX, Line, Node, NodeKey, Run};
+use reveille_core::flow::{LINES_MAX, Node, NodeKey, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ struct Versions {
 
 struct Kept {
     seq: u64,
-    head: Head,
+    head: RunHead,
     parts: BTreeMap<String, String>,
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, TimelineEntry>,
 }
 
 impl MemoryWorkflows {
@@ -178,14 +178,14 @@ impl WorkflowStore for MemoryWorkflows {
             .map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         let state = self.state();
         let until = query.cursor.unwrap_or(u64::MAX);
         let found =
             state.order.range(..until).rev().filter_map(|(seq, id)| Some((*seq, &state.runs.get(id)?.head)));
         let mut found = found.filter(|(_, head)| query.matches(head));
         let limit = page_len(query.limit);
-        let items: Vec<(u64, Head)> =
+        let items: Vec<(u64, RunHead)> =
             found.by_ref().take(limit).map(|(seq, head)| (seq, head.clone())).collect();
         let next = found.next().and_then(|_| items.last().map(|(seq, _)| *seq));
         Ok(Page { items: items.into_iter().map(|(_, head)| head).collect(), next })
@@ -210,7 +210,12 @@ impl WorkflowStore for MemoryWorkflows {
         Ok(due.take(page_len(limit)).map(|kept| kept.head.id.clone()).collect())
     }
 
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {
+    async fn timeline(
+        &self,
+        id: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         let state = self.state();
         let lines = state.runs.get(id).into_iter().flat_map(|kept| kept.lines.range(after + 1..));
         Ok(lines.take(page_len(limit)).map(|(n, line)| (*n, line.clone())).collect())

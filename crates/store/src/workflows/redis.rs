@@ -11,7 +11,7 @@ mod listing;
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, RedisLink, RedisStore, StoreError, key_part, page_len};
 use redis::Script;
-use reveille_core::flow::{Head, LINES_MAX, Line, Node, NodeKey, Run};
+use reveille_core::flow::{LINES_MAX, Node, NodeKey, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use serde::de::DeserializeOwned;
@@ -160,7 +160,7 @@ impl WorkflowStore for RedisWorkflows {
         body.map(|body| read(&body)).transpose()
     }
 
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         self.list(query).await
     }
 
@@ -181,13 +181,18 @@ impl WorkflowStore for RedisWorkflows {
         Ok(ids.into_iter().map(RunId::known).collect())
     }
 
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {
+    async fn timeline(
+        &self,
+        id: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         let (run, list) = (self.key(&format!("wf:run:{id}")), self.key(&format!("wf:run:timeline:{id}")));
         let mut pipeline = redis::pipe();
         pipeline.atomic().cmd("HGET").arg(run).arg("head").cmd("LRANGE").arg(list).arg(0).arg(-1);
         let (head, lines): (Option<String>, Vec<String>) = self.link.pipeline(&pipeline).await?;
         let Some(head) = head else { return Ok(Vec::new()) };
-        let lines_made = read::<Head>(&head)?.lines;
+        let lines_made = read::<RunHead>(&head)?.lines;
         let first = lines_made + 1 - (lines.len() as u64).min(LINES_MAX as u64);
         let lines = (first..).zip(&lines).filter(|(n, _)| *n > after).take(page_len(limit));
         lines.map(|(n, line)| Ok((n, read(line)?))).collect()

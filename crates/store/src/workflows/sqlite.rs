@@ -11,7 +11,7 @@ mod schema;
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, SqliteFile, StoreError, page_len};
 use change::Encoded;
-use reveille_core::flow::{Head, Line, Node, NodeKey, Run};
+use reveille_core::flow::{Node, NodeKey, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl WorkflowStore for SqliteWorkflows {
         self.file.read(move |connection| queries::node(connection, &id, &name)).await
     }
 
-    async fn runs(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         let query = query.clone();
         self.file.read(move |connection| queries::runs(connection, &query)).await
     }
@@ -118,7 +118,12 @@ impl WorkflowStore for SqliteWorkflows {
         self.file.read(move |connection| queries::due(connection, by, page_len(limit))).await
     }
 
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, Line)>, StoreError> {
+    async fn timeline(
+        &self,
+        id: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         let id = id.clone();
         self.file.read(move |connection| queries::timeline(connection, &id, after, page_len(limit))).await
     }

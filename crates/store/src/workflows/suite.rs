@@ -6,8 +6,8 @@ pub mod hooked;
 
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use reveille_core::flow::{
-    ClientUndo, Compensation, Document, Event, Failed, Flow, Head, NodeKey, Outcome, Run, RunState, advance,
-    stack, stack_flow, start,
+    ClientUndo, Compensation, Flow, NodeKey, Run, RunEvent, RunHead, RunState, SagaFailure, StepOutcome,
+    WorkflowDocument, advance, stack, stack_flow, start,
 };
 use reveille_core::id::{JobId, RunId, TenantId, WorkflowId};
 use reveille_core::request::{Actor, Request};
@@ -35,7 +35,7 @@ where
     a_clients_stack_is_kept_through_every_failure(&*open().await).await;
 }
 
-fn document(id: &str, topic: &str) -> Document {
+fn document(id: &str, topic: &str) -> WorkflowDocument {
     let undo = json!({"topic": "job.undo", "input": "${steps.a.output}"});
     let steps = json!({
         "a": {"topic": topic, "output_path": "kept", "compensation": undo},
@@ -45,7 +45,7 @@ fn document(id: &str, topic: &str) -> Document {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn saved(tenant: &str, document: Document) -> Saved {
+fn saved(tenant: &str, document: WorkflowDocument) -> Saved {
     let tenant = TenantId::known(tenant);
     Saved { tenant, version: 0, document, saved_at: Millis(1), saved_by: "ada".to_owned() }
 }
@@ -57,9 +57,9 @@ async fn save(flows: &dyn WorkflowStore, saved: Saved) -> u32 {
 
 fn new_run(id: &str, tenant: &str, key: Option<&str>) -> Run {
     let (id, tenant) = (RunId::known(id), TenantId::known(tenant));
-    let head = Head::new(id.clone(), tenant.clone(), WorkflowId::known("w"), 1, Millis(1));
+    let head = RunHead::new(id.clone(), tenant.clone(), WorkflowId::known("w"), 1, Millis(1));
     let actor = Actor { team: tenant.to_string(), ..Actor::default() };
-    let head = Head { actor, idempotency_key: key.map(str::to_owned), ..head };
+    let head = RunHead { actor, idempotency_key: key.map(str::to_owned), ..head };
     Run::new(head, json!({"of": id.as_str()}).into())
 }
 
@@ -84,19 +84,19 @@ async fn begin(
     (flows.commit(step).await.unwrap(), run)
 }
 
-async fn go_on(flows: &dyn WorkflowStore, run: &mut Run, event: &Event) -> RunCommit {
+async fn go_on(flows: &dyn WorkflowStore, run: &mut Run, event: &RunEvent) -> RunCommit {
     let change = advance(run, &flow(), event, Millis(3)).unwrap();
     let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
     run.apply(change);
     committed
 }
 
-fn over(node: &str) -> Event {
+fn over(node: &str) -> RunEvent {
     let node = NodeKey::parse(node).unwrap();
-    Event::Over {
+    RunEvent::Over {
         node,
         attempt: 1,
-        outcome: Outcome::Succeeded(Some(json!({"big": [12_345_678_901_234_567_i64, [], {}]}))),
+        outcome: StepOutcome::Succeeded(Some(json!({"big": [12_345_678_901_234_567_i64, [], {}]}))),
     }
 }
 
@@ -126,8 +126,8 @@ pub async fn wait_until(flows: &dyn WorkflowStore, run: &mut Run, due: Millis) {
     run.apply(change);
 }
 
-fn cancel() -> Event {
-    Event::Cancel { by: "ada".to_owned(), reason: String::new() }
+fn cancel() -> RunEvent {
+    RunEvent::Cancel { by: "ada".to_owned(), reason: String::new() }
 }
 
 async fn versions_are_counted_and_pinned(flows: &dyn WorkflowStore) {
@@ -326,18 +326,18 @@ async fn a_clients_stack_is_kept_through_every_failure(flows: &dyn WorkflowStore
         let request =
             Request { labels: [("big".into(), "[]".into())].into(), ..Request::plain("x", "job.undo") };
         let undo = ClientUndo { asked_at: Millis(1), request };
-        Event::Record(Arc::new(Compensation::of_client(&JobId::known(job), undo)))
+        RunEvent::Record(Arc::new(Compensation::of_client(&JobId::known(job), undo)))
     };
     let fail = |job: &str, at: i64| {
-        let failed = Failed { job: JobId::known(job), at: Millis(at) };
-        Event::Fail { failed, words: "no cars left".to_owned() }
+        let failed = SagaFailure { job: JobId::known(job), at: Millis(at) };
+        RunEvent::Fail { failed, words: "no cars left".to_owned() }
     };
     let live = async || flows.live(None, 10).await.unwrap().items;
     for (event, owes) in [
         (record("a"), false),
         (record("b"), false),
         (fail("c", 3), true),
-        (Event::RollbackMade { upto: 2 }, false),
+        (RunEvent::RollbackMade { upto: 2 }, false),
         (fail("d", 4), false),
     ] {
         let change = advance(&run, &stack_flow(), &event, Millis(5)).unwrap();

@@ -3,12 +3,12 @@
 
 use bytes::Bytes;
 use reveille_core::time::Millis;
-use reveille_core::trace::{Kind, Outcome, SpanRecord, TraceParent, TraceState, Value};
+use reveille_core::trace::{AttributeValue, SpanKind, SpanOutcome, SpanRecord, TraceParent, TraceState};
 use serde::Serialize;
 
 /// What is inside the spans' array, and around it. Spans are written one by one, so that it is known how
 /// large the body has become.
-pub(super) struct Document {
+pub(super) struct OtlpBody {
     text: String,
     has_spans: bool,
     pub jobs: u64,
@@ -16,7 +16,7 @@ pub(super) struct Document {
 
 const TAIL: &str = "]}]}]}";
 
-impl Document {
+impl OtlpBody {
     pub fn new(service_name: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let resource = Resource {
@@ -25,7 +25,7 @@ impl Document {
                 Attribute { key: "service.version", value: Any::String(version) },
             ],
         };
-        let scope = Scope { name: "reveille", version };
+        let scope = OtlpScope { name: "reveille", version };
         let text = format!(
             r#"{{"resourceSpans":[{{"resource":{},"scopeSpans":[{{"scope":{},"spans":["#,
             json(&resource),
@@ -66,7 +66,7 @@ struct Resource<'a> {
 }
 
 #[derive(Serialize)]
-struct Scope<'a> {
+struct OtlpScope<'a> {
     name: &'a str,
     version: &'a str,
 }
@@ -100,28 +100,28 @@ struct Span<'a> {
     end_time_unix_nano: String,
     attributes: Vec<Attribute<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    events: Vec<Event<'a>>,
+    events: Vec<OtlpEvent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    links: Vec<Link>,
-    status: Status<'a>,
+    links: Vec<OtlpLink>,
+    status: OtlpStatus<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Event<'a> {
+struct OtlpEvent<'a> {
     time_unix_nano: String,
     name: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Link {
+struct OtlpLink {
     trace_id: String,
     span_id: String,
 }
 
 #[derive(Serialize)]
-struct Status<'a> {
+struct OtlpStatus<'a> {
     code: u8,
     #[serde(skip_serializing_if = "str::is_empty")]
     message: &'a str,
@@ -130,18 +130,19 @@ struct Status<'a> {
 impl<'a> Span<'a> {
     fn of(span: &'a SpanRecord) -> Self {
         let (code, message) = match &span.outcome {
-            Outcome::Unset => (0, ""),
-            Outcome::Good => (1, ""),
-            Outcome::Bad(words) => (2, words.as_str()),
+            SpanOutcome::Unset => (0, ""),
+            SpanOutcome::Good => (1, ""),
+            SpanOutcome::Bad(words) => (2, words.as_str()),
         };
-        let attribute = |(key, value): &'a (&'static str, Value)| Attribute {
+        let attribute = |(key, value): &'a (&'static str, AttributeValue)| Attribute {
             key,
             value: match value {
-                Value::Text(text) => Any::String(text),
-                Value::Number(number) => Any::Int(number.to_string()),
+                AttributeValue::Text(text) => Any::String(text),
+                AttributeValue::Number(number) => Any::Int(number.to_string()),
             },
         };
-        let link = |to: &TraceParent| Link { trace_id: to.trace.to_string(), span_id: to.span.to_string() };
+        let link =
+            |to: &TraceParent| OtlpLink { trace_id: to.trace.to_string(), span_id: to.span.to_string() };
         Self {
             trace_id: span.trace.to_string(),
             span_id: span.span.to_string(),
@@ -149,9 +150,9 @@ impl<'a> Span<'a> {
             parent_span_id: span.parent.map(|parent| parent.to_string()),
             name: &span.name,
             kind: match span.kind {
-                Kind::Internal => 1,
-                Kind::Server => 2,
-                Kind::Client => 3,
+                SpanKind::Internal => 1,
+                SpanKind::Server => 2,
+                SpanKind::Client => 3,
             },
             start_time_unix_nano: nanos(span.from),
             end_time_unix_nano: nanos(span.to),
@@ -159,10 +160,10 @@ impl<'a> Span<'a> {
             events: span
                 .moments
                 .iter()
-                .map(|moment| Event { time_unix_nano: nanos(moment.at), name: &moment.name })
+                .map(|moment| OtlpEvent { time_unix_nano: nanos(moment.at), name: &moment.name })
                 .collect(),
             links: span.links.iter().map(link).collect(),
-            status: Status { code, message },
+            status: OtlpStatus { code, message },
         }
     }
 }

@@ -38,7 +38,7 @@ fn ended(id: &str) -> Arc<Job> {
 /// Answers what it was told to, and then always well. Nobody waits for it: time is paused.
 #[derive(Default)]
 struct Scripted {
-    script: Mutex<VecDeque<Result<Reply, A2aError>>>,
+    script: Mutex<VecDeque<Result<A2aReply, A2aError>>>,
     posted: Mutex<Vec<(Instant, A2aRequest)>>,
 }
 
@@ -48,50 +48,50 @@ impl A2aClient for Scripted {
         Ok(())
     }
 
-    async fn post(&self, letter: A2aRequest, _received: Received) -> Result<Reply, A2aError> {
-        self.posted.lock().unwrap().push((Instant::now(), letter));
-        self.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(Reply::new(200, "{}")))
+    async fn post(&self, request: A2aRequest, _received: Received) -> Result<A2aReply, A2aError> {
+        self.posted.lock().unwrap().push((Instant::now(), request));
+        self.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(A2aReply::new(200, "{}")))
     }
 }
 
-fn start(script: impl IntoIterator<Item = Result<Reply, A2aError>>) -> (Otlp, Arc<Scripted>) {
-    let courier =
+fn start(script: impl IntoIterator<Item = Result<A2aReply, A2aError>>) -> (Otlp, Arc<Scripted>) {
+    let client =
         Arc::new(Scripted { script: Mutex::new(script.into_iter().collect()), ..Scripted::default() });
     let collector = Collector {
         url: "http://collector:4318/v1/traces".to_owned(),
         headers: headers("authorization=Bearer%20secret").unwrap(),
         service_name: "fleet \"one\"".to_owned(),
     };
-    (Otlp::start(collector, courier.clone()), courier)
+    (Otlp::start(collector, client.clone()), client)
 }
 
-fn unwell(status: u16, retry_after: Option<u64>) -> Reply {
-    Reply { retry_after: retry_after.map(Duration::from_secs), ..Reply::new(status, "") }
+fn unwell(status: u16, retry_after: Option<u64>) -> A2aReply {
+    A2aReply { retry_after: retry_after.map(Duration::from_secs), ..A2aReply::new(status, "") }
 }
 
 /// When each request was made, in whole seconds.
-async fn run(script: impl IntoIterator<Item = Result<Reply, A2aError>>) -> (Vec<u64>, Counts) {
+async fn run(script: impl IntoIterator<Item = Result<A2aReply, A2aError>>) -> (Vec<u64>, TraceCounts) {
     let began = Instant::now();
-    let (otlp, courier) = start(script);
+    let (otlp, client) = start(script);
     otlp.export(&ended("j"));
     sleep(Duration::from_mins(10)).await;
     otlp.finish(Duration::from_secs(1)).await;
-    let posted = courier.posted.lock().unwrap();
+    let posted = client.posted.lock().unwrap();
     (posted.iter().map(|(at, _)| (*at - began).as_secs()).collect(), otlp.counts())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_what_collectors_read() {
-    let (otlp, courier) = start([]);
+    let (otlp, client) = start([]);
     otlp.export(&ended("j"));
     otlp.export(&ended("k"));
     otlp.finish(Duration::from_secs(5)).await;
-    assert_eq!(otlp.counts(), Counts { exported: 2, dropped: 0, failures: 0 });
-    let posted = courier.posted.lock().unwrap();
-    let [(_, letter)] = posted.as_slice() else { panic!("{posted:?}") };
-    assert_eq!(letter.url, "http://collector:4318/v1/traces");
-    assert_eq!(letter.headers, [("authorization".into(), "Bearer secret".to_owned())]);
-    let body: Value = serde_json::from_slice(&letter.body).unwrap();
+    assert_eq!(otlp.counts(), TraceCounts { exported: 2, dropped: 0, failures: 0 });
+    let posted = client.posted.lock().unwrap();
+    let [(_, request)] = posted.as_slice() else { panic!("{posted:?}") };
+    assert_eq!(request.url, "http://collector:4318/v1/traces");
+    assert_eq!(request.headers, [("authorization".into(), "Bearer secret".to_owned())]);
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
     let group = &body["resourceSpans"][0];
     assert_eq!(
         group["resource"]["attributes"][0],
@@ -120,12 +120,15 @@ async fn a_request_is_what_collectors_read() {
 #[tokio::test(start_paused = true)]
 async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_more() {
     let down = || Err(A2aError::Unreachable("refused".to_owned()));
-    let good = Counts { exported: 1, ..Counts::default() };
+    let good = TraceCounts { exported: 1, ..TraceCounts::default() };
     assert_eq!(run([]).await, (vec![1], good));
-    assert_eq!(run([down(), Ok(unwell(503, None))]).await, (vec![1, 2, 4], Counts { failures: 2, ..good }));
-    assert_eq!(run([Ok(unwell(429, Some(7)))]).await, (vec![1, 8], Counts { failures: 1, ..good }));
+    assert_eq!(
+        run([down(), Ok(unwell(503, None))]).await,
+        (vec![1, 2, 4], TraceCounts { failures: 2, ..good })
+    );
+    assert_eq!(run([Ok(unwell(429, Some(7)))]).await, (vec![1, 8], TraceCounts { failures: 1, ..good }));
     assert_eq!(run([Ok(unwell(503, Some(86_400)))]).await.0, [1, 61], "no collector is waited for that long");
-    let lost = |failures| Counts { dropped: 1, failures, ..Counts::default() };
+    let lost = |failures| TraceCounts { dropped: 1, failures, ..TraceCounts::default() };
     assert_eq!(run([down(), down(), down(), down(), down()]).await, (vec![1, 2, 4, 8, 16], lost(5)));
     for status in [301, 400, 401, 404, 500] {
         assert_eq!(run([Ok(unwell(status, Some(1)))]).await, (vec![1], lost(1)), "{status}");
@@ -134,7 +137,7 @@ async fn a_collector_in_trouble_is_asked_again_with_longer_pauses_and_then_no_mo
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
-    let (otlp, _courier) = start((0..TRIES_MAX).map(|_| Err(A2aError::TimedOut)));
+    let (otlp, _client) = start((0..TRIES_MAX).map(|_| Err(A2aError::TimedOut)));
     let job = ended("j");
     // Nothing runs between these: the task has not even begun.
     for _ in 0..QUEUE_MAX + 100 {
@@ -149,15 +152,15 @@ async fn a_full_queue_drops_and_counts_and_waits_for_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_no_pause_and_takes_nothing_more() {
-    let (otlp, courier) = start([Ok(unwell(503, Some(50)))]);
+    let (otlp, client) = start([Ok(unwell(503, Some(50)))]);
     otlp.export(&ended("j"));
     sleep(Duration::from_secs(2)).await;
     let began = Instant::now();
     otlp.finish(Duration::from_secs(10)).await;
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_eq!(courier.posted.lock().unwrap().len(), 2, "the last try");
+    assert_eq!(client.posted.lock().unwrap().len(), 2, "the last try");
     otlp.export(&ended("k"));
-    assert_eq!(otlp.counts(), Counts { exported: 1, dropped: 1, failures: 1 });
+    assert_eq!(otlp.counts(), TraceCounts { exported: 1, dropped: 1, failures: 1 });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::cap::{self, bus_packet::Payload};
 use crate::packet::{encode, envelope};
 use bytes::Bytes;
 use prost::Message;
-use reveille_core::flow::{Head, Level, NodeKey};
+use reveille_core::flow::{Level, NodeKey, RunHead};
 use reveille_core::job::{Job, State};
 use reveille_core::policy::Constraints;
 use reveille_core::request::{Budget, Priority, Request};
@@ -15,7 +15,7 @@ use reveille_core::time::Millis;
 pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
     let attempt = job.attempt()?;
     let request = &*job.request;
-    let constraints = job.last_verdict().and_then(|last_verdict| last_verdict.verdict.constraints.as_deref());
+    let constraints = job.last_verdict().and_then(|recorded| recorded.verdict.constraints.as_deref());
     let mut env = request.env.clone();
     let mut deadline_ms = request.budget.deadline_ms;
     if let Some(constraints) = constraints {
@@ -131,7 +131,7 @@ pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
 /// What a run has to say to whoever listens. It is no fault of anything, so it has no error code, which the
 /// newer form of an alert would demand.
 #[expect(deprecated, reason = "the older form is still valid")]
-pub fn alert_packet(head: &Head, node: &NodeKey, level: Level, message: &str, now: Millis) -> Bytes {
+pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str, now: Millis) -> Bytes {
     let details = [
         ("tenant_id", head.tenant.to_string()),
         ("workflow_id", head.workflow.to_string()),

@@ -5,7 +5,7 @@ use hyper::Uri;
 use crate::error::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerAddress {
     pub is_https: bool,
     /// A name or an IP address, without the brackets that an IPv6 address wears in URLs.
     pub host: String,
@@ -16,7 +16,7 @@ pub struct Address {
     pub authority: String,
 }
 
-impl Address {
+impl ServerAddress {
     /// `what` names the setting that `url` came from.
     pub fn parse(what: &'static str, url: &str) -> Result<Self, Error> {
         Self::read(url.trim()).ok_or_else(|| Error::HttpUrl { what, url: url.to_owned() })
@@ -58,7 +58,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: (bool, &str, u16, &str)) {
-        let address = Address::parse("X_URL", url).unwrap();
+        let address = ServerAddress::parse("X_URL", url).unwrap();
         let found = (address.is_https, address.host.as_str(), address.port, &*address.path("/v1/x"));
         assert_eq!(found, expected);
     }
@@ -75,7 +75,7 @@ mod tests {
     fn what_is_no_address_is_named() {
         for url in ["", "collector:8080", "ftp://x", "http://", "/v1", "http://user:key@host", "http://h?k=v"]
         {
-            let error = Address::parse("X_URL", url).unwrap_err().to_string();
+            let error = ServerAddress::parse("X_URL", url).unwrap_err().to_string();
             assert_eq!(error, format!("X_URL: expected http[s]://host[:port], got {url:?}"));
         }
     }

@@ -14,9 +14,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::http::address::Address;
+use crate::http::address::ServerAddress;
 
-pub type Sender = SendRequest<Full<Bytes>>;
+pub type HttpSender = SendRequest<Full<Bytes>>;
 
 /// Opens connections to one server.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Dialer {
         Self { tls: OnceLock::from(Arc::new(config)) }
     }
 
-    pub async fn dial(&self, address: &Address) -> io::Result<Sender> {
+    pub async fn dial(&self, address: &ServerAddress) -> io::Result<HttpSender> {
         let socket = TcpStream::connect((address.host.as_str(), address.port)).await?;
         socket.set_nodelay(true)?;
         if !address.is_https {
@@ -52,7 +52,7 @@ impl Dialer {
     }
 }
 
-async fn shake_hands(socket: impl Read + Write + Unpin + Send + 'static) -> io::Result<Sender> {
+async fn shake_hands(socket: impl Read + Write + Unpin + Send + 'static) -> io::Result<HttpSender> {
     let (sender, connection) = handshake(socket).await.map_err(io::Error::other)?;
     // Ends when the sender is dropped or the server hangs up.
     tokio::spawn(async move {

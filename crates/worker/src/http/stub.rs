@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One request as it came in.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct StubRequest {
     pub at: Instant,
     /// `POST /v1/x`.
     pub what: String,
@@ -33,7 +33,7 @@ pub struct Asked {
 
 /// One answer as it goes out.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct StubReply {
     pub status: u16,
     pub body: Value,
     pub retry_after: Option<u64>,
@@ -41,31 +41,31 @@ pub struct Reply {
     pub hangs_up: bool,
 }
 
-impl Reply {
+impl StubReply {
     pub fn new(status: u16, body: Value) -> Self {
         Self { status, body, retry_after: None, delay: Duration::ZERO, hangs_up: false }
     }
 }
 
-type Rule = Box<dyn FnMut(&Asked) -> Reply + Send>;
+type StubRule = Box<dyn FnMut(&StubRequest) -> StubReply + Send>;
 
 pub struct Stub {
     pub address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<StubState>,
     _connections: JoinSet<()>,
 }
 
-struct State {
-    asked: Mutex<Vec<Asked>>,
-    rule: Mutex<Rule>,
+struct StubState {
+    asked: Mutex<Vec<StubRequest>>,
+    rule: Mutex<StubRule>,
 }
 
 impl Stub {
     /// Answers each request with what `rule` makes of it.
-    pub async fn start(rule: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+    pub async fn start(rule: impl FnMut(&StubRequest) -> StubReply + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(State { asked: Mutex::default(), rule: Mutex::new(Box::new(rule)) });
+        let state = Arc::new(StubState { asked: Mutex::default(), rule: Mutex::new(Box::new(rule)) });
         let mut server = JoinSet::new();
         server.spawn(accept(listener, Arc::clone(&state)));
         Self { address, state, _connections: server }
@@ -75,22 +75,22 @@ impl Stub {
         format!("http://{}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<StubRequest> {
         self.state.asked.lock().unwrap().clone()
     }
 
     /// What was asked of one kind.
-    pub fn asked_to(&self, what: &str) -> Vec<Asked> {
+    pub fn asked_to(&self, what: &str) -> Vec<StubRequest> {
         self.asked().into_iter().filter(|asked| asked.what == what).collect()
     }
 
     /// Waits until `enough` of one kind have come.
-    pub async fn wait_for(&self, what: &str, enough: usize) -> Vec<Asked> {
+    pub async fn wait_for(&self, what: &str, enough: usize) -> Vec<StubRequest> {
         self.wait_until(|asked| asked.iter().filter(|asked| asked.what == what).count() >= enough).await;
         self.asked_to(what)
     }
 
-    pub async fn wait_until(&self, mut is_enough: impl FnMut(&[Asked]) -> bool) {
+    pub async fn wait_until(&self, mut is_enough: impl FnMut(&[StubRequest]) -> bool) {
         let looking = async {
             while !is_enough(&self.asked()) {
                 sleep(Duration::from_millis(2)).await;
@@ -102,7 +102,7 @@ impl Stub {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>) {
+async fn accept(listener: TcpListener, state: Arc<StubState>) {
     let mut connections = JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
         let state = Arc::clone(&state);
@@ -115,13 +115,13 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 }
 
 async fn answer(
-    state: Arc<State>,
+    state: Arc<StubState>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (parts, body) = request.into_parts();
     let header = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     let body = body.collect().await?.to_bytes();
-    let asked = Asked {
+    let asked = StubRequest {
         at: Instant::now(),
         what: format!("{} {}", parts.method, parts.uri),
         bearer: header("authorization"),

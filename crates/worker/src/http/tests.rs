@@ -9,18 +9,19 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use super::stub::{Reply, Stub};
+use super::stub::{Stub, StubReply};
 use super::*;
 
 const WAIT: Duration = Duration::from_secs(5);
 
-fn client(url: &str) -> Http {
-    Http::new(Address::parse("url", url).unwrap())
+fn client(url: &str) -> HttpClient {
+    HttpClient::new(ServerAddress::parse("url", url).unwrap())
 }
 
 #[tokio::test]
 async fn an_exchange_carries_the_body_and_the_key() {
-    let stub = Stub::start(|_| Reply { retry_after: Some(7), ..Reply::new(429, json!({ "n": 1 })) }).await;
+    let stub =
+        Stub::start(|_| StubReply { retry_after: Some(7), ..StubReply::new(429, json!({ "n": 1 })) }).await;
     let key = Bearer::new("vk_1").unwrap();
     assert!(!format!("{key:?}").contains("vk_1"));
 
@@ -35,7 +36,7 @@ async fn an_exchange_carries_the_body_and_the_key() {
 
 #[tokio::test]
 async fn a_server_that_hangs_up_after_every_answer_is_dialed_again() {
-    let stub = Stub::start(|_| Reply { hangs_up: true, ..Reply::new(200, json!({})) }).await;
+    let stub = Stub::start(|_| StubReply { hangs_up: true, ..StubReply::new(200, json!({})) }).await;
     let http = client(&stub.url());
     for _ in 0..5 {
         assert_eq!(http.get("/", None, WAIT).await.unwrap().status, 200);
@@ -61,9 +62,10 @@ async fn a_connection_that_the_server_has_dropped_since_is_not_used() {
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_given_up_on() {
-    let stub = Stub::start(|_| Reply { delay: Duration::from_mins(1), ..Reply::new(200, json!({})) }).await;
+    let stub =
+        Stub::start(|_| StubReply { delay: Duration::from_mins(1), ..StubReply::new(200, json!({})) }).await;
     let trouble = client(&stub.url()).get("/", None, Duration::from_millis(50)).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Silent(_)), "{trouble}");
+    assert!(matches!(trouble, HttpError::Silent(_)), "{trouble}");
 }
 
 #[tokio::test]
@@ -72,14 +74,14 @@ async fn nobody_there_is_told_apart_from_silence() {
     let url = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
     let trouble = client(&url).get("/", None, WAIT).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
+    assert!(matches!(trouble, HttpError::Unreachable(_)), "{trouble}");
 }
 
 #[tokio::test]
 async fn an_answer_has_a_limit() {
-    let stub = Stub::start(|_| Reply::new(200, Value::String("x".repeat(ANSWER_LEN_MAX)))).await;
+    let stub = Stub::start(|_| StubReply::new(200, Value::String("x".repeat(ANSWER_LEN_MAX)))).await;
     let trouble = client(&stub.url()).get("/", None, WAIT).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Broken(_)), "{trouble}");
+    assert!(matches!(trouble, HttpError::Broken(_)), "{trouble}");
 }
 
 #[tokio::test]
@@ -105,18 +107,19 @@ async fn a_server_behind_tls_must_be_one_that_is_trusted() {
 
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
-    let trusting = Http { dialer: Dialer::trusting(dial::client_config(roots).unwrap()), ..client(&url) };
+    let trusting =
+        HttpClient { dialer: Dialer::trusting(dial::client_config(roots).unwrap()), ..client(&url) };
     assert_eq!(trusting.get("/", None, WAIT).await.unwrap().status, 202);
 
     let stranger = Dialer::trusting(dial::client_config(RootCertStore::empty()).unwrap());
-    let trouble = Http { dialer: stranger, ..client(&url) }.get("/", None, WAIT).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
+    let trouble = HttpClient { dialer: stranger, ..client(&url) }.get("/", None, WAIT).await.unwrap_err();
+    assert!(matches!(trouble, HttpError::Unreachable(_)), "{trouble}");
 }
 
 #[test]
 fn a_servers_wish_for_the_next_beat_is_followed_within_limits() {
     let wish_s = |body: &'static str| {
-        let answer = Answer { status: 202, retry_after: None, body: body.into() };
+        let answer = HttpResponse { status: 202, retry_after: None, body: body.into() };
         answer.next_beat().map(|every| every.as_secs_f64())
     };
     assert_eq!(wish_s(r#"{"status":"accepted"}"#), None);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// What stays the same from beat to beat.
 #[derive(Debug, Clone)]
-pub struct Profile {
+pub struct AgentProfile {
     pub agent_id: String,
     pub agent_name: String,
     pub dispatch_name: Option<String>,
@@ -19,7 +19,7 @@ pub struct Profile {
 
 /// What this beat tells that the last one did not know.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Reading {
+pub struct AgentReading {
     pub active_sessions: u32,
     pub memory_rss_bytes: Option<u64>,
     pub memory_total_bytes: Option<u64>,
@@ -30,24 +30,24 @@ pub struct Reading {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ReportedStatus {
     Idle,
     Busy,
 }
 
-impl Status {
+impl ReportedStatus {
     pub fn of(active_sessions: u32) -> Self {
         if active_sessions > 0 { Self::Busy } else { Self::Idle }
     }
 }
 
 #[derive(Debug, Serialize)]
-pub struct Beat<'a> {
+pub struct BeatBody<'a> {
     agent_id: &'a str,
     agent_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     dispatch_name: Option<&'a str>,
-    status: Status,
+    status: ReportedStatus,
     active_sessions: u32,
     version: Option<&'a str>,
     project: &'a str,
@@ -64,13 +64,13 @@ pub struct Beat<'a> {
     ts: f64,
 }
 
-impl<'a> Beat<'a> {
-    pub fn new(profile: &'a Profile, reading: Reading) -> Self {
+impl<'a> BeatBody<'a> {
+    pub fn new(profile: &'a AgentProfile, reading: AgentReading) -> Self {
         Self {
             agent_id: &profile.agent_id,
             agent_name: &profile.agent_name,
             dispatch_name: profile.dispatch_name.as_deref(),
-            status: Status::of(reading.active_sessions),
+            status: ReportedStatus::of(reading.active_sessions),
             active_sessions: reading.active_sessions,
             version: profile.version.as_deref(),
             project: &profile.project,
@@ -90,8 +90,8 @@ impl<'a> Beat<'a> {
 mod tests {
     use super::*;
 
-    fn profile() -> Profile {
-        Profile {
+    fn profile() -> AgentProfile {
+        AgentProfile {
             agent_id: "worker-host-1".into(),
             agent_name: "myvoiceagents".into(),
             dispatch_name: None,
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_beat_is_the_contracts_sample_to_the_letter() {
-        let reading = Reading { ts: 1_783_200_015.0, ..Reading::default() };
+        let reading = AgentReading { ts: 1_783_200_015.0, ..AgentReading::default() };
         assert_eq!(
-            serde_json::to_string_pretty(&Beat::new(&profile(), reading)).unwrap(),
+            serde_json::to_string_pretty(&BeatBody::new(&profile(), reading)).unwrap(),
             r#"{
   "agent_id": "worker-host-1",
   "agent_name": "myvoiceagents",
@@ -127,15 +127,15 @@ mod tests {
 
     #[test]
     fn newer_keys_are_sent_when_known() {
-        let profile = Profile { dispatch_name: Some("front-desk".into()), ..profile() };
-        let reading = Reading {
+        let profile = AgentProfile { dispatch_name: Some("front-desk".into()), ..profile() };
+        let reading = AgentReading {
             active_sessions: 3,
             memory_rss_bytes: Some(1 << 20),
             memory_total_bytes: Some(1 << 30),
             cpu_pct: Some(12.5),
             ts: 0.0,
         };
-        let beat = serde_json::to_value(Beat::new(&profile, reading)).unwrap();
+        let beat = serde_json::to_value(BeatBody::new(&profile, reading)).unwrap();
         assert_eq!(beat.as_object().unwrap().len(), 15);
         assert_eq!((&beat["status"], &beat["active_sessions"]), (&"busy".into(), &3.into()));
         assert_eq!((&beat["dispatch_name"], &beat["cpu_pct"]), (&"front-desk".into(), &12.5.into()));

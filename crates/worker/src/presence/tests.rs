@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::http::stub::{Asked, Reply, Stub};
-use crate::rhythm::Pace;
+use crate::beat_schedule::Pace;
+use crate::http::stub::{Stub, StubReply, StubRequest};
 
 const BEAT: &str = "POST /v1/agents/heartbeat";
 /// So long that a beat before its time is seen.
 const NEVER: Duration = Duration::from_hours(1);
-const QUICK: Settings = Settings {
+const QUICK: PresenceSettings = PresenceSettings {
     pace: Pace {
         beat_every: Duration::from_millis(60),
         beat_gap_min: Duration::from_millis(20),
@@ -20,19 +20,19 @@ const QUICK: Settings = Settings {
     push_wait_max: Duration::from_millis(500),
 };
 
-fn only_news() -> Settings {
-    Settings { pace: Pace { beat_every: NEVER, ..QUICK.pace }, ..QUICK }
+fn only_news() -> PresenceSettings {
+    PresenceSettings { pace: Pace { beat_every: NEVER, ..QUICK.pace }, ..QUICK }
 }
 
 async fn accepting() -> Stub {
-    Stub::start(|_| Reply::new(202, json!({ "status": "accepted" }))).await
+    Stub::start(|_| StubReply::new(202, json!({ "status": "accepted" }))).await
 }
 
 fn agent(stub: &Stub) -> Registration {
     Registration::new("myvoiceagents").agent_id("a-1").collector_url(stub.url())
 }
 
-fn statuses(asked: &[Asked]) -> Vec<(Value, Value)> {
+fn statuses(asked: &[StubRequest]) -> Vec<(Value, Value)> {
     asked.iter().map(|asked| (asked.body["status"].clone(), asked.body["active_sessions"].clone())).collect()
 }
 
@@ -99,7 +99,7 @@ async fn a_server_that_fails_is_asked_less_and_less_and_found_again() {
     let mut beats = 0;
     let stub = Stub::start(move |_| {
         beats += 1;
-        Reply::new(if beats <= 4 { 500 } else { 202 }, json!({}))
+        StubReply::new(if beats <= 4 { 500 } else { 202 }, json!({}))
     })
     .await;
     let presence = start(agent(&stub), only_news());
@@ -117,7 +117,7 @@ async fn a_server_that_fails_is_asked_less_and_less_and_found_again() {
 
 #[tokio::test]
 async fn a_server_that_says_when_to_come_back_is_left_alone_until_then() {
-    let stub = Stub::start(|_| Reply { retry_after: Some(30), ..Reply::new(429, json!({})) }).await;
+    let stub = Stub::start(|_| StubReply { retry_after: Some(30), ..StubReply::new(429, json!({})) }).await;
     let presence = start(agent(&stub), QUICK);
     stub.wait_for(BEAT, 1).await;
     let _session = presence.session();
@@ -127,7 +127,7 @@ async fn a_server_that_says_when_to_come_back_is_left_alone_until_then() {
 
 #[tokio::test]
 async fn a_wish_for_the_next_beat_is_followed() {
-    let stub = Stub::start(|_| Reply::new(202, json!({ "status": "accepted", "next_beat_s": 30 }))).await;
+    let stub = Stub::start(|_| StubReply::new(202, json!({ "status": "accepted", "next_beat_s": 30 }))).await;
     let _presence = start(agent(&stub), QUICK);
     stub.wait_for(BEAT, 1).await;
     sleep(Duration::from_millis(300)).await;
@@ -136,8 +136,8 @@ async fn a_wish_for_the_next_beat_is_followed() {
 
 #[tokio::test]
 async fn a_silent_server_is_asked_again() {
-    let stub = Stub::start(|_| Reply { delay: NEVER, ..Reply::new(202, json!({})) }).await;
-    let settings = Settings { push_wait_max: Duration::from_millis(30), ..QUICK };
+    let stub = Stub::start(|_| StubReply { delay: NEVER, ..StubReply::new(202, json!({})) }).await;
+    let settings = PresenceSettings { push_wait_max: Duration::from_millis(30), ..QUICK };
     let _presence = start(agent(&stub), settings);
     stub.wait_for(BEAT, 3).await;
 }

@@ -8,35 +8,35 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
+use crate::beat_schedule::BeatSchedule;
 use crate::clock;
 use crate::error::Error;
-use crate::http::{Answer, Trouble};
-use crate::rhythm::Rhythm;
+use crate::http::{HttpError, HttpResponse};
 use crate::workspace::errors::ErrorTracker;
-use crate::workspace::payload::Gone;
+use crate::workspace::payload::RetiredReply;
 use crate::workspace::platform::Platform;
-use crate::workspace::tasks::{Board, Work};
+use crate::workspace::tasks::{TaskBoard, TaskReport};
 
 /// How the agent is.
 pub struct Vitals {
     pub errors: ErrorTracker,
-    pub tasks: watch::Receiver<Board>,
+    pub tasks: watch::Receiver<TaskBoard>,
 }
 
-pub struct Beats {
+pub struct WorkspaceBeats {
     platform: Arc<Platform>,
     vitals: Vitals,
     /// Told after each beat that the platform took.
     beaten: Arc<Notify>,
-    rhythm: Rhythm,
+    beat_schedule: BeatSchedule,
     is_registered: bool,
-    told: Work,
+    told: TaskReport,
 }
 
-impl Beats {
+impl WorkspaceBeats {
     pub fn new(platform: Arc<Platform>, vitals: Vitals, beaten: Arc<Notify>) -> Self {
-        let rhythm = Rhythm::new(platform.settings.pace, Instant::now());
-        Self { platform, vitals, beaten, rhythm, is_registered: false, told: Work::default() }
+        let beat_schedule = BeatSchedule::new(platform.settings.pace, Instant::now());
+        Self { platform, vitals, beaten, beat_schedule, is_registered: false, told: TaskReport::default() }
     }
 
     /// Runs until the workspace is retired.
@@ -50,12 +50,12 @@ impl Beats {
     }
 
     async fn register(&mut self) -> Result<(), Error> {
-        sleep_until(self.rhythm.beat_at()).await;
+        sleep_until(self.beat_schedule.beat_at()).await;
         let answer = self.platform.register().await;
-        if answer.as_ref().is_ok_and(Answer::is_success) {
+        if answer.as_ref().is_ok_and(HttpResponse::is_success) {
             tracing::info!(workspace_id = self.platform.enrolment.id, "registered");
             self.is_registered = true;
-            self.rhythm.resume(Instant::now());
+            self.beat_schedule.resume(Instant::now());
             return Ok(());
         }
         self.stumble("registration", answer)
@@ -63,16 +63,16 @@ impl Beats {
 
     async fn beat(&mut self) -> Result<(), Error> {
         tokio::select! {
-            () = sleep_until(self.rhythm.beat_at()) => {}
-            () = news(&mut self.vitals.tasks, &self.told, self.rhythm.news_at()) => {}
+            () = sleep_until(self.beat_schedule.beat_at()) => {}
+            () = news(&mut self.vitals.tasks, &self.told, self.beat_schedule.news_at()) => {}
         }
         let began = Instant::now();
         let work = self.vitals.tasks.borrow().work();
         let answer = self.platform.beat(&self.vitals.errors.report(), &work).await;
         if let Some(taken) = answer.as_ref().ok().filter(|answer| answer.is_success()) {
             self.told = work;
-            let every = taken.next_beat().unwrap_or(self.rhythm.every());
-            self.rhythm.landed(began, every, clock::random());
+            let every = taken.next_beat().unwrap_or(self.beat_schedule.every());
+            self.beat_schedule.landed(began, every, clock::random());
             self.beaten.notify_one();
             return Ok(());
         }
@@ -81,11 +81,11 @@ impl Beats {
         self.stumble("beat", answer)
     }
 
-    fn stumble(&mut self, what: &'static str, answer: Result<Answer, Trouble>) -> Result<(), Error> {
+    fn stumble(&mut self, what: &'static str, answer: Result<HttpResponse, HttpError>) -> Result<(), Error> {
         let workspace_id = &self.platform.enrolment.id;
         let retry_after = match answer {
             Ok(answer) if answer.status == 410 => {
-                let Gone { forwarded_to } = answer.json().unwrap_or_default();
+                let RetiredReply { forwarded_to } = answer.json().unwrap_or_default();
                 return Err(Error::Retired { forwarded_to });
             }
             Ok(answer) => {
@@ -93,17 +93,17 @@ impl Beats {
                 answer.retry_after
             }
             Err(error) => {
-                tracing::warn!(workspace_id, what, %error, "the platform is away");
+                tracing::warn!(workspace_id, what, %error, "the platform is unreachable");
                 None
             }
         };
-        self.rhythm.failed(Instant::now(), retry_after, clock::random());
+        self.beat_schedule.failed(Instant::now(), retry_after, clock::random());
         Ok(())
     }
 }
 
 /// Waits until the agent's work is another than was told, and then until that may be said.
-async fn news(tasks: &mut watch::Receiver<Board>, told: &Work, news_at: Instant) {
+async fn news(tasks: &mut watch::Receiver<TaskBoard>, told: &TaskReport, news_at: Instant) {
     let changed = tasks.wait_for(|board| board.work() != *told).await.is_ok();
     if !changed {
         // Every handle is gone: no task begins or ends any more.

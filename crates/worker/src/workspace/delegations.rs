@@ -11,24 +11,24 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
-use crate::http::{Answer, Trouble};
+use crate::http::{HttpError, HttpResponse};
 use crate::workspace::cooldown::Cooldown;
 use crate::workspace::payload::{Completion, new_completions};
 use crate::workspace::platform::{Platform, rows};
 use crate::workspace::results::ResultsFile;
-use crate::workspace::seen::Seen;
+use crate::workspace::seen::SeenDelegations;
 
 pub struct Delegations {
     platform: Arc<Platform>,
     results: ResultsFile,
     beaten: Arc<Notify>,
-    seen: Seen,
+    seen: SeenDelegations,
     cooldown: Cooldown,
-    errands: JoinSet<Errand>,
+    errands: JoinSet<FinishedTask>,
 }
 
-/// An errand that was run.
-enum Errand {
+/// A background task that has ended.
+enum FinishedTask {
     Woken,
     NotWoken,
     Told,
@@ -37,7 +37,14 @@ enum Errand {
 impl Delegations {
     pub fn new(platform: Arc<Platform>, results: ResultsFile, beaten: Arc<Notify>) -> Self {
         let cooldown = Cooldown::new(platform.settings.wake_every);
-        Self { platform, results, beaten, seen: Seen::default(), cooldown, errands: JoinSet::new() }
+        Self {
+            platform,
+            results,
+            beaten,
+            seen: SeenDelegations::default(),
+            cooldown,
+            errands: JoinSet::new(),
+        }
     }
 
     /// Runs until it is dropped.
@@ -76,7 +83,7 @@ impl Delegations {
         };
         match listed {
             Ok(rows) => self.take(new_completions(&rows, workspace_id, &self.seen, clock::now_s())),
-            Err(status) => tracing::debug!(workspace_id, status, "no list of delegations"),
+            Err(status) => tracing::debug!(workspace_id, status, "the list of delegations was refused"),
         }
     }
 
@@ -98,10 +105,14 @@ impl Delegations {
             for completion in &completions {
                 let told = platform.notify(completion).await;
                 if let Some(problem) = problem(&told) {
-                    tracing::debug!(delegation_id = completion.delegation_id, problem, "nobody was told");
+                    tracing::debug!(
+                        delegation_id = completion.delegation_id,
+                        problem,
+                        "the result was not announced"
+                    );
                 }
             }
-            Errand::Told
+            FinishedTask::Told
         });
     }
 
@@ -113,29 +124,29 @@ impl Delegations {
         self.errands.spawn(async move {
             let woken = platform.wake().await;
             // An agent that takes its time has got the message.
-            if matches!(woken, Err(Trouble::Silent(_))) {
-                return Errand::Woken;
+            if matches!(woken, Err(HttpError::Silent(_))) {
+                return FinishedTask::Woken;
             }
-            let Some(problem) = problem(&woken) else { return Errand::Woken };
+            let Some(problem) = problem(&woken) else { return FinishedTask::Woken };
             tracing::warn!(
                 workspace_id = platform.enrolment.id,
                 problem,
-                "the agent was not woken; later again"
+                "the agent was not woken; retrying later"
             );
-            Errand::NotWoken
+            FinishedTask::NotWoken
         });
     }
 
-    fn settle(&mut self, errand: Result<Errand, JoinError>) {
+    fn settle(&mut self, errand: Result<FinishedTask, JoinError>) {
         match errand {
-            Ok(Errand::Told) => {}
-            Ok(Errand::Woken) => self.cooldown.arrived(),
-            Ok(Errand::NotWoken) => {
+            Ok(FinishedTask::Told) => {}
+            Ok(FinishedTask::Woken) => self.cooldown.arrived(),
+            Ok(FinishedTask::NotWoken) => {
                 self.results.unannounced();
                 self.cooldown.lost(Instant::now());
             }
             Err(error) => {
-                tracing::error!(%error, "an errand ended badly");
+                tracing::error!(%error, "a background task failed");
                 self.cooldown.arrived();
             }
         }
@@ -150,7 +161,7 @@ async fn when(moment: Option<Instant>) {
     }
 }
 
-fn problem(outcome: &Result<Answer, Trouble>) -> Option<String> {
+fn problem(outcome: &Result<HttpResponse, HttpError>) -> Option<String> {
     match outcome {
         Ok(answer) if answer.is_success() => None,
         Ok(answer) => Some(format!("HTTP {}", answer.status)),

@@ -63,10 +63,10 @@ impl ErrorTracker {
     }
 
     /// The share of errors from 0 to 1, the latest of them, and for how many seconds this has run.
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> ErrorReport {
         let second = self.second();
         let window = self.window();
-        Report {
+        ErrorReport {
             error_rate: window.rate(second),
             sample_error: window.sample(second).unwrap_or_default().to_owned(),
             uptime_seconds: second,
@@ -83,7 +83,7 @@ impl ErrorTracker {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ErrorReport {
     pub error_rate: f64,
     pub sample_error: String,
     pub uptime_seconds: u64,
@@ -92,12 +92,12 @@ pub struct Report {
 /// Pure: seconds since the start are handed in.
 #[derive(Debug)]
 struct ErrorWindow {
-    seconds: [Count; WINDOW_S as usize],
+    seconds: [ErrorCount; WINDOW_S as usize],
     latest: Option<(u64, String)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct ErrorCount {
     second: u64,
     requests: u64,
     errors: u64,
@@ -105,7 +105,7 @@ struct Count {
 
 impl Default for ErrorWindow {
     fn default() -> Self {
-        Self { seconds: [Count::default(); WINDOW_S as usize], latest: None }
+        Self { seconds: [ErrorCount::default(); WINDOW_S as usize], latest: None }
     }
 }
 
@@ -138,10 +138,10 @@ impl ErrorWindow {
     }
 
     /// The count of this second, which takes over the place of the one a minute ago.
-    fn count(&mut self, second: u64) -> &mut Count {
+    fn count(&mut self, second: u64) -> &mut ErrorCount {
         let count = &mut self.seconds[(second % WINDOW_S) as usize];
         if count.second != second {
-            *count = Count { second, ..Count::default() };
+            *count = ErrorCount { second, ..ErrorCount::default() };
         }
         count
     }
@@ -211,6 +211,6 @@ mod tests {
         assert_eq!((report.error_rate, report.sample_error.as_str()), (0.5, "boom"));
         tokio::time::advance(std::time::Duration::from_secs(61)).await;
         let report = tracker.report();
-        assert_eq!(report, Report { error_rate: 0.0, sample_error: String::new(), uptime_seconds: 61 });
+        assert_eq!(report, ErrorReport { error_rate: 0.0, sample_error: String::new(), uptime_seconds: 61 });
     }
 }

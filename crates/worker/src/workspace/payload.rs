@@ -4,9 +4,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::workspace::Enrolment;
-use crate::workspace::errors::Report;
-use crate::workspace::seen::{SEEN_MAX, Seen};
-use crate::workspace::tasks::Work;
+use crate::workspace::errors::ErrorReport;
+use crate::workspace::seen::{SEEN_MAX, SeenDelegations};
+use crate::workspace::tasks::TaskReport;
 
 const WAKE_TEXT: &str = "Delegation results are ready. Review them and take appropriate action.";
 const NOTICE_LEN_MAX: usize = 300;
@@ -14,13 +14,13 @@ const NOTICE_LEN_MAX: usize = 300;
 const LISTED_MAX: usize = SEEN_MAX / 4;
 
 #[derive(Debug, Serialize)]
-pub struct Register<'a> {
+pub struct RegisterBody<'a> {
     id: &'a str,
     url: &'a str,
     agent_card: &'a Value,
 }
 
-impl<'a> From<&'a Enrolment> for Register<'a> {
+impl<'a> From<&'a Enrolment> for RegisterBody<'a> {
     fn from(enrolment: &'a Enrolment) -> Self {
         let Enrolment { id, url, agent_card, .. } = enrolment;
         Self { id, url, agent_card }
@@ -29,19 +29,19 @@ impl<'a> From<&'a Enrolment> for Register<'a> {
 
 /// The answer to a registration, as far as it matters.
 #[derive(Debug, Default, Deserialize)]
-pub struct Registered {
+pub struct RegisterReply {
     /// Handed out once, when the workspace has none.
     pub auth_token: Option<String>,
 }
 
 /// The answer to anything by a workspace that was retired.
 #[derive(Debug, Default, Deserialize)]
-pub struct Gone {
+pub struct RetiredReply {
     pub forwarded_to: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Pulse<'a> {
+pub struct PulseBody<'a> {
     workspace_id: &'a str,
     error_rate: f64,
     sample_error: &'a str,
@@ -50,8 +50,8 @@ pub struct Pulse<'a> {
     current_task: &'a str,
 }
 
-impl<'a> Pulse<'a> {
-    pub fn new(workspace_id: &'a str, report: &'a Report, work: &'a Work) -> Self {
+impl<'a> PulseBody<'a> {
+    pub fn new(workspace_id: &'a str, report: &'a ErrorReport, work: &'a TaskReport) -> Self {
         Self {
             workspace_id,
             error_rate: report.error_rate,
@@ -66,7 +66,7 @@ impl<'a> Pulse<'a> {
 /// How a delegation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ending {
+pub enum CompletionStatus {
     Completed,
     Failed,
 }
@@ -78,7 +78,7 @@ pub struct Completion {
     #[serde(default, deserialize_with = "or_empty")]
     pub target_id: String,
     pub source_id: String,
-    pub status: Ending,
+    pub status: CompletionStatus,
     #[serde(default, deserialize_with = "or_empty")]
     pub summary: String,
     #[serde(default, deserialize_with = "or_empty")]
@@ -97,7 +97,12 @@ fn or_empty<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
 
 /// The listed delegations that have ended, are our own, and are new, oldest first. What cannot be read
 /// as one, such as a delegation that is still open, is passed over.
-pub fn new_completions(listed: &[Value], own_id: &str, seen: &Seen, now_s: f64) -> Vec<Completion> {
+pub fn new_completions(
+    listed: &[Value],
+    own_id: &str,
+    seen: &SeenDelegations,
+    now_s: f64,
+) -> Vec<Completion> {
     let mut found: Vec<Completion> = Vec::new();
     for row in listed.iter().take(LISTED_MAX) {
         let Ok(completion) = Completion::deserialize(row) else { continue };
@@ -130,8 +135,8 @@ pub fn wake(message_id: &str) -> Value {
 pub fn notice(completion: &Completion) -> Value {
     let Completion { status, summary, response_preview, error, delegation_id, .. } = completion;
     let (word, told) = match status {
-        Ending::Completed => ("completed", [summary, response_preview]),
-        Ending::Failed => ("failed", [error, summary]),
+        CompletionStatus::Completed => ("completed", [summary, response_preview]),
+        CompletionStatus::Failed => ("failed", [error, summary]),
     };
     let told = told.into_iter().find(|text| !text.is_empty()).unwrap_or(delegation_id);
     let message = shortened(&format!("Delegation {word}: {told}"), NOTICE_LEN_MAX);
@@ -156,17 +161,17 @@ mod tests {
 
     #[test]
     fn a_pulse_has_the_five_fields_and_the_id() {
-        let report = Report { error_rate: 0.25, sample_error: "HTTP 503".into(), uptime_seconds: 90 };
-        let work = Work { active_tasks: 2, current_task: "answer".into() };
+        let report = ErrorReport { error_rate: 0.25, sample_error: "HTTP 503".into(), uptime_seconds: 90 };
+        let work = TaskReport { active_tasks: 2, current_task: "answer".into() };
         assert_eq!(
-            serde_json::to_string(&Pulse::new("w", &report, &work)).unwrap(),
+            serde_json::to_string(&PulseBody::new("w", &report, &work)).unwrap(),
             r#"{"workspace_id":"w","error_rate":0.25,"sample_error":"HTTP 503","active_tasks":2,"uptime_seconds":90,"current_task":"answer"}"#
         );
     }
 
     #[test]
     fn only_new_endings_of_our_own_count_and_each_once() {
-        let seen: Seen = ["old"].into_iter().collect();
+        let seen: SeenDelegations = ["old"].into_iter().collect();
         let foreign = json!({ "delegation_id": "f", "source_id": "you", "status": "completed" });
         let listed = [
             row("b", "failed"),
@@ -180,7 +185,7 @@ mod tests {
         ];
         let found = new_completions(&listed, "me", &seen, 7.0);
         let ids: Vec<_> = found.iter().map(|found| (found.delegation_id.as_str(), found.status)).collect();
-        assert_eq!(ids, [("a", Ending::Completed), ("b", Ending::Failed)]);
+        assert_eq!(ids, [("a", CompletionStatus::Completed), ("b", CompletionStatus::Failed)]);
         assert_eq!(
             serde_json::to_string(&found[0]).unwrap(),
             r#"{"delegation_id":"a","target_id":"you","source_id":"me","status":"completed","summary":"sum","response_preview":"","error":"","timestamp":7.0}"#

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use crate::workspace::payload::Completion;
-use crate::workspace::seen::Seen;
+use crate::workspace::seen::SeenDelegations;
 
 /// How much of the file's end is read at the start.
 const TAIL_LEN_MAX: u64 = 8 * 1024 * 1024;
@@ -32,9 +32,9 @@ impl ResultsFile {
 
     /// What the file knows, as far back as we remember. A line that a crash cut short is passed over,
     /// and ended, so that the next one stands alone.
-    pub fn load(&mut self) -> io::Result<Seen> {
+    pub fn load(&mut self) -> io::Result<SeenDelegations> {
         let text = match self.tail() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Seen::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SeenDelegations::default()),
             tail => tail?,
         };
         if !text.is_empty() && !text.ends_with('\n') {
@@ -99,14 +99,14 @@ impl ResultsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::payload::Ending;
+    use crate::workspace::payload::CompletionStatus;
 
     fn completion(id: &str) -> Completion {
         Completion {
             delegation_id: id.to_owned(),
             target_id: String::new(),
             source_id: "me".to_owned(),
-            status: Ending::Completed,
+            status: CompletionStatus::Completed,
             summary: "two\nlines".to_owned(),
             response_preview: String::new(),
             error: String::new(),

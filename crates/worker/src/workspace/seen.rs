@@ -7,12 +7,12 @@ use std::collections::{HashSet, VecDeque};
 pub const SEEN_MAX: usize = 2000;
 
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenDelegations {
     ids: HashSet<String>,
     oldest_first: VecDeque<String>,
 }
 
-impl Seen {
+impl SeenDelegations {
     pub fn contains(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
@@ -30,7 +30,7 @@ impl Seen {
     }
 }
 
-impl<'a> FromIterator<&'a str> for Seen {
+impl<'a> FromIterator<&'a str> for SeenDelegations {
     fn from_iter<Ids: IntoIterator<Item = &'a str>>(ids: Ids) -> Self {
         let mut seen = Self::default();
         ids.into_iter().for_each(|id| seen.insert(id));
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_first_and_repeats_change_nothing() {
         let ids: Vec<String> = (0..SEEN_MAX).map(|number| number.to_string()).collect();
-        let mut seen: Seen = ids.iter().map(String::as_str).collect();
+        let mut seen: SeenDelegations = ids.iter().map(String::as_str).collect();
         seen.insert("5");
         assert!(seen.contains("0"));
         seen.insert("new");

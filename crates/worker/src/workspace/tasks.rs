@@ -11,19 +11,19 @@ const DESCRIPTION_LEN_MAX: usize = 1000;
 /// The running tasks; clones are the same ones.
 #[derive(Clone, Default)]
 pub struct Tasks {
-    board: Arc<watch::Sender<Board>>,
+    board: Arc<watch::Sender<TaskBoard>>,
 }
 
 /// All that runs, oldest first.
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct TaskBoard {
     started: u64,
     running: Vec<(u64, Arc<str>)>,
 }
 
 /// What the registry is told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct TaskReport {
     pub active_tasks: usize,
     /// The newest that still runs; empty when there is none.
     pub current_task: Arc<str>,
@@ -40,22 +40,22 @@ impl Tasks {
         Task { board: Arc::clone(&self.board), number }
     }
 
-    pub fn watch(&self) -> watch::Receiver<Board> {
+    pub fn watch(&self) -> watch::Receiver<TaskBoard> {
         self.board.subscribe()
     }
 }
 
-impl Board {
-    pub fn work(&self) -> Work {
+impl TaskBoard {
+    pub fn work(&self) -> TaskReport {
         let current_task = self.running.last().map(|(_, description)| Arc::clone(description));
-        Work { active_tasks: self.running.len(), current_task: current_task.unwrap_or_default() }
+        TaskReport { active_tasks: self.running.len(), current_task: current_task.unwrap_or_default() }
     }
 }
 
 /// One task that the agent works on.
 #[must_use = "the task ends when this is dropped"]
 pub struct Task {
-    board: Arc<watch::Sender<Board>>,
+    board: Arc<watch::Sender<TaskBoard>>,
     number: u64,
 }
 

@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
-use crate::http::stub::{Asked, Reply, Stub};
-use crate::rhythm::Pace;
+use crate::beat_schedule::Pace;
+use crate::http::stub::{Stub, StubReply, StubRequest};
 
 const REGISTER: &str = "POST /registry/register";
 const BEAT: &str = "POST /registry/heartbeat";
@@ -24,7 +24,7 @@ const NOTIFY: &str = "POST /workspaces/w-1/notify";
 
 /// So long that what happens before its time is seen.
 const NEVER: Duration = Duration::from_hours(1);
-const QUICK: Settings = Settings {
+const QUICK: WorkspaceSettings = WorkspaceSettings {
     pace: Pace {
         beat_every: Duration::from_millis(40),
         beat_gap_min: Duration::from_millis(10),
@@ -47,7 +47,7 @@ impl Home {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn start(&self, stub: &Stub, settings: Settings) -> (WorkspaceHandle, Running) {
+    fn start(&self, stub: &Stub, settings: WorkspaceSettings) -> (WorkspaceHandle, Running) {
         let enrolment = Enrolment {
             platform_url: stub.url(),
             id: "w-1".to_owned(),
@@ -72,14 +72,14 @@ impl Home {
 }
 
 /// What a platform says on an ordinary day.
-fn ordinary(asked: &Asked, listed: &Value) -> Reply {
+fn ordinary(asked: &StubRequest, listed: &Value) -> StubReply {
     let body = match asked.what.as_str() {
         REGISTER if asked.bearer.is_none() => json!({ "status": "registered", "auth_token": "t-1" }),
         REGISTER => json!({ "status": "registered" }),
         LIST => listed.clone(),
         _ => json!({ "status": "ok" }),
     };
-    Reply::new(200, body)
+    StubReply::new(200, body)
 }
 
 fn ended(id: &str) -> Value {

@@ -37,7 +37,7 @@ impl TokenFile {
         match fs::metadata(&path) {
             Ok(about) if about.len() <= LEN_MAX => {}
             Ok(_) => {
-                tracing::warn!(path = %path.display(), "too long for a token; not read");
+                tracing::warn!(path = %path.display(), "the token file is too long; not read");
                 return None;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -60,7 +60,7 @@ impl TokenFile {
         match saved {
             Ok(()) => *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.to_owned()),
             Err(error) => {
-                tracing::warn!(folder = %folder.display(), %error, "cannot save the token; it ends with the agent");
+                tracing::warn!(folder = %folder.display(), %error, "cannot save the token; it is lost when the agent ends");
             }
         }
     }

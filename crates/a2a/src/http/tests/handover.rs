@@ -3,9 +3,9 @@
 use super::agent::read_on;
 use super::{Count, request};
 use crate::http::exchange::{exchange, http_request};
-use crate::http::handover::{Progress, Watched, Whole};
-use crate::http::target::Target;
-use crate::{A2aError, A2aRequest, Reply};
+use crate::http::handover::{RequestProgress, WatchedStream, WholeBody};
+use crate::http::target::A2aTarget;
+use crate::{A2aError, A2aReply, A2aRequest};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::Request;
@@ -18,11 +18,11 @@ const BODY_BYTES: usize = 4096;
 fn big_request() -> Request<Bytes> {
     let url = "http://agent.example/";
     let request = A2aRequest { body: Bytes::from(vec![b'b'; BODY_BYTES]), ..request(url) };
-    http_request(&Target::parse(url).unwrap(), request).unwrap()
+    http_request(&A2aTarget::parse(url).unwrap(), request).unwrap()
 }
 
 /// The agent's end of the pipe, and the exchange at the other end.
-fn begin(count: &Count) -> (DuplexStream, JoinHandle<Result<Reply, A2aError>>) {
+fn begin(count: &Count) -> (DuplexStream, JoinHandle<Result<A2aReply, A2aError>>) {
     let (ours, theirs) = duplex(64);
     (theirs, tokio::spawn(exchange(ours, big_request(), count.received())))
 }
@@ -100,10 +100,10 @@ async fn a_dropped_exchange_closes_its_connection() {
 #[tokio::test]
 async fn a_flush_counts_only_after_both_the_head_and_the_body() {
     let count = Count::default();
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(RequestProgress::default());
     let (ours, _theirs) = duplex(64);
-    let mut stream = Watched::new(ours, Arc::clone(&progress), count.received());
-    let mut body = Whole::new(Bytes::from_static(b"body"), Arc::clone(&progress));
+    let mut stream = WatchedStream::new(ours, Arc::clone(&progress), count.received());
+    let mut body = WholeBody::new(Bytes::from_static(b"body"), Arc::clone(&progress));
     // Whether hyper flushes between a head and its body is its own affair.
     stream.write_all(b"head").await.unwrap();
     stream.flush().await.unwrap();
@@ -118,10 +118,10 @@ async fn a_flush_counts_only_after_both_the_head_and_the_body() {
 #[tokio::test]
 async fn a_flush_of_nothing_hands_nothing_over() {
     let count = Count::default();
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(RequestProgress::default());
     let (ours, _theirs) = duplex(64);
-    let mut stream = Watched::new(ours, Arc::clone(&progress), count.received());
-    let _body = Whole::new(Bytes::new(), progress);
+    let mut stream = WatchedStream::new(ours, Arc::clone(&progress), count.received());
+    let _body = WholeBody::new(Bytes::new(), progress);
     stream.flush().await.unwrap();
     assert_eq!(count.get(), 0, "not even the head was written");
     stream.write_all(b"head").await.unwrap();

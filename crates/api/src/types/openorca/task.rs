@@ -111,7 +111,7 @@ impl Intervention {
         if job.state() != State::ApprovalRequired {
             return None;
         }
-        let verdict = job.last_verdict().map(|last_verdict| &last_verdict.verdict);
+        let verdict = job.last_verdict().map(|recorded| &recorded.verdict);
         let (rule, reason) =
             verdict.map_or(("", ""), |verdict| (verdict.rule_id.as_str(), verdict.reason.as_str()));
         Some(Self {

@@ -29,8 +29,8 @@ async fn open() -> World {
 /// A job that was given to the first worker.
 fn given(id: &str, now: Millis) -> Job {
     let request = Request::plain(id, "job.a");
-    let last_verdict = RecordedVerdict { verdict: Policy::builtin().evaluate(&request), checked_at: now };
-    let judged = life::judge(&life::submit(request, now), last_verdict, now).unwrap();
+    let recorded = RecordedVerdict { verdict: Policy::builtin().evaluate(&request), checked_at: now };
+    let judged = life::judge(&life::submit(request, now), recorded, now).unwrap();
     let to = Destination { worker: Some(WorkerId::known("w1")), pool: None };
     life::assign(&judged, &to, now).unwrap()
 }

@@ -94,27 +94,27 @@ impl Ledger {
     /// Whether the job may be at a worker.
     pub fn check(&self, job: &Job, now: Millis) -> Result<(), String> {
         let id = job.id();
-        let last_verdict =
+        let recorded =
             job.last_verdict().ok_or_else(|| format!("{id} is at a worker and was never judged"))?;
         let is_approved = job.decided.as_ref().is_some_and(|decided| decided.choice == Choice::Approve);
-        match last_verdict.verdict.decision {
+        match recorded.verdict.decision {
             Decision::Allow | Decision::AllowWithConstraints => {}
             Decision::RequireApproval if is_approved => {}
             decision => return Err(format!("{id} is at a worker and policy said {}", decision.as_str())),
         }
-        let policy = self.policy_of(last_verdict, now).ok_or_else(|| {
-            let snapshot = &last_verdict.verdict.snapshot;
-            format!("{id} was judged by {snapshot}, which was not in force at {}", last_verdict.checked_at.0)
+        let policy = self.policy_of(recorded, now).ok_or_else(|| {
+            let snapshot = &recorded.verdict.snapshot;
+            format!("{id} was judged by {snapshot}, which was not in force at {}", recorded.checked_at.0)
         })?;
-        is_about(last_verdict, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
+        is_about(recorded, policy, &job.request).map_err(|problem| format!("{id} {problem}"))
     }
 
     /// The policy that spoke, if it was in force at some moment between the verdict and now.
-    fn policy_of(&self, last_verdict: &RecordedVerdict, now: Millis) -> Option<&Policy> {
+    fn policy_of(&self, recorded: &RecordedVerdict, now: Millis) -> Option<&Policy> {
         self.in_force.iter().enumerate().find_map(|(number, (since, policy))| {
             let until = self.in_force.get(number + 1).map_or(now, |(next, _)| *next);
-            let held = *since <= now && until >= last_verdict.checked_at;
-            (held && policy.snapshot() == last_verdict.verdict.snapshot).then_some(policy)
+            let held = *since <= now && until >= recorded.checked_at;
+            (held && policy.snapshot() == recorded.verdict.snapshot).then_some(policy)
         })
     }
 
@@ -125,11 +125,11 @@ impl Ledger {
         let is_first = !id.contains("-retry-") && !id.contains("-remedy-") && !is_of_run;
         let is_grpc = job.request.needs.pack_id == GRPC_PACK;
         let has = |event| job.marks.iter().any(|mark| mark.event == event);
-        let judged_by = job.last_verdict().map(|last_verdict| last_verdict.verdict.snapshot.as_str());
+        let judged_by = job.last_verdict().map(|recorded| recorded.verdict.snapshot.as_str());
         let in_force = self.in_force.last().map(|(_, policy)| policy.snapshot());
         let is_constrained = job
             .last_verdict()
-            .is_some_and(|last_verdict| last_verdict.verdict.decision == Decision::AllowWithConstraints);
+            .is_some_and(|recorded| recorded.verdict.decision == Decision::AllowWithConstraints);
         let ways = [
             ("bus", id.starts_with("bus-") && is_first),
             ("http", !id.starts_with("bus-") && !is_grpc && is_first),
@@ -155,11 +155,11 @@ impl Ledger {
 }
 
 /// Whether that policy says this of this request: the same rule, or one that asks how often.
-fn is_about(last_verdict: &RecordedVerdict, policy: &Policy, request: &Request) -> Result<(), String> {
-    let (said, would_say) = (&last_verdict.verdict, policy.evaluate(request));
+fn is_about(recorded: &RecordedVerdict, policy: &Policy, request: &Request) -> Result<(), String> {
+    let (said, would_say) = (&recorded.verdict, policy.evaluate(request));
     let (_, trace) = {
-        let (counting, now) = (Counting::Looks, Millis(0));
-        let question = Question { request, stop: None, counting, now };
+        let (counting, now) = (Counting::DryRun, Millis(0));
+        let question = Question { request, input_verdict: None, counting, now };
         policy.explain(&question, &mut Windows::default())
     };
     let asks_how_often = trace.lines.iter().any(|line| {
@@ -197,8 +197,8 @@ mod tests {
         Policy::new(document, source.as_bytes()).unwrap()
     }
 
-    fn at_worker(last_verdict: RecordedVerdict) -> Job {
-        let job = life::judge(&life::submit(Request::plain("j", "job.a"), NOW), last_verdict, NOW).unwrap();
+    fn at_worker(recorded: RecordedVerdict) -> Job {
+        let job = life::judge(&life::submit(Request::plain("j", "job.a"), NOW), recorded, NOW).unwrap();
         let to = Destination { worker: Some(WorkerId::known("w")), pool: None };
         life::assign(&job, &to, NOW).unwrap()
     }

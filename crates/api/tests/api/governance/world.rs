@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request as HttpRequest;
 use http_body_util::BodyExt;
 use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, Delivery, LocalBus, Message, Origin, Sender, Subscription};
+use reveille_bus::{Bus, Delivery, LocalBus, Message, MessageOrigin, MessageSender, Subscription};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
@@ -264,7 +264,7 @@ impl World {
             Payload::JobResult(result) => result.worker_id.clone(),
             _ => "client".to_owned(),
         };
-        let origin = Origin::Client(Sender { tenant: TenantId::known(tenant), key: None });
+        let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known(tenant), key: None });
         let packet = packet::encode(&packet::envelope(&sender, "trace", self.clock.now(), payload));
         self.bus.publish(Message { origin, ..Message::new(to, packet) }).await.unwrap();
     }

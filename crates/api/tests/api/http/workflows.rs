@@ -1,7 +1,7 @@
 //! Workflows and runs over HTTP: what is refused, and who sees what.
 
 use super::support::{Api, USER, eventually};
-use reveille_core::flow::{Change, Head, Run, RunState};
+use reveille_core::flow::{Run, RunChange, RunHead, RunState};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_engine::{LimitSettings, Settings};
@@ -135,17 +135,22 @@ async fn a_run_that_owes_something_is_not_deleted_and_says_what_it_waits_for() {
     let api = Api::open().await;
     let key = api.key("acme", USER).await;
     api.call(&key, "POST", "/api/v1/workflows", &workflow("w").to_string()).await;
-    let new = Head::new(RunId::known("r"), TenantId::known("acme"), WorkflowId::known("w"), 1, Millis(1));
-    let over = Head { revision: 1, state: RunState::Cancelled, ..new };
+    let new = RunHead::new(RunId::known("r"), TenantId::known("acme"), WorkflowId::known("w"), 1, Millis(1));
+    let over = RunHead { revision: 1, state: RunState::Cancelled, ..new };
     for (id, head, status, words) in [
-        ("a", Head { state: RunState::Running, ..over.clone() }, 409, "the run is not over; cancel it first"),
-        ("b", Head { cancels: 2, owes_rollback: true, ..over.clone() }, 409, "2 jobs or runs of it"),
-        ("c", Head { owes_rollback: true, ..over.clone() }, 409, "what undoes it has yet to begin"),
+        (
+            "a",
+            RunHead { state: RunState::Running, ..over.clone() },
+            409,
+            "the run is not over; cancel it first",
+        ),
+        ("b", RunHead { cancels: 2, owes_rollback: true, ..over.clone() }, 409, "2 jobs or runs of it"),
+        ("c", RunHead { owes_rollback: true, ..over.clone() }, 409, "what undoes it has yet to begin"),
         ("d", over, 204, ""),
     ] {
-        let head = Head { id: RunId::known(id), ..head };
+        let head = RunHead { id: RunId::known(id), ..head };
         let run = Run::new(head.clone(), Arc::new(json!({})));
-        let change = Change {
+        let change = RunChange {
             head,
             nodes: Vec::new(),
             context: Vec::new(),

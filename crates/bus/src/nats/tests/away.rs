@@ -85,7 +85,7 @@ async fn a_server_that_stops_answering_is_away_for_publishers() {
         assert!(matches!(outcome, Err(BusError::Unavailable(_))), "{subject}: {outcome:?}");
     }
     nats.server().go_on();
-    let nobody = |outcome| matches!(outcome, Ok(Heard::Nobody));
+    let nobody = |outcome| matches!(outcome, Ok(DeliveryReport::Nobody));
     soon(async { while !nobody(bus.publish(Message::new("worker.w.jobs", "x")).await) {} }).await;
 }
 

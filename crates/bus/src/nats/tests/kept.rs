@@ -82,7 +82,7 @@ async fn two_replicas_share_a_durable_and_none_gets_the_others() {
         tokio::spawn(async move { publish(&bus, RESULT, number.to_string()).await })
     });
     for heard in futures_util::future::join_all(publishers).await {
-        assert_eq!(heard.unwrap(), Heard::Somebody { by: None });
+        assert_eq!(heard.unwrap(), DeliveryReport::Somebody { by: None });
     }
     let mut got = Vec::new();
     while got.len() < MESSAGES {

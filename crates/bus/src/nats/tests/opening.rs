@@ -12,7 +12,7 @@ async fn problem(options: NatsOptions) -> String {
 async fn a_stream_of_somebody_else_in_our_way_is_named() {
     for (subject, ours) in [("sys.>", "sys.job.submit"), ("worker.*.jobs", "worker.>"), ("job.>", "job.>")] {
         let nats = Nats::start();
-        let context = async_nats::jetstream::new(stranger(&nats).await);
+        let context = async_nats::jetstream::new(foreign_client(&nats).await);
         let theirs = Config { name: "THEIRS".into(), subjects: vec![subject.into()], ..Config::default() };
         context.create_stream(theirs).await.unwrap();
         let problem = problem(options(&nats)).await;
@@ -27,7 +27,7 @@ async fn a_stream_of_somebody_else_in_our_way_is_named() {
 #[tokio::test]
 async fn a_stream_of_our_name_that_works_otherwise_is_named() {
     let nats = Nats::start();
-    let context = async_nats::jetstream::new(stranger(&nats).await);
+    let context = async_nats::jetstream::new(foreign_client(&nats).await);
     let theirs = Config {
         name: "CORDUM_SYS".into(),
         subjects: vec!["sys.job.submit".into(), "sys.job.result".into()],
@@ -109,7 +109,7 @@ async fn what_is_not_there_is_said() {
     let file = Login::CredentialsFile("/nonexistent/reveille.creds".into());
     let missing = problem(NatsOptions { login: file, ..options(&nats) }).await;
     assert!(missing.contains("/nonexistent/reveille.creds"), "{missing}");
-    let tls = Tls { authority: Some("/nonexistent/ca.pem".into()), ..Tls::default() };
+    let tls = NatsTls { authority: Some("/nonexistent/ca.pem".into()), ..NatsTls::default() };
     assert!(problem(NatsOptions { tls, ..options(&nats) }).await.contains("/nonexistent/ca.pem"));
     nats.server().kill();
     let nobody = problem(options(&nats)).await;
@@ -125,13 +125,13 @@ async fn tls_with_certificates_on_both_sides() {
         made.server.0, made.server.1, made.authority
     ));
     let servers = vec![format!("tls://localhost:{}", nats.port())];
-    let with = |tls: Tls| NatsOptions { servers: servers.clone(), tls, ..options(&nats) };
+    let with = |tls: NatsTls| NatsOptions { servers: servers.clone(), tls, ..options(&nats) };
     let (authority, certificate) = (Some(made.authority.clone()), Some(made.client.clone()));
-    let tls = Tls { authority: authority.clone(), certificate: certificate.clone(), required: true };
+    let tls = NatsTls { authority: authority.clone(), certificate: certificate.clone(), required: true };
     suite::a_message_reaches_every_plain_subscriber(&NatsBus::open(with(tls)).await.unwrap()).await;
-    let strangers = Tls { certificate, ..Tls::default() };
+    let strangers = NatsTls { certificate, ..NatsTls::default() };
     assert!(problem(with(strangers)).await.contains("UnknownIssuer"));
-    let nameless = Tls { authority, ..Tls::default() };
+    let nameless = NatsTls { authority, ..NatsTls::default() };
     assert!(problem(with(nameless)).await.contains("cannot be reached"));
 }
 

@@ -1,15 +1,15 @@
 //! How steps begin, and when their time comes.
 
-use super::Draft;
+use super::RunDraft;
 use crate::flow::definition::{Owner, Retry, RunWhen, Step};
-use crate::flow::node::{Due, NodeKey, Sent};
+use crate::flow::node::{NodeDue, NodeKey, SubmittedWork};
 use crate::flow::rollback;
 use crate::flow::steps::{self, Delay};
 use crate::flow::table::StepState;
 use crate::id::StepId;
 use serde_json::Value as Json;
 
-impl Draft<'_> {
+impl RunDraft<'_> {
     /// Begins a step whose time has come, or skips it if that will never be.
     pub fn try_begin(&mut self, id: &StepId) {
         if self.head.state.is_terminal() || self.get(&NodeKey::of(id)).is_some() {
@@ -17,9 +17,9 @@ impl Draft<'_> {
         }
         let step = self.flow.step(id);
         match self.gate(step) {
-            Gate::Closed => return,
-            Gate::Never(words) => return self.skip(id, words),
-            Gate::Open => {}
+            BeginGate::Closed => return,
+            BeginGate::Never(words) => return self.skip(id, words),
+            BeginGate::Open => {}
         }
         let unmet = step.depends_on.iter().find(|on| !self.state(on).is_settled());
         if unmet.is_some() {
@@ -34,31 +34,31 @@ impl Draft<'_> {
         self.begin(step);
     }
 
-    fn gate(&self, step: &Step) -> Gate {
+    fn gate(&self, step: &Step) -> BeginGate {
         match &step.owner {
             Some(Owner::Switch(owner)) => match self.get(&NodeKey::of(owner)) {
-                Some(node) if !node.state.is_settled() => Gate::Closed,
-                None => Gate::Closed,
+                Some(node) if !node.state.is_settled() => BeginGate::Closed,
+                None => BeginGate::Closed,
                 Some(node) => match node.output.as_deref() {
-                    Some(Json::String(chosen)) if chosen == step.id.as_str() => Gate::Open,
-                    _ => Gate::Never("switch_branch_not_taken"),
+                    Some(Json::String(chosen)) if chosen == step.id.as_str() => BeginGate::Open,
+                    _ => BeginGate::Never("switch_branch_not_taken"),
                 },
             },
             Some(Owner::Parallel(owner)) => match self.state(owner) {
-                StepState::Running => Gate::Open,
-                state if state.is_settled() => Gate::Never("its parallel step is over"),
-                _ => Gate::Closed,
+                StepState::Running => BeginGate::Open,
+                state if state.is_settled() => BeginGate::Never("its parallel step is over"),
+                _ => BeginGate::Closed,
             },
-            Some(Owner::Loop(_)) => Gate::Closed,
-            None if step.handles.is_empty() => Gate::Open,
+            Some(Owner::Loop(_)) => BeginGate::Closed,
+            None if step.handles.is_empty() => BeginGate::Open,
             None => {
                 let states = step.handles.iter().map(|of| self.state(of)).collect::<Vec<_>>();
                 if states.iter().any(|state| state.is_failure()) {
-                    Gate::Open
+                    BeginGate::Open
                 } else if states.iter().all(|state| state.is_settled()) {
-                    Gate::Never("nothing failed")
+                    BeginGate::Never("nothing failed")
                 } else {
-                    Gate::Closed
+                    BeginGate::Closed
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Draft<'_> {
             Some(Ok(at)) if at > self.now => {
                 let mut node = self.node(key);
                 node.state = StepState::Waiting;
-                node.due = Some(Due::Begin(at));
+                node.due = Some(NodeDue::Begin(at));
                 "its delay is not over".clone_into(&mut node.words);
                 self.put(key, node);
             }
@@ -113,17 +113,17 @@ impl Draft<'_> {
     }
 
     /// The time of a step has come.
-    pub fn pass(&mut self, key: &NodeKey, due: Due) {
+    pub fn pass(&mut self, key: &NodeKey, due: NodeDue) {
         let mut node = self.node(key);
         node.due = None;
         node.words.clear();
         match due {
-            Due::Begin(_) | Due::Retry(_) => {
+            NodeDue::Begin(_) | NodeDue::Retry(_) => {
                 self.nodes.insert(key.clone(), node);
                 self.go(key);
             }
-            Due::TimeOut(_) => {
-                node.owes_cancel = matches!(node.sent, Some(Sent::Job(_) | Sent::Run(_)));
+            NodeDue::TimeOut(_) => {
+                node.owes_cancel = matches!(node.sent, Some(SubmittedWork::Job(_) | SubmittedWork::Run(_)));
                 self.nodes.insert(key.clone(), node.clone());
                 self.head.cancels += u32::from(node.owes_cancel);
                 self.end_badly(key, StepState::TimedOut, "took too long");
@@ -142,14 +142,14 @@ impl Draft<'_> {
     pub fn retry(&mut self, key: &NodeKey, retry: Retry, words: &str) {
         let mut node = self.node(key);
         node.state = StepState::Waiting;
-        node.due = Some(Due::Retry(self.now + retry.delay_ms(node.attempt)));
+        node.due = Some(NodeDue::Retry(self.now + retry.delay_ms(node.attempt)));
         (node.sent, node.input) = (None, None);
         words.clone_into(&mut node.words);
         self.put(key, node);
     }
 }
 
-enum Gate {
+enum BeginGate {
     Open,
     /// Not yet.
     Closed,

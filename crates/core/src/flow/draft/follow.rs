@@ -1,17 +1,17 @@
 //! What follows when a step is over, to the end of the run.
 
-use super::{Draft, Work};
+use super::{DraftWork, RunDraft};
 use crate::flow::definition::Owner;
-use crate::flow::node::{Due, Fan, Node, NodeKey};
-use crate::flow::steps::{self, Kind};
+use crate::flow::node::{Fan, Node, NodeDue, NodeKey};
+use crate::flow::steps::{self, StepKind};
 use crate::flow::table::{RunState, StepState};
-use crate::flow::timeline::{Line, LineKind};
-use crate::flow::{Change, scope};
+use crate::flow::timeline::{TimelineEntry, TimelineKind};
+use crate::flow::{RunChange, scope};
 use crate::id::StepId;
 use crate::time::Millis;
 use std::sync::Arc;
 
-impl Draft<'_> {
+impl RunDraft<'_> {
     /// Does everything that follows from what was put down.
     pub fn follow_up(&mut self) {
         while let Some(work) = self.work.pop_front() {
@@ -19,14 +19,14 @@ impl Draft<'_> {
                 break;
             }
             match work {
-                Work::Settled(step) => self.settled(&step),
-                Work::Rounds(step) => {
+                DraftWork::Settled(step) => self.settled(&step),
+                DraftWork::Rounds(step) => {
                     if let Some(for_each) = &self.flow.step(&step).for_each {
                         steps::feed_rounds(self, &step, for_each);
                     }
                 }
-                Work::Loop(step) => {
-                    if let Kind::Loop(looping) = &self.flow.step(&step).kind {
+                DraftWork::Loop(step) => {
+                    if let StepKind::Loop(looping) = &self.flow.step(&step).kind {
                         steps::feed_loop(self, &step, looping);
                     }
                 }
@@ -35,7 +35,7 @@ impl Draft<'_> {
     }
 
     /// Says where the run stands when everything that follows is done.
-    pub fn finish(mut self) -> Change {
+    pub fn finish(mut self) -> RunChange {
         self.follow_up();
         if !self.head.state.is_terminal() {
             if self.head.open == 0 {
@@ -49,7 +49,7 @@ impl Draft<'_> {
         self.head.updated_at = self.now;
         self.head.revision += 1;
         self.head.lines += self.timeline.len() as u64;
-        Change {
+        RunChange {
             head: self.head,
             nodes: self.nodes.into_iter().collect(),
             context: self.context.into_iter().collect(),
@@ -70,12 +70,12 @@ impl Draft<'_> {
             return self.end(state, &format!("step {id}: {}", node.words));
         }
         if let Some(Owner::Parallel(owner)) = &step.owner
-            && let Kind::Parallel(parallel) = &self.flow.step(owner).kind
+            && let StepKind::Parallel(parallel) = &self.flow.step(owner).kind
         {
             steps::feed_branches(self, owner, parallel);
         }
         match &step.kind {
-            Kind::Parallel(parallel) => {
+            StepKind::Parallel(parallel) => {
                 for branch in &parallel.steps {
                     let key = NodeKey::of(branch);
                     match self.get(&key) {
@@ -83,13 +83,13 @@ impl Draft<'_> {
                         Some(branch_node) if !branch_node.state.is_settled() => {
                             self.cancel_rounds(branch, None);
                             self.cancel(&key, "its parallel step is over");
-                            self.work(Work::Settled(branch.clone()));
+                            self.work(DraftWork::Settled(branch.clone()));
                         }
                         Some(_) => {}
                     }
                 }
             }
-            Kind::Loop(looping) => self.close_body(&looping.body, &node),
+            StepKind::Loop(looping) => self.close_body(&looping.body, &node),
             kind => {
                 for owned in kind.owned() {
                     self.try_begin(&owned);
@@ -143,7 +143,12 @@ impl Draft<'_> {
                 self.head.state
             );
             self.head.state = state;
-            self.timeline.push(Line::of_run(self.now, LineKind::RunStatus, state, &self.head.error));
+            self.timeline.push(TimelineEntry::of_run(
+                self.now,
+                TimelineKind::RunStatus,
+                state,
+                &self.head.error,
+            ));
         }
     }
 
@@ -152,7 +157,7 @@ impl Draft<'_> {
             return None;
         }
         let old = self.run.dues().iter().find(|(_, key)| !self.nodes.contains_key(key)).map(|(at, _)| *at);
-        let new = self.nodes.values().filter_map(|node| node.due).map(Due::at).min();
+        let new = self.nodes.values().filter_map(|node| node.due).map(NodeDue::at).min();
         [old, new, self.head.deadline].into_iter().flatten().min()
     }
 }

@@ -1,12 +1,12 @@
 //! Documents, an input, and what is foreseen of every step.
 
 use super::*;
-use crate::flow::Document;
+use crate::flow::WorkflowDocument;
 use crate::flow::tests::{document, document_with};
 use serde_json::json;
 
 /// A line per step: `id: fate; input …; output …`.
-fn told(document: &Document, input: &Json) -> String {
+fn told(document: &WorkflowDocument, input: &Json) -> String {
     let flow = Flow::check(document, 1, Millis(0)).unwrap_or_else(|problem| panic!("{problem}"));
     let list = |on: &BTreeSet<String>| on.iter().cloned().collect::<Vec<_>>().join(" ");
     let line = |step: &Foreseen| {
@@ -16,10 +16,10 @@ fn told(document: &Document, input: &Json) -> String {
             Fate::Skipped(why) => format!("skipped ({why})"),
             Fate::Fails(why) => format!("fails ({why})"),
         };
-        let input = |input: &Known<Json>| match input {
-            Known::Yes(json) => format!(" <- {json}"),
-            Known::Depends(on) => format!(" <- ?{}", list(on)),
-            Known::Fails(_) => " <- !".to_owned(),
+        let input = |input: &Forecast<Json>| match input {
+            Forecast::Yes(json) => format!(" <- {json}"),
+            Forecast::Depends(on) => format!(" <- ?{}", list(on)),
+            Forecast::Fails(_) => " <- !".to_owned(),
         };
         let inputs: String = step.inputs.iter().map(input).collect();
         let output = step.output.as_ref().map_or_else(String::new, |output| format!(" -> {output}"));
@@ -151,11 +151,11 @@ fn what_undoes_a_step_is_known_as_far_as_its_input_is() {
         let of = |step: Foreseen| (step.step.to_string(), step.undo_inputs);
         dry_run(&flow, input, Millis(0)).0.into_iter().map(of).collect::<BTreeMap<_, _>>()
     };
-    let on = |name: &str| Known::Depends([name.to_owned()].into());
+    let on = |name: &str| Forecast::Depends([name.to_owned()].into());
     let told = undone(Some(&json!({"n": 7, "list": [10, 20]})));
-    assert_eq!(told["a"], [Known::Yes(json!(7))]);
+    assert_eq!(told["a"], [Forecast::Yes(json!(7))]);
     assert_eq!(told["b"], [on("steps.b")]);
-    assert_eq!(told["each"], [Known::Yes(json!(10)), Known::Yes(json!(21))]);
+    assert_eq!(told["each"], [Forecast::Yes(json!(10)), Forecast::Yes(json!(21))]);
     assert_eq!(told["plain"], []);
     let told = undone(None);
     assert_eq!(told["a"], [on("input")], "whatever it is given");

@@ -1,9 +1,9 @@
 //! Delays: for so long, or until a moment. Every step may have one; a delay step has nothing else.
 
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
 use super::super::template::Template;
-use super::Kind;
+use super::StepKind;
 use crate::expression::Names;
 use crate::time::Millis;
 use jiff::Timestamp;
@@ -26,21 +26,21 @@ impl Delay {
         document: &StepDocument,
         names: Names<'_>,
         now: Millis,
-    ) -> Result<Option<Self>, Problem> {
+    ) -> Result<Option<Self>, FlowProblem> {
         match (document.delay_sec, &document.delay_until) {
             (Some(_), Some(_)) => {
-                Err(Problem::new("delay_until", "a step has either delay_sec or delay_until"))
+                Err(FlowProblem::new("delay_until", "a step has either delay_sec or delay_until"))
             }
             (Some(seconds), None) => {
                 let ms = (seconds * 1000.0).round();
                 if !(0.0..=DELAY_MS_MAX as f64).contains(&ms) {
                     let problem = format!("must be from 0 to {} seconds", DELAY_MS_MAX / 1000);
-                    return Err(Problem::new("delay_sec", problem));
+                    return Err(FlowProblem::new("delay_sec", problem));
                 }
                 Ok(Some(Self::For(ms as i64)))
             }
             (None, Some(text)) => {
-                let problem = |problem| Problem::new("delay_until", problem);
+                let problem = |problem| FlowProblem::new("delay_until", problem);
                 let template = Template::parse(&Json::String(text.clone()), names).map_err(problem)?;
                 if let Template::Fixed(fixed) = &template {
                     let at = moment(fixed).map_err(problem)?;
@@ -55,11 +55,11 @@ impl Delay {
     }
 }
 
-pub(super) fn read_kind(document: &StepDocument) -> Result<Kind, Problem> {
+pub(super) fn read_kind(document: &StepDocument) -> Result<StepKind, FlowProblem> {
     if document.delay_sec.is_none() && document.delay_until.is_none() {
-        return Err(Problem::new("delay_sec", "a delay step needs delay_sec or delay_until"));
+        return Err(FlowProblem::new("delay_sec", "a delay step needs delay_sec or delay_until"));
     }
-    Ok(Kind::Delay)
+    Ok(StepKind::Delay)
 }
 
 /// A moment in RFC 3339.

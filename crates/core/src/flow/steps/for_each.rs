@@ -1,25 +1,28 @@
 //! `for_each`: the same step for every item of a list, a few rounds at a time.
 
-use super::super::definition::{ForEach, Problem};
+use super::super::definition::{FlowProblem, ForEach};
 use super::super::document::StepDocument;
-use super::super::draft::{Draft, Work};
+use super::super::draft::{DraftWork, RunDraft};
 use super::super::node::{Fan, NodeKey};
 use super::super::table::StepState;
 use super::super::template::Template;
-use crate::expression::{Kind, Names};
+use crate::expression::{Names, ValueKind};
 use crate::id::StepId;
 use serde_json::Value as Json;
 
 pub const ITEMS_MAX: usize = 1000;
 
-pub(in super::super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Option<ForEach>, Problem> {
+pub(in super::super) fn read(
+    document: &StepDocument,
+    names: Names<'_>,
+) -> Result<Option<ForEach>, FlowProblem> {
     let Some(items) = &document.for_each else {
         return match document.max_parallel {
-            Some(_) => Err(Problem::new("max_parallel", "means something only beside for_each")),
+            Some(_) => Err(FlowProblem::new("max_parallel", "means something only beside for_each")),
             None => Ok(None),
         };
     };
-    let problem = |problem| Problem::new("for_each", problem);
+    let problem = |problem| FlowProblem::new("for_each", problem);
     let items = match items {
         Json::String(source) if !source.contains("${") => {
             Template::Value(super::expression("for_each", source, names)?)
@@ -34,19 +37,19 @@ pub(in super::super) fn read(document: &StepDocument, names: Names<'_>) -> Resul
             return Err(problem(format!("has {} items; at most {ITEMS_MAX} are allowed", list.len())));
         }
         (Template::Fixed(Json::Array(_)) | Template::List(_), _)
-        | (Template::Value(_), Kind::List(_) | Kind::Json | Kind::Any) => {}
+        | (Template::Value(_), ValueKind::List(_) | ValueKind::Json | ValueKind::Any) => {}
         (Template::Value(_), kind) => return Err(problem(format!("is {kind}, not a list"))),
         _ => return Err(problem("is not a list".to_owned())),
     }
     let parallel_max = document.max_parallel.unwrap_or(ITEMS_MAX as u32);
     if parallel_max == 0 {
-        return Err(Problem::new("max_parallel", "must be at least 1"));
+        return Err(FlowProblem::new("max_parallel", "must be at least 1"));
     }
     Ok(Some(ForEach { items, parallel_max, is_tolerant: false }))
 }
 
 /// Works out the list and begins as many rounds as may run at once.
-pub(in super::super) fn begin(draft: &mut Draft<'_>, id: &StepId, for_each: &ForEach) {
+pub(in super::super) fn begin(draft: &mut RunDraft<'_>, id: &StepId, for_each: &ForEach) {
     let key = NodeKey::of(id);
     let items = match draft.fill(&key, &for_each.items) {
         Ok(Json::Array(items)) => items,
@@ -65,11 +68,11 @@ pub(in super::super) fn begin(draft: &mut Draft<'_>, id: &StepId, for_each: &For
     node.fan = Some(Fan { count: items.len() as u32, ..Fan::default() });
     draft.put(&key, node);
     draft.set_items(id, items);
-    draft.work(Work::Rounds(id.clone()));
+    draft.work(DraftWork::Rounds(id.clone()));
 }
 
 /// Begins further rounds, or ends the step when all are over.
-pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, for_each: &ForEach) {
+pub(in super::super) fn feed(draft: &mut RunDraft<'_>, id: &StepId, for_each: &ForEach) {
     let key = NodeKey::of(id);
     loop {
         let mut node = draft.node(&key);
@@ -94,7 +97,7 @@ pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, for_each: &ForE
 }
 
 /// A round of a `for_each` or a loop is over: its step counts it.
-pub(in super::super) fn round_over(draft: &mut Draft<'_>, id: &StepId, state: StepState) {
+pub(in super::super) fn round_over(draft: &mut RunDraft<'_>, id: &StepId, state: StepState) {
     let key = NodeKey::of(id);
     let mut node = draft.node(&key);
     let is_tolerant = draft.flow.step(id).for_each.as_ref().is_some_and(|for_each| for_each.is_tolerant);

@@ -1,8 +1,8 @@
 //! A loop goes through one other step, round after round, while a condition holds or until one does.
 
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
-use super::super::draft::{Draft, Work};
+use super::super::draft::{DraftWork, RunDraft};
 use super::super::node::{Fan, NodeKey};
 use super::super::table::StepState;
 use crate::expression::{Expression, Names};
@@ -13,7 +13,7 @@ pub const ITERATIONS_MAX: u32 = 1000;
 const ITERATIONS: u32 = 100;
 
 #[derive(Debug, Clone)]
-pub struct Loop {
+pub struct LoopStep {
     pub body: StepId,
     pub iterations_max: u32,
     /// Asked before every round.
@@ -22,12 +22,12 @@ pub struct Loop {
     pub until: Option<Expression>,
 }
 
-impl Loop {
-    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, Problem> {
+impl LoopStep {
+    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, FlowProblem> {
         super::only(document, &["body_step", "body", "max_iterations", "condition", "while", "until"])?;
         let body = super::part(document, &["body_step", "body"]);
-        let body =
-            body.ok_or_else(|| Problem::new("input", "body_step: a loop names the step it goes through"))?;
+        let body = body
+            .ok_or_else(|| FlowProblem::new("input", "body_step: a loop names the step it goes through"))?;
         let iterations_max = match super::part(document, &["max_iterations"]) {
             None => ITERATIONS,
             Some(max) => max
@@ -35,7 +35,7 @@ impl Loop {
                 .and_then(|max| u32::try_from(max).ok())
                 .filter(|max| (1..=ITERATIONS_MAX).contains(max))
                 .ok_or_else(|| {
-                    Problem::new("input", format!("max_iterations: must be from 1 to {ITERATIONS_MAX}"))
+                    FlowProblem::new("input", format!("max_iterations: must be from 1 to {ITERATIONS_MAX}"))
                 })?,
         };
         let expression = |names_of: &[&str]| match super::part(document, names_of).and_then(Json::as_str) {
@@ -51,17 +51,17 @@ impl Loop {
     }
 }
 
-pub(super) fn begin(draft: &mut Draft<'_>, key: &NodeKey) {
+pub(super) fn begin(draft: &mut RunDraft<'_>, key: &NodeKey) {
     let mut node = draft.node(key);
     node.state = StepState::Running;
     node.started_at = Some(draft.now);
     node.fan = Some(Fan::default());
     draft.put(key, node);
-    draft.work(Work::Loop(key.step.clone()));
+    draft.work(DraftWork::Loop(key.step.clone()));
 }
 
 /// Decides whether there is another round.
-pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, looping: &Loop) {
+pub(in super::super) fn feed(draft: &mut RunDraft<'_>, id: &StepId, looping: &LoopStep) {
     let key = NodeKey::of(id);
     let node = draft.node(&key);
     let Some(fan) = node.fan.filter(|fan| node.state == StepState::Running && fan.live == 0) else { return };
@@ -84,7 +84,7 @@ pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, looping: &Loop)
 }
 
 /// Without a condition it runs as often as it may.
-fn is_over(draft: &Draft<'_>, key: &NodeKey, looping: &Loop, fan: Fan) -> Result<bool, String> {
+fn is_over(draft: &RunDraft<'_>, key: &NodeKey, looping: &LoopStep, fan: Fan) -> Result<bool, String> {
     if let Some(until) = looping.until.as_ref().filter(|_| fan.begun > 0)
         && draft.holds(key, until)?
     {

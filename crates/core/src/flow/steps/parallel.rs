@@ -1,8 +1,8 @@
 //! A parallel step lets its branches begin, and is over when enough of them have succeeded, or too few can.
 
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
-use super::super::draft::Draft;
+use super::super::draft::RunDraft;
 use super::super::node::{Fan, NodeKey};
 use super::super::table::StepState;
 use crate::id::StepId;
@@ -18,25 +18,25 @@ words! {
 }
 
 #[derive(Debug, Clone)]
-pub struct Parallel {
+pub struct ParallelStep {
     pub steps: Vec<StepId>,
     pub strategy: Strategy,
     /// How many branches have to succeed.
     pub required: u32,
 }
 
-impl Parallel {
-    pub(super) fn read(document: &StepDocument) -> Result<Self, Problem> {
+impl ParallelStep {
+    pub(super) fn read(document: &StepDocument) -> Result<Self, FlowProblem> {
         super::only(document, &["steps", "strategy", "required"])?;
         let steps = super::part(document, &["steps"]).and_then(Json::as_array);
         let steps = steps.filter(|steps| !steps.is_empty());
         let steps =
-            steps.ok_or_else(|| Problem::new("input", "steps: a parallel step names its branches"))?;
+            steps.ok_or_else(|| FlowProblem::new("input", "steps: a parallel step names its branches"))?;
         let steps = steps.iter().map(|step| super::step_id("input", step)).collect::<Result<Vec<_>, _>>()?;
         let strategy = match super::part(document, &["strategy"]) {
             None => Strategy::All,
             Some(word) => word.as_str().and_then(Strategy::parse).ok_or_else(|| {
-                Problem::new("input", format!("strategy: {word} is none of all, any and n_of_m"))
+                FlowProblem::new("input", format!("strategy: {word} is none of all, any and n_of_m"))
             })?,
         };
         let count = steps.len() as u32;
@@ -47,14 +47,14 @@ impl Parallel {
                 let required = super::part(document, &["required"]).and_then(Json::as_u64);
                 let required = required.and_then(|required| u32::try_from(required).ok());
                 required.filter(|required| (1..=count).contains(required)).ok_or_else(|| {
-                    Problem::new("input", format!("required: n_of_m needs a number from 1 to {count}"))
+                    FlowProblem::new("input", format!("required: n_of_m needs a number from 1 to {count}"))
                 })?
             }
         };
         Ok(Self { steps, strategy, required })
     }
 
-    pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
+    pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         let mut node = draft.node(key);
         node.state = StepState::Running;
         node.started_at = Some(draft.now);
@@ -67,7 +67,7 @@ impl Parallel {
 }
 
 /// A branch is over.
-pub(in super::super) fn feed(draft: &mut Draft<'_>, id: &StepId, parallel: &Parallel) {
+pub(in super::super) fn feed(draft: &mut RunDraft<'_>, id: &StepId, parallel: &ParallelStep) {
     let key = NodeKey::of(id);
     let mut node = draft.node(&key);
     if node.state != StepState::Running {

@@ -1,8 +1,8 @@
 //! A storage step reads, writes or deletes one value of the run's context.
 
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
-use super::super::draft::Draft;
+use super::super::draft::RunDraft;
 use super::super::node::NodeKey;
 use super::super::template::Template;
 use crate::expression::Names;
@@ -18,27 +18,28 @@ words! {
 }
 
 #[derive(Debug, Clone)]
-pub struct Storage {
+pub struct StorageStep {
     pub op: StorageOp,
     pub key: String,
     pub value: Template,
 }
 
-impl Storage {
-    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, Problem> {
+impl StorageStep {
+    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, FlowProblem> {
         super::only(document, &["operation", "op", "key", "value"])?;
         let op = super::part(document, &["operation", "op"]);
         let op = op.and_then(Json::as_str).and_then(StorageOp::parse);
-        let op = op.ok_or_else(|| Problem::new("input", "operation: is none of read, write and delete"))?;
+        let op =
+            op.ok_or_else(|| FlowProblem::new("input", "operation: is none of read, write and delete"))?;
         let key = super::part(document, &["key"]).and_then(Json::as_str).unwrap_or_default();
-        context_key(key).map_err(|problem| Problem::new("input", format!("key: {problem}")))?;
+        context_key(key).map_err(|problem| FlowProblem::new("input", format!("key: {problem}")))?;
         let value = super::part(document, &["value"]).unwrap_or(&Json::Null);
         let value = Template::parse(value, names)
-            .map_err(|problem| Problem::new("input", format!("value: {problem}")))?;
+            .map_err(|problem| FlowProblem::new("input", format!("value: {problem}")))?;
         Ok(Self { op, key: key.to_owned(), value })
     }
 
-    pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
+    pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         match self.op {
             StorageOp::Read => {
                 let value = draft.context(&self.key).map(|value| (*value).clone());

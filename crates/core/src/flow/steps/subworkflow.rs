@@ -1,10 +1,10 @@
 //! A subworkflow step is a run of another workflow. It is over when that run is.
 
 use super::super::child_id;
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
-use super::super::draft::Draft;
-use super::super::node::{Due, NodeKey, Sent};
+use super::super::draft::RunDraft;
+use super::super::node::{NodeDue, NodeKey, SubmittedWork};
 use super::super::table::StepState;
 use super::super::template::Template;
 use crate::expression::Names;
@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 pub const DEPTH_MAX: u32 = 8;
 
 #[derive(Debug, Clone)]
-pub struct Subworkflow {
+pub struct SubworkflowStep {
     pub workflow: WorkflowId,
     /// The input of the other run.
     pub input: Template,
@@ -23,22 +23,23 @@ pub struct Subworkflow {
     output: Vec<(String, Vec<String>)>,
 }
 
-impl Subworkflow {
-    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, Problem> {
+impl SubworkflowStep {
+    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, FlowProblem> {
         super::only(document, &["workflow_id", "input_mapping", "output_mapping"])?;
         let workflow = super::part(document, &["workflow_id"]).and_then(Json::as_str).unwrap_or_default();
         let workflow =
-            WorkflowId::parse(workflow).map_err(|problem| Problem::new("input", problem.to_string()))?;
+            WorkflowId::parse(workflow).map_err(|problem| FlowProblem::new("input", problem.to_string()))?;
         let mapping = super::part(document, &["input_mapping"]).cloned().unwrap_or_else(|| json!({}));
         let input = Template::parse(&mapping, names);
-        let input = input.map_err(|problem| Problem::new("input", format!("input_mapping: {problem}")))?;
+        let input =
+            input.map_err(|problem| FlowProblem::new("input", format!("input_mapping: {problem}")))?;
         let parts = match super::part(document, &["output_mapping"]) {
             None => Vec::new(),
             Some(mapping) => mapping.as_object().into_iter().flatten().collect(),
         };
         let path = |(name, path): (&String, &Json)| match path.as_str() {
             Some(text) => Ok((name.clone(), super::super::read::path(Some(text)))),
-            None => Err(Problem::new("input", format!("output_mapping: {name} is no path"))),
+            None => Err(FlowProblem::new("input", format!("output_mapping: {name} is no path"))),
         };
         let output = parts.into_iter().map(path).collect::<Result<_, _>>()?;
         Ok(Self { workflow, input, output })
@@ -57,7 +58,7 @@ impl Subworkflow {
         self.output.iter().map(part).collect::<Result<serde_json::Map<_, _>, String>>().map(Json::Object)
     }
 
-    pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
+    pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         let input = match draft.fill(key, &self.input) {
             Ok(input) => input,
             Err(problem) => return draft.fail(key, &problem),
@@ -66,9 +67,9 @@ impl Subworkflow {
         node.attempt += 1;
         node.state = StepState::Running;
         node.started_at.get_or_insert(draft.now);
-        node.sent = Some(Sent::Run(child_id(&draft.run.head.id, key, node.attempt)));
+        node.sent = Some(SubmittedWork::Run(child_id(&draft.run.head.id, key, node.attempt)));
         node.input = Some(input.into());
-        node.due = draft.flow.step(&key.step).timeout_ms.map(|ms| Due::TimeOut(draft.now + ms));
+        node.due = draft.flow.step(&key.step).timeout_ms.map(|ms| NodeDue::TimeOut(draft.now + ms));
         draft.put(key, node);
     }
 }

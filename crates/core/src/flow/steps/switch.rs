@@ -1,8 +1,8 @@
 //! A switch compares one value with its cases and lets one step begin. The others are skipped.
 
-use super::super::definition::Problem;
+use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
-use super::super::draft::Draft;
+use super::super::draft::RunDraft;
 use super::super::node::NodeKey;
 use crate::expression::{Expression, Names, to_json};
 use crate::id::StepId;
@@ -11,27 +11,28 @@ use serde_json::Value as Json;
 pub const CASES_MAX: usize = 100;
 
 #[derive(Debug, Clone)]
-pub struct Switch {
+pub struct SwitchStep {
     pub on: Expression,
     pub cases: Vec<(Json, StepId)>,
     pub default: Option<StepId>,
 }
 
-impl Switch {
-    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, Problem> {
+impl SwitchStep {
+    pub(super) fn read(document: &StepDocument, names: Names<'_>) -> Result<Self, FlowProblem> {
         super::only(document, &["on", "cases", "default"])?;
         let on = super::part(document, &["on"]).and_then(Json::as_str).or(document.condition.as_deref());
-        let on = on.ok_or_else(|| Problem::new("condition", "a switch needs the value that it is about"))?;
+        let on =
+            on.ok_or_else(|| FlowProblem::new("condition", "a switch needs the value that it is about"))?;
         let cases = super::part(document, &["cases"]).and_then(Json::as_array);
         let cases = cases.filter(|cases| !cases.is_empty() && cases.len() <= CASES_MAX);
-        let cases =
-            cases.ok_or_else(|| Problem::new("input", format!("cases: a switch has 1 to {CASES_MAX}")))?;
+        let cases = cases
+            .ok_or_else(|| FlowProblem::new("input", format!("cases: a switch has 1 to {CASES_MAX}")))?;
         let case = |case: &Json| {
             let of = |names: &[&str]| names.iter().find_map(|name| case.get(name));
             let value = of(&["when", "match", "value"]);
-            let value = value.ok_or_else(|| Problem::new("input", "a case has no `when`"))?;
+            let value = value.ok_or_else(|| FlowProblem::new("input", "a case has no `when`"))?;
             let next = of(&["next", "step", "target"]);
-            let next = next.ok_or_else(|| Problem::new("input", "a case has no `next`"))?;
+            let next = next.ok_or_else(|| FlowProblem::new("input", "a case has no `next`"))?;
             Ok((value.clone(), super::step_id("input", next)?))
         };
         let cases = cases.iter().map(case).collect::<Result<_, _>>()?;
@@ -52,7 +53,7 @@ impl Switch {
     }
 
     /// Its output is the step it has chosen, or null.
-    pub(super) fn begin(&self, draft: &mut Draft<'_>, key: &NodeKey) {
+    pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         let value = draft.value(key, &self.on).and_then(|value| to_json(&value));
         match value {
             Ok(value) => draft.succeed(key, Some(self.choose(&value))),

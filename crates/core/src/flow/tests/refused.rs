@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn refused(what: &str, document: Result<Document, serde_json::Error>, parts: &[&str]) {
+fn refused(what: &str, document: Result<WorkflowDocument, serde_json::Error>, parts: &[&str]) {
     let said = match document {
         Err(error) => error.to_string(),
         Ok(document) => Flow::check(&document, 1, Millis(1_800_000_000_000))

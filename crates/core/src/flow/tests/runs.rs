@@ -10,19 +10,22 @@ fn a_run_waits_when_nothing_of_it_works() {
     let begun = start(&run, &flow, Millis(0));
     run.apply(begun);
     assert_eq!(run.head.state, RunState::Running);
-    let over =
-        |node: &str| Event::Over { node: NodeKey::parse(node).unwrap(), attempt: 1, outcome: ok(json!(1)) };
+    let over = |node: &str| RunEvent::Over {
+        node: NodeKey::parse(node).unwrap(),
+        attempt: 1,
+        outcome: ok(json!(1)),
+    };
     let change = advance(&run, &flow, &over("a"), Millis(1)).unwrap();
     run.apply(change);
     assert_eq!(run.head.state, RunState::Waiting);
-    assert_eq!(advance(&run, &flow, &over("a"), Millis(1)), Err(Refusal::Stale), "twice is once");
-    let late = Event::Over { node: NodeKey::parse("ask").unwrap(), attempt: 2, outcome: ok(json!(1)) };
-    assert_eq!(advance(&run, &flow, &late, Millis(1)), Err(Refusal::Stale));
-    assert_eq!(advance(&run, &flow, &Event::Time, Millis(1)), Err(Refusal::TooEarly));
+    assert_eq!(advance(&run, &flow, &over("a"), Millis(1)), Err(RunRefusal::Stale), "twice is once");
+    let late = RunEvent::Over { node: NodeKey::parse("ask").unwrap(), attempt: 2, outcome: ok(json!(1)) };
+    assert_eq!(advance(&run, &flow, &late, Millis(1)), Err(RunRefusal::Stale));
+    assert_eq!(advance(&run, &flow, &RunEvent::Time, Millis(1)), Err(RunRefusal::TooEarly));
     let change = advance(&run, &flow, &over("ask"), Millis(2)).unwrap();
     run.apply(change);
     assert_eq!(run.head.state, RunState::Succeeded);
-    assert_eq!(advance(&run, &flow, &Event::Time, Millis(1)), Err(Refusal::Over(RunState::Succeeded)));
+    assert_eq!(advance(&run, &flow, &RunEvent::Time, Millis(1)), Err(RunRefusal::Over(RunState::Succeeded)));
 }
 
 #[test]
@@ -33,13 +36,13 @@ fn a_cancelled_run_owes_a_cancel_until_its_jobs_are_over() {
     let mut run = new_run(json!({}));
     let begun = start(&run, &flow, Millis(0));
     run.apply(begun);
-    let cancel = Event::Cancel { by: "ada".into(), reason: "enough".into() };
+    let cancel = RunEvent::Cancel { by: "ada".into(), reason: "enough".into() };
     let change = advance(&run, &flow, &cancel, Millis(1)).unwrap();
     run.apply(change);
     assert_eq!(states(&run), "run=cancelled a=cancelled b=cancelled");
     assert_eq!(run.head.error, "cancelled by ada: enough");
     assert!(run.is_live() && run.head.cancels == 1 && run.head.due.is_none());
-    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!(1)) };
+    let over = RunEvent::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!(1)) };
     let change = advance(&run, &flow, &over, Millis(2)).unwrap();
     run.apply(change);
     assert_eq!(states(&run), "run=cancelled a=cancelled b=cancelled");
@@ -69,7 +72,7 @@ fn a_clock_that_is_set_back_makes_no_wait_longer() {
     let mut run = new_run(json!({}));
     let begun = start(&run, &flow, at_first);
     run.apply(begun);
-    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: failed() };
+    let over = RunEvent::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: failed() };
     let change = advance(&run, &flow, &over, at_first + 10_000).unwrap();
     run.apply(change);
 
@@ -79,9 +82,9 @@ fn a_clock_that_is_set_back_makes_no_wait_longer() {
     };
     let expected = [back + 20_000, back + 40_000, back + 40_000, Millis(12 * 3_600_000)];
     // Time itself sets it back, and so does whatever happens before that.
-    let cancel = Event::Over { node: NodeKey::parse("sub").unwrap(), attempt: 2, outcome: failed() };
-    assert_eq!(advance(&run, &flow, &cancel, back), Err(Refusal::Stale));
-    let change = advance(&run, &flow, &Event::Time, back).unwrap();
+    let cancel = RunEvent::Over { node: NodeKey::parse("sub").unwrap(), attempt: 2, outcome: failed() };
+    assert_eq!(advance(&run, &flow, &cancel, back), Err(RunRefusal::Stale));
+    let change = advance(&run, &flow, &RunEvent::Time, back).unwrap();
     let mut in_our_time = run.clone();
     in_our_time.apply(change);
     assert_eq!(dues(&in_our_time), expected);
@@ -89,18 +92,18 @@ fn a_clock_that_is_set_back_makes_no_wait_longer() {
     assert_eq!((head.created_at, head.updated_at), (Millis(0), back));
     assert_eq!((head.deadline, head.due), (Some(back + 50_000), Some(back + 20_000)));
     assert_eq!(
-        advance(&in_our_time, &flow, &Event::Time, back + 1),
-        Err(Refusal::TooEarly),
+        advance(&in_our_time, &flow, &RunEvent::Time, back + 1),
+        Err(RunRefusal::TooEarly),
         "once is enough"
     );
-    let change = advance(&in_our_time, &flow, &Event::Time, back + 20_000).unwrap();
+    let change = advance(&in_our_time, &flow, &RunEvent::Time, back + 20_000).unwrap();
     in_our_time.apply(change);
     assert_eq!(in_our_time.state_of(&StepId::known("wait")), StepState::Succeeded);
 
-    let over = Event::Over { node: NodeKey::parse("sub").unwrap(), attempt: 1, outcome: ok(json!({})) };
+    let over = RunEvent::Over { node: NodeKey::parse("sub").unwrap(), attempt: 1, outcome: ok(json!({})) };
     let change = advance(&run, &flow, &over, back).unwrap();
     run.apply(change);
-    let at = |key: &str| run.nodes[&NodeKey::parse(key).unwrap()].due.map(Due::at);
+    let at = |key: &str| run.nodes[&NodeKey::parse(key).unwrap()].due.map(NodeDue::at);
     assert_eq!((at("wait"), at("sub"), run.head.due), (Some(expected[0]), None, Some(expected[0])));
 }
 
@@ -116,8 +119,8 @@ fn clocks_that_are_a_little_apart_move_nothing() {
     let mut run = new_run(json!({}));
     let begun = start(&run, &flow, Millis(20_000));
     run.apply(begun);
-    assert_eq!(advance(&run, &flow, &Event::Time, Millis(10_000)), Err(Refusal::TooEarly));
-    let over = Event::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!({})) };
+    assert_eq!(advance(&run, &flow, &RunEvent::Time, Millis(10_000)), Err(RunRefusal::TooEarly));
+    let over = RunEvent::Over { node: NodeKey::parse("a").unwrap(), attempt: 1, outcome: ok(json!({})) };
     let change = advance(&run, &flow, &over, Millis(10_000)).unwrap();
     assert_eq!(change.head.due, Some(Millis(50_000)));
 }
@@ -158,7 +161,7 @@ fn what_succeeded_is_remembered_with_what_undoes_it() {
     };
     assert!(ends(json!(["failed"]), &[("b", fatal())]));
     assert!(!ends(json!(["cancelled"]), &[("b", fatal())]));
-    assert!(ends(json!(["denied"]), &[("b", Outcome::Denied("no".into()))]));
+    assert!(ends(json!(["denied"]), &[("b", StepOutcome::Denied("no".into()))]));
     assert!(!ends(json!(["failed"]), &[("a", fatal())]), "nothing was done");
     assert!(!ends(json!(["failed"]), &[]));
 }
@@ -167,7 +170,7 @@ fn what_succeeded_is_remembered_with_what_undoes_it() {
 /// nothing.
 #[test]
 fn a_compensation_is_tried_as_often_as_it_says() {
-    let rollback_of = |retry: &Json, ends: &Outcome| {
+    let rollback_of = |retry: &Json, ends: &StepOutcome| {
         let mut undo = json!({"topic": "job.undo.a"});
         if !retry.is_null() {
             undo["retry"] = retry.clone();
@@ -188,7 +191,7 @@ fn a_compensation_is_tried_as_often_as_it_says() {
             Some(if is_first { ok(json!({})) } else { ends.clone() })
         })
     };
-    let slow = Outcome::TimedOut("slow".into());
+    let slow = StepOutcome::TimedOut("slow".into());
     for (retry, ends, attempts, took_ms) in [
         (json!(null), failed(), 4, 1_000 + 2_000 + 4_000),
         (json!(null), fatal(), 1, 0),
@@ -201,7 +204,7 @@ fn a_compensation_is_tried_as_often_as_it_says() {
             30_000,
         ),
         (json!({"max_retries": 5, "initial_backoff_sec": 0}), failed(), 6, 0),
-        (json!({"max_retries": 5}), Outcome::Denied("no".into()), 1, 0),
+        (json!({"max_retries": 5}), StepOutcome::Denied("no".into()), 1, 0),
     ] {
         let run = rollback_of(&retry, &ends);
         let tries = |round| run.nodes[&NodeKey::round(&StepId::known(UNDO_STEP), round)].attempt;
@@ -223,7 +226,7 @@ fn a_long_list_changes_as_much_per_round_as_a_short_one() {
             run.live().find(|(_, node)| node.sent.is_some()).map(|(key, node)| (key.clone(), node.attempt))
         };
         while let Some((node, attempt)) = sent_off(&run) {
-            let event = Event::Over { node, attempt, outcome: ok(json!("done")) };
+            let event = RunEvent::Over { node, attempt, outcome: ok(json!("done")) };
             let change = advance(&run, &flow, &event, Millis(1)).unwrap();
             commits += 1;
             bytes += serde_json::to_string(&change.head).unwrap().len();

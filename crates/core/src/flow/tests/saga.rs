@@ -1,18 +1,21 @@
 //! The stack of a client's workflow, as a table: what happens to it, and what follows.
 
 use super::*;
-use crate::flow::saga::{ClientUndo, Failed, STACK_MAX, stack, stack_flow, stack_id};
+use crate::flow::saga::{ClientUndo, STACK_MAX, SagaFailure, stack, stack_flow, stack_id};
 use crate::request::Request;
 use std::collections::BTreeMap;
 
-fn undo(job: &str, asked_at: i64) -> Event {
+fn undo(job: &str, asked_at: i64) -> RunEvent {
     let request = Request::plain(job, "job.undo");
     let undo = ClientUndo { asked_at: Millis(asked_at), request };
-    Event::Record(Arc::new(Compensation::of_client(&JobId::known(job), undo)))
+    RunEvent::Record(Arc::new(Compensation::of_client(&JobId::known(job), undo)))
 }
 
-fn fails(job: &str, at: i64) -> Event {
-    Event::Fail { failed: Failed { job: JobId::known(job), at: Millis(at) }, words: "broke".to_owned() }
+fn fails(job: &str, at: i64) -> RunEvent {
+    RunEvent::Fail {
+        failed: SagaFailure { job: JobId::known(job), at: Millis(at) },
+        words: "broke".to_owned(),
+    }
 }
 
 /// A stack, and the parts that a store would have of it.
@@ -32,7 +35,7 @@ impl Kept {
         kept
     }
 
-    fn apply(&mut self, change: Change) {
+    fn apply(&mut self, change: RunChange) {
         self.parts.extend(change.parts().into_iter().map(|(name, body)| (name, body.unwrap())));
         self.run.apply(change);
         let parts = self.parts.iter().map(|(name, body)| (name.as_str(), body.as_str()));
@@ -40,7 +43,7 @@ impl Kept {
         assert_eq!(Run::of_parts(head, parts).unwrap(), self.run, "it is stored as it is");
     }
 
-    fn tell(&mut self, event: &Event) -> Result<(), Refusal> {
+    fn tell(&mut self, event: &RunEvent) -> Result<(), RunRefusal> {
         let change = advance(&self.run, &stack_flow(), event, Millis(100))?;
         self.apply(change);
         Ok(())
@@ -50,22 +53,22 @@ impl Kept {
     fn made(&mut self) -> String {
         let list: Vec<_> = self.run.to_undo().iter().rev().map(|undo| undo.job.clone().unwrap()).collect();
         let upto = self.run.head.stack.as_ref().unwrap().undo_to;
-        let wrong = self.tell(&Event::RollbackMade { upto: upto + 1 });
-        assert_eq!(wrong, Err(Refusal::Stale), "another rollback says nothing of this one");
-        match self.tell(&Event::RollbackMade { upto }) {
+        let wrong = self.tell(&RunEvent::RollbackMade { upto: upto + 1 });
+        assert_eq!(wrong, Err(RunRefusal::Stale), "another rollback says nothing of this one");
+        match self.tell(&RunEvent::RollbackMade { upto }) {
             Ok(()) => list.iter().map(JobId::as_str).collect::<Vec<_>>().join("+"),
             Err(refusal) => word(refusal).to_owned(),
         }
     }
 }
 
-fn word(refusal: Refusal) -> &'static str {
+fn word(refusal: RunRefusal) -> &'static str {
     match refusal {
-        Refusal::Stale => "stale",
-        Refusal::TooEarly => "early",
-        Refusal::Failed => "late",
-        Refusal::Full => "full",
-        Refusal::Over(_) => "over",
+        RunRefusal::Stale => "stale",
+        RunRefusal::TooEarly => "early",
+        RunRefusal::Failed => "late",
+        RunRefusal::Full => "full",
+        RunRefusal::Over(_) => "over",
     }
 }
 
@@ -126,17 +129,17 @@ fn a_stack_that_failed_says_so_and_takes_so_much() {
         assert_eq!(change.parts().len(), 1, "one is written, however many there are");
         kept.run.apply(change);
     }
-    assert_eq!(advance(&kept.run, &stack_flow(), &undo("more", 1), Millis(1)), Err(Refusal::Full));
-    assert_eq!(advance(&kept.run, &stack_flow(), &undo("j7", 1), Millis(1)), Err(Refusal::Stale));
+    assert_eq!(advance(&kept.run, &stack_flow(), &undo("more", 1), Millis(1)), Err(RunRefusal::Full));
+    assert_eq!(advance(&kept.run, &stack_flow(), &undo("j7", 1), Millis(1)), Err(RunRefusal::Stale));
     let change = advance(&kept.run, &stack_flow(), &fails("x", 5), Millis(6)).unwrap();
     kept.run.apply(change);
     let head = &kept.run.head;
     assert_eq!((head.state, head.error.as_str()), (RunState::Failed, "job x: broke"));
     assert!(kept.run.is_live() && kept.run.to_undo().len() == STACK_MAX);
-    let cancel = Event::Cancel { by: "ada".into(), reason: String::new() };
+    let cancel = RunEvent::Cancel { by: "ada".into(), reason: String::new() };
     assert_eq!(
         advance(&kept.run, &stack_flow(), &cancel, Millis(7)),
-        Err(Refusal::Over(RunState::Failed)),
+        Err(RunRefusal::Over(RunState::Failed)),
         "it is not ours to cancel"
     );
 }
@@ -159,7 +162,7 @@ fn a_run_of_ours_takes_no_notes_of_a_client() {
     let mut run = new_run(json!({}));
     let begun = start(&run, &flow, Millis(0));
     run.apply(begun);
-    for event in [undo("j", 1), fails("j", 1), Event::RollbackMade { upto: 0 }] {
-        assert_eq!(advance(&run, &flow, &event, Millis(1)), Err(Refusal::Stale));
+    for event in [undo("j", 1), fails("j", 1), RunEvent::RollbackMade { upto: 0 }] {
+        assert_eq!(advance(&run, &flow, &event, Millis(1)), Err(RunRefusal::Stale));
     }
 }

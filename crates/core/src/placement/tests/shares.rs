@@ -32,12 +32,12 @@ fn running_at(job: &Job, worker: &str) -> Job {
 fn served(placement: &mut Placement) -> Vec<JobId> {
     let mut order = Vec::new();
     loop {
-        let found = placement.matches(NOW);
+        let found = placement.reserve_waiting(NOW);
         if found.is_empty() {
             return order;
         }
         for (job, _) in found {
-            placement.leave(&job);
+            placement.remove(&job);
             order.push(job);
         }
     }
@@ -79,12 +79,12 @@ fn a_flood_in_many_lanes_gets_no_more_turns_than_one_in_a_single_lane() {
         let mut asked = Request::plain(&format!("flood-{number}"), "job.echo");
         asked.tenant = TenantId::known("flood");
         asked.labels.insert(format!("placement.kind-{number}"), "x".to_owned());
-        placement.settle(&scheduled(&asked), NOW);
+        placement.apply(&scheduled(&asked), NOW);
     }
     for number in 0..10 {
         wait(&mut placement, &format!("a-{number}"), "acme", Priority::Interactive);
     }
-    placement.serves(&worker, &tenant(), [Topic::known("job.echo")], NOW).unwrap();
+    placement.announce_topics(&worker, &tenant(), [Topic::known("job.echo")], NOW).unwrap();
     let order = served(&mut placement);
     assert_eq!(order.len(), 310);
     let last = order.iter().rposition(|job| job.as_str().starts_with("a-")).unwrap();
@@ -103,12 +103,12 @@ fn nobody_uses_up_the_lanes_alone() {
     for number in 0..LANES_PER_TENANT_MAX {
         let asked = kind(number, "flood");
         assert!(!placement.is_full_for(&asked));
-        placement.settle(&scheduled(&asked), NOW);
+        placement.apply(&scheduled(&asked), NOW);
     }
     assert!(placement.is_full_for(&kind(LANES_PER_TENANT_MAX, "flood")));
     assert!(!placement.is_full_for(&kind(7, "flood")), "it waits for such workers already");
     assert!(!placement.is_full_for(&kind(LANES_PER_TENANT_MAX, "acme")), "others have their own share");
-    placement.leave(&id("flood-0"));
+    placement.remove(&id("flood-0"));
     assert!(!placement.is_full_for(&kind(LANES_PER_TENANT_MAX, "flood")));
 }
 
@@ -120,16 +120,16 @@ fn a_topic_at_its_limit_waits_and_the_other_topics_of_its_pool_pass() {
     })));
     pool_worker(&mut placement, "w", 100);
     for number in 0..3 {
-        placement.settle(&on_topic(&format!("s{number}"), "acme", "job.slow"), NOW);
+        placement.apply(&on_topic(&format!("s{number}"), "acme", "job.slow"), NOW);
     }
-    placement.settle(&on_topic("f0", "acme", "job.fast"), NOW);
+    placement.apply(&on_topic("f0", "acme", "job.fast"), NOW);
     assert_eq!(placed(&mut placement), ["s0@w", "s1@w", "f0@w"]);
     assert_eq!(placement.wait_of(&id("s2")).unwrap().reason, Reason::TopicLimit);
     let other = on_topic("s3", "zeta", "job.slow");
     assert_eq!(placement.reserve(&other.request, NOW), Err(Reason::TopicLimit), "the limit is everybody's");
-    placement.leave(&id("f0"));
+    placement.remove(&id("f0"));
     assert_eq!(placed(&mut placement), Vec::<String>::new());
-    placement.leave(&id("s0"));
+    placement.remove(&id("s0"));
     assert_eq!(placed(&mut placement), ["s2@w"]);
 }
 
@@ -146,18 +146,18 @@ fn a_verdict_may_limit_its_tenant_and_holds_up_no_other_job() {
     };
     wait(&mut placement, "free", "acme", Priority::Batch);
     for name in ["b0", "b1", "b2"] {
-        placement.settle(&bounded(name), NOW);
+        placement.apply(&bounded(name), NOW);
     }
     assert_eq!(placed(&mut placement), ["free@w", "b0@w"], "whatever its tenant has at workers counts");
     assert_eq!(placement.wait_of(&id("b1")).unwrap().reason, Reason::TenantLimit);
     wait(&mut placement, "late", "acme", Priority::Batch);
     assert_eq!(placed(&mut placement), ["late@w"], "who has no such verdict is not held up");
-    placement.leave(&id("late"));
+    placement.remove(&id("late"));
     assert_eq!(placed(&mut placement), Vec::<String>::new());
     assert_eq!(placement.reserve_within(&bounded("b3").request, Some(2), NOW), Err(Reason::TenantLimit));
     placement.reroute(Arc::default());
     assert_eq!(placed(&mut placement), Vec::<String>::new(), "it is remembered when lanes are made anew");
-    placement.leave(&id("free"));
+    placement.remove(&id("free"));
     assert_eq!(placed(&mut placement), ["b1@w"]);
 }
 
@@ -169,10 +169,12 @@ fn a_job_whose_worker_died_counts_until_it_is_settled() {
     placement.reserve(&request("a", "acme", Priority::Batch), NOW).unwrap();
     wait(&mut placement, "b", "acme", Priority::Batch);
     placement.beat(&WorkerId::known("other"), &tenant(), &beat("p", 10, 0.0), NOW + 20_000).unwrap();
-    placement.serves(&WorkerId::known("other"), &tenant(), [Topic::known("job.echo")], NOW + 20_000).unwrap();
+    placement
+        .announce_topics(&WorkerId::known("other"), &tenant(), [Topic::known("job.echo")], NOW + 20_000)
+        .unwrap();
     assert_eq!(placement.expire(NOW + 30_050)[0].jobs, [id("a")]);
     assert_eq!(placed(&mut placement), Vec::<String>::new(), "a is still at work as far as anybody can read");
-    placement.leave(&id("a"));
+    placement.remove(&id("a"));
     assert_eq!(placed(&mut placement), ["b@other"]);
 }
 
@@ -200,10 +202,10 @@ fn while_jobs_are_recounted_whoever_has_a_limit_waits() {
     wait(&mut placement, "new", "acme", Priority::Batch);
     wait(&mut placement, "other", "zeta", Priority::Batch);
     assert_eq!(placed(&mut placement), ["other@w"]);
-    placement.settle(&running_at(&scheduled(&request("old", "acme", Priority::Batch)), "w"), NOW);
+    placement.apply(&running_at(&scheduled(&request("old", "acme", Priority::Batch)), "w"), NOW);
     placement.end_recount();
     assert_eq!(placed(&mut placement), Vec::<String>::new());
-    placement.leave(&id("old"));
+    placement.remove(&id("old"));
     assert_eq!(placed(&mut placement), ["new@w"]);
 }
 
@@ -214,9 +216,9 @@ fn an_id_that_another_tenant_has_counts_for_its_owner() {
         [("acme", 1), ("zeta", 1)].map(|(name, max)| (TenantId::known(name), max)),
     ));
     worker(&mut placement, "w", 10, 0.0);
-    // A start has not met the running job yet when a stranger asks for another under the same id.
+    // A start has not met the running job yet when another client submits one under the same id.
     placement.reserve(&request("j", "acme", Priority::Batch), NOW).unwrap();
-    placement.settle(&running_at(&scheduled(&request("j", "zeta", Priority::Batch)), "w"), NOW);
+    placement.apply(&running_at(&scheduled(&request("j", "zeta", Priority::Batch)), "w"), NOW);
     assert!(placement.reserve(&request("a", "acme", Priority::Batch), NOW).is_ok());
     assert_eq!(placement.reserve(&request("z", "zeta", Priority::Batch), NOW), Err(Reason::TenantLimit));
 }
@@ -260,7 +262,7 @@ fn whatever_happens_no_limit_is_exceeded() {
                 if roll(2) == 0 && placement.reserve(&job.request, NOW).is_ok() {
                     active.insert(job.id().clone(), job);
                 } else if waiting.len() < 200 {
-                    placement.settle(&job, NOW);
+                    placement.apply(&job, NOW);
                     waiting.insert(job.id().clone(), job);
                 }
             }
@@ -269,15 +271,15 @@ fn whatever_happens_no_limit_is_exceeded() {
                     continue;
                 };
                 let job = job.clone();
-                placement.leave(&job);
+                placement.remove(&job);
                 active.remove(&job);
             }
             8 => pool_worker(&mut placement, &format!("w{}", roll(5)), 1 + roll(4) as u32),
             _ if roll(4) == 0 => {
                 let name = format!("w{}", roll(5));
-                let Some(gone) = placement.forget(Who::Worker(&name)) else { continue };
+                let Some(gone) = placement.remove_member(Who::Worker(&name)) else { continue };
                 // Their jobs go back to the queue by a commit each; until then they are at work.
-                let again = placement.matches(NOW);
+                let again = placement.reserve_waiting(NOW);
                 for (job, _) in again {
                     active.insert(job.clone(), waiting.remove(&job).unwrap());
                 }
@@ -285,13 +287,13 @@ fn whatever_happens_no_limit_is_exceeded() {
                 for job in gone.jobs {
                     let back = active.remove(&job).unwrap();
                     placement.end_pending(&job);
-                    placement.settle(&back, NOW);
+                    placement.apply(&back, NOW);
                     waiting.insert(job, back);
                 }
             }
             _ => {}
         }
-        for (job, _) in placement.matches(NOW) {
+        for (job, _) in placement.reserve_waiting(NOW) {
             active.insert(job.clone(), waiting.remove(&job).unwrap());
         }
         check(&active);

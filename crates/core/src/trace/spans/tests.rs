@@ -61,9 +61,9 @@ fn lines(job: &Job) -> Vec<String> {
             _ => "? ",
         };
         let went = match &span.outcome {
-            Outcome::Unset => "",
-            Outcome::Good => " good",
-            Outcome::Bad(_) => " bad",
+            SpanOutcome::Unset => "",
+            SpanOutcome::Good => " good",
+            SpanOutcome::Bad(_) => " bad",
         };
         let links = if span.links.is_empty() { "" } else { " linked" };
         format!("{under}{} {}..{}{went}{links}", span.name, span.from.0, span.to.0)
@@ -85,7 +85,7 @@ fn a_plain_job_is_told_as_it_went() {
     let trace = JobTrace::of(&done.request, Ratio::ALL);
     let attempt = &spans(&done, &trace)[3];
     assert_eq!(attempt.span, trace.attempt(1).parent.span, "what the worker was told");
-    assert_eq!(attempt.moments, [Moment { at: Millis(43), name: "running".to_owned() }]);
+    assert_eq!(attempt.moments, [SpanMoment { at: Millis(43), name: "running".to_owned() }]);
     assert_eq!(attempt.state.as_ref().unwrap().as_str(), "a=1");
 }
 
@@ -151,7 +151,7 @@ fn a_long_past_is_told_as_far_as_it_is_kept_and_attempts_keep_their_numbers() {
     let told = spans(&job, &trace);
     let last = told.iter().rfind(|span| span.name == "attempt").unwrap();
     assert_eq!(last.span, trace.attempt(50).parent.span);
-    let Outcome::Bad(words) = &last.outcome else { panic!("{last:?}") };
+    let SpanOutcome::Bad(words) = &last.outcome else { panic!("{last:?}") };
     assert!(words.len() <= ATTRIBUTE_LEN_MAX);
     assert!(told.len() <= 2 * MARKS_MAX);
     lines(&job);

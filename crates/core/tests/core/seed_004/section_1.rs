@@ -1,6 +1,6 @@
 //! Section 1: the job state machine.
 
-use super::{NOW, assert_is_page, dispatched, judged, last_verdict, report, running};
+use super::{NOW, assert_is_page, dispatched, judged, recorded, report, running};
 use reveille_core::approval::{Answer, Conflict, job_hash};
 use reveille_core::backoff;
 use reveille_core::id::WorkerId;
@@ -232,10 +232,10 @@ fn an_approval_is_a_person_and_a_hash_never_a_label() {
     let waits = judged(Decision::RequireApproval);
     assert_eq!(waits.state(), State::ApprovalRequired);
     let bound = |hash: String| Answer { job_hash: Some(hash), ..Answer::by("ann") };
-    let forged = life::approve(&waits, &bound("0".repeat(64)), last_verdict(Decision::Allow), NOW);
+    let forged = life::approve(&waits, &bound("0".repeat(64)), recorded(Decision::Allow), NOW);
     assert_eq!(forged, Err(Refusal::Approval(Conflict::StaleRequest)));
     let approved =
-        life::approve(&waits, &bound(job_hash(&waits.request)), last_verdict(Decision::RequireApproval), NOW)
+        life::approve(&waits, &bound(job_hash(&waits.request)), recorded(Decision::RequireApproval), NOW)
             .unwrap();
     let past: Vec<_> = approved.marks.iter().map(|mark| (mark.event, mark.state)).collect();
     assert_eq!(

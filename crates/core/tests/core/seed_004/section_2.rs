@@ -5,7 +5,7 @@ use reveille_core::audit::{EventType, of_step};
 use reveille_core::job::{Job, State};
 use reveille_core::life::{self, Limits, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{Decision, Document, FailMode, OutputMetadata, Policy};
+use reveille_core::policy::{ContentMetadata, Decision, Document, FailMode, Policy};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use serde_json::json;
@@ -93,7 +93,7 @@ fn policy(rules: &serde_json::Value) -> Policy {
 #[test]
 fn the_first_phase_looks_at_what_is_known_and_leaves_the_content_to_the_second() {
     let request = Request::plain("j", "job.echo");
-    let sheet = |len| OutputMetadata { len, has_error: false };
+    let sheet = |len| ContentMetadata { len, has_error: false };
     let rows = [
         (json!([]), 10, Some(OutputDecision::Allow)),
         (

@@ -1,6 +1,6 @@
 //! Section 5: advanced routing.
 
-use super::{NOW, dispatched, judged, last_verdict};
+use super::{NOW, dispatched, judged, recorded};
 use proptest::prelude::*;
 use reveille_core::backoff;
 use reveille_core::fleet::{Beat, Load};
@@ -56,7 +56,7 @@ fn asks(labels: &[(&str, &str)], requires: &[&str]) -> Arc<Request> {
 /// Where the job goes: a worker's name, or the code of the reason.
 fn goes(placement: &mut Placement, request: &Arc<Request>) -> String {
     let placed = placement.reserve(request, NOW);
-    placement.leave(&request.id);
+    placement.remove(&request.id);
     placed.map_or_else(|reason| reason.code().to_owned(), |place| place.worker.unwrap().to_string())
 }
 
@@ -214,10 +214,10 @@ fn a_worker_is_overloaded_at_ninety_per_cent_and_not_just_below() {
 
 /// The dead letter of a job that waited in vain on this placement.
 fn given_up(placement: &mut Placement, request: Request) -> Job {
-    let last_verdict = last_verdict(Decision::Allow);
-    let job = life::judge(&life::submit(request, NOW), last_verdict, NOW).unwrap();
-    placement.settle(&job, NOW);
-    assert!(placement.matches(NOW).is_empty(), "it has found a worker");
+    let recorded = recorded(Decision::Allow);
+    let job = life::judge(&life::submit(request, NOW), recorded, NOW).unwrap();
+    placement.apply(&job, NOW);
+    assert!(placement.reserve_waiting(NOW).is_empty(), "it has found a worker");
     let reason = placement.wait_of(job.id()).unwrap().reason;
     let end = backoff::exhausted_at(NOW);
     match life::pass_time(&job, &Limits::default(), Some(reason), end) {

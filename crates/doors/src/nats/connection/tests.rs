@@ -29,7 +29,7 @@ struct Harness {
 fn connect(gate: Arc<dyn Gate>) -> Harness {
     let (client, mut server) = duplex(1024);
     let (open, shutdown) = watch::channel(false);
-    let door = Arc::new(Door::new(LocalBus::new(), gate, NatsLimits::default(), None, None));
+    let door = Arc::new(NatsDoor::new(LocalBus::new(), gate, NatsLimits::default(), None, None));
     tokio::spawn(async move {
         let newcomer = greet(&mut server, &door).await.unwrap();
         let (reader, writer) = split(server);

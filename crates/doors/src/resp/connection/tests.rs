@@ -40,8 +40,8 @@ impl Gate for Locked {
 fn connect(gate: Arc<dyn Gate>) -> (DuplexStream, watch::Sender<bool>) {
     let (client, server) = duplex(64);
     let (open, shutdown) = watch::channel(false);
-    let desk = Desk { blobs: Arc::new(OneBlob), clock: Arc::new(|| Millis(0)), ttl_ms: 1000 };
-    let door = Arc::new(Door::new(desk, gate, RespLimits::default()));
+    let desk = BlobExecutor { blobs: Arc::new(OneBlob), clock: Arc::new(|| Millis(0)), ttl_ms: 1000 };
+    let door = Arc::new(RespDoor::new(desk, gate, RespLimits::default()));
     let (reader, writer) = split(server);
     // It holds back what is not flushed, as TLS may.
     let writer = BufWriter::new(writer);

@@ -6,7 +6,7 @@ use crate::observe::events::WorkerChange;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::fleet::{BeatSource, Who};
 use reveille_core::id::{WorkerId, WorkspaceId};
-use reveille_core::placement::{Member, Pulsed};
+use reveille_core::placement::{Member, WorkspaceBeatOutcome};
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus, transition};
 use reveille_core::presence::{About, Contract};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Workspaces {
     async fn follow_pulse(&self, id: &WorkspaceId, pulse: Pulse) -> Result<(), WorkspaceError> {
         let Some(known) = self.index.find(id).filter(|known| !known.is_removed()) else {
             // It was retired while it beat, and does not come back by that.
-            let gone = self.placement.lock().forget(Who::Workspace(id.as_str()));
+            let gone = self.placement.lock().remove_member(Who::Workspace(id.as_str()));
             if let Some(gone) = gone {
                 self.departures.member_gone(gone);
             }
@@ -154,7 +154,12 @@ impl Workspaces {
     }
 
     /// The same, of a beat that this server or another has heard.
-    fn take_pulse(&self, workspace: &Workspace, pulse: Pulse, seen_by: SeenBy) -> Option<Pulsed> {
+    fn take_pulse(
+        &self,
+        workspace: &Workspace,
+        pulse: Pulse,
+        seen_by: SeenBy,
+    ) -> Option<WorkspaceBeatOutcome> {
         let now = self.runtime.now();
         let task = json!({ "current_task": pulse.current_task, "active_tasks": pulse.active_tasks });
         let current_task = pulse.current_task.clone();
@@ -165,7 +170,7 @@ impl Workspaces {
             } else {
                 BeatSource::ThisServer
             };
-            let pulsed = placement.pulse(
+            let pulsed = placement.workspace_beat(
                 &workspace.id,
                 &workspace.tenant,
                 Some(pulse),
@@ -173,15 +178,15 @@ impl Workspaces {
                 source,
                 now,
             );
-            (pulsed, placement.matches(now))
+            (pulsed, placement.reserve_waiting(now))
         };
         self.jobs.assign_all(matches);
         let Some(pulsed) = pulsed else {
             tracing::warn!(workspace = %workspace.id, "the fleet is full; the heartbeat was ignored");
             return None;
         };
-        if pulsed.noticed.changed {
-            let change = if pulsed.noticed.joined { WorkerChange::Joined } else { WorkerChange::Changed };
+        if pulsed.change.changed {
+            let change = if pulsed.change.joined { WorkerChange::Joined } else { WorkerChange::Changed };
             let (tenant, id) = (workspace.tenant.clone(), WorkerId::known(workspace.id.as_str()));
             self.cluster.announce(Member { contract: Contract::Molecule, tenant, id }, change, seen_by);
         }

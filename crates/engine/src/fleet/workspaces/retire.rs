@@ -161,7 +161,7 @@ impl Workspaces {
             ..(*known).clone()
         };
         self.keep_workspace(retired, Some(("WORKSPACE_REMOVED", payload))).await?;
-        let gone = self.placement.lock().forget(Who::Workspace(id.as_str()));
+        let gone = self.placement.lock().remove_member(Who::Workspace(id.as_str()));
         if let Some(gone) = gone {
             self.departures.member_gone(gone);
         }

@@ -2,7 +2,7 @@
 
 use super::Workspaces;
 use crate::observe::events::What;
-use reveille_a2a::{A2aError, A2aRequest, Reply, message};
+use reveille_a2a::{A2aError, A2aReply, A2aRequest, message};
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::workspace::Workspace;
 use serde_json::Value;
@@ -19,7 +19,7 @@ impl Workspaces {
         workspace: &Workspace,
         from: Option<&WorkspaceId>,
         body: &[u8],
-    ) -> Result<Reply, A2aError> {
+    ) -> Result<A2aReply, A2aError> {
         let url = workspace.url.clone();
         let url = url.ok_or_else(|| A2aError::Unreachable("the workspace has no address".to_owned()))?;
         let body = message::wrap(body, || self.runtime.new_uuid()).map_err(A2aError::Refused)?;

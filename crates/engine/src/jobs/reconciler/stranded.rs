@@ -13,10 +13,10 @@ use std::time::Duration;
 const PAID_WITHIN: Duration = Duration::from_secs(35);
 
 impl Jobs {
-    pub(crate) fn is_stranded(&self, job: &Job) -> bool {
+    pub(crate) fn is_stuck(&self, job: &Job) -> bool {
         // Whoever sits in placement is given a worker as soon as there is one, however long that takes.
         let is_waiting = job.state() == State::Scheduled && self.placement.lock().has_reservation(job.id());
-        reconcile::is_stranded(job, self.runtime.now()) && !is_waiting
+        reconcile::is_stuck(job, self.runtime.now()) && !is_waiting
     }
 
     /// Says whether there was anything left to do.
@@ -35,9 +35,9 @@ impl Jobs {
     }
 
     async fn judge_again(&self, id: &JobId) -> Result<bool, StoreError> {
-        let basis = self.policy.recheck_stored(id, |job| self.is_stranded(job)).await;
+        let basis = self.policy.recheck_stored(id, |job| self.is_stuck(job)).await;
         let judged = self.drive(id, |job, now| {
-            if !self.is_stranded(job) {
+            if !self.is_stuck(job) {
                 return Err(Refusal::TooEarly);
             }
             self.policy.judge(job, &basis, now)
@@ -51,7 +51,7 @@ impl Jobs {
 
     async fn queue_again(&self, id: &JobId) -> Result<bool, StoreError> {
         let _lock = self.lock(id).await;
-        let job = self.store.job(id).await?.filter(|job| self.is_stranded(job));
+        let job = self.store.job(id).await?.filter(|job| self.is_stuck(job));
         if let Some(job) = &job {
             self.act_on(job);
         }
@@ -60,7 +60,7 @@ impl Jobs {
 
     /// Here and now, and not in a task of its own: with a bus that is away for hours, those would pile up.
     async fn pay_again(&self, job: &Arc<Job>) -> Result<bool, StoreError> {
-        if !self.is_stranded(job) {
+        if !self.is_stuck(job) {
             return Ok(false);
         }
         let paid = async {

@@ -4,7 +4,7 @@ use super::Page;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use reveille_core::flow::{Head, Node, NodeKey, Origin};
+use reveille_core::flow::{Node, NodeKey, RunHead, RunOrigin};
 use reveille_core::id::RunId;
 use rustc_hash::FxHashSet;
 use std::sync::{Mutex, PoisonError};
@@ -59,8 +59,8 @@ impl SagaMetrics {
     }
 
     /// A run was committed, or picked up after a start; `nodes` are the steps it changed.
-    pub fn settled(&self, head: &Head, nodes: &[(NodeKey, Node)]) {
-        if !matches!(head.origin, Origin::Rollback { .. }) {
+    pub fn settled(&self, head: &RunHead, nodes: &[(NodeKey, Node)]) {
+        if !matches!(head.origin, RunOrigin::Rollback { .. }) {
             return;
         }
         let gone = nodes.iter().filter(|(key, node)| key.round.is_some() && node.state.is_failure());

@@ -2,7 +2,7 @@
 
 use super::Page;
 use prometheus_client::metrics::counter::Counter;
-use reveille_traces::Counts;
+use reveille_traces::TraceCounts;
 use std::sync::atomic::Ordering;
 
 pub(super) struct TraceMetrics {
@@ -22,7 +22,7 @@ impl TraceMetrics {
     }
 
     /// The exporter counts by itself; here it is only shown. Two who look at once do not count twice.
-    pub fn look(&self, now: Counts) {
+    pub fn look(&self, now: TraceCounts) {
         for (counter, count) in
             [(&self.exported, now.exported), (&self.dropped, now.dropped), (&self.failures, now.failures)]
         {

@@ -5,14 +5,14 @@ use crate::workflows::rollback::{self, rollback_id};
 use crate::workflows::send;
 use bytes::Bytes;
 use reveille_core::flow::{
-    Compensation, Fate, Flow, Foreseen, Head, Kind, Known, Node, NodeKey, Step, StepState, UNDO_STEP,
-    Undoing, job_id,
+    Compensation, Fate, Flow, Forecast, Foreseen, Node, NodeKey, RunHead, Step, StepKind, StepState,
+    UNDO_STEP, Undoing, job_id,
 };
 use reveille_core::id::StepId;
 use reveille_core::policy::Decision;
 use reveille_core::request::Request;
 use reveille_kernel::Purpose;
-use reveille_kernel::convert::Sent;
+use reveille_kernel::convert::SentInput;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ impl Workflows {
     /// What policy would say of a step's job; of several rounds, the strictest answer is the step's.
     pub(super) async fn would_be_judged(
         &self,
-        head: &Head,
+        head: &RunHead,
         step: &Step,
         foreseen: &Foreseen,
         left: &mut Left,
     ) -> Option<Judged> {
-        if !matches!(step.kind, Kind::Worker(_) | Kind::Approval) {
+        if !matches!(step.kind, StepKind::Worker(_) | StepKind::Approval) {
             return None;
         }
-        let request = |round: Option<u32>, _: &Known<Json>| {
+        let request = |round: Option<u32>, _: &Forecast<Json>| {
             let key = NodeKey { step: step.id.clone(), round };
             let node = Node { attempt: 1, ..Node::new(StepState::Pending, self.runtime.now()) };
             Some(send::request(head, step, &key, &node, &job_id(&head.id, &key, 1)))
@@ -39,7 +39,7 @@ impl Workflows {
     /// The same of the job that undoes it.
     pub(super) async fn undo_would_be_judged(
         &self,
-        head: &Head,
+        head: &RunHead,
         flow: &Flow,
         foreseen: &Foreseen,
         left: &mut Left,
@@ -50,9 +50,9 @@ impl Workflows {
         let rollback = rollback::head(rollback_id(&head.id), head, flow.version, self.runtime.now());
         let key = NodeKey::round(&StepId::known(UNDO_STEP), 0);
         let id = job_id(&rollback.id, &key, 1);
-        let request = |round: Option<u32>, input: &Known<Json>| {
+        let request = |round: Option<u32>, input: &Forecast<Json>| {
             let node = NodeKey { step: foreseen.step.clone(), round };
-            let input = if let Known::Yes(input) = input { input.clone() } else { Json::Null };
+            let input = if let Forecast::Yes(input) = input { input.clone() } else { Json::Null };
             let undo = Compensation { node, job: None, input, problem: String::new(), client: None };
             let entry = Arc::new(json!(Undoing::of(flow, &undo)?));
             let node =
@@ -65,11 +65,11 @@ impl Workflows {
     async fn strictest(
         &self,
         foreseen: &Foreseen,
-        inputs: &[Known<Json>],
+        inputs: &[Forecast<Json>],
         left: &mut Left,
-        request: impl Fn(Option<u32>, &Known<Json>) -> Option<Request>,
+        request: impl Fn(Option<u32>, &Forecast<Json>) -> Option<Request>,
     ) -> Option<Judged> {
-        let has_rounds = matches!(foreseen.rounds, Some(Known::Yes(_)));
+        let has_rounds = matches!(foreseen.rounds, Some(Forecast::Yes(_)));
         let mut strictest: Option<Judged> = None;
         for (input, round) in inputs.iter().zip(0u32..) {
             let Some(fewer) = left.asked.checked_sub(1) else { break };
@@ -83,15 +83,18 @@ impl Workflows {
         strictest
     }
 
-    async fn would_say_of(&self, request: &Request, round: Option<u32>, input: &Known<Json>) -> Judged {
+    async fn would_say_of(&self, request: &Request, round: Option<u32>, input: &Forecast<Json>) -> Judged {
         if let Err(bad) = request.check() {
             return Judged { verdict: Err(format!("its job would be refused: {bad}")), round, unread: false };
         }
-        let (said, unread) = if let Known::Yes(input) = input {
+        let (said, unread) = if let Forecast::Yes(input) = input {
             let content = Bytes::from(input.to_string());
             let len = content.len() as i64;
-            let said =
-                self.jobs.policy().check_for_others(request, Sent { content, len }, Purpose::Simulate).await;
+            let said = self
+                .jobs
+                .policy()
+                .check_for_others(request, SentInput { content, len }, Purpose::Simulate)
+                .await;
             (said.map(|(verdict, _)| verdict), false)
         } else {
             let unread = self.runtime.rules().policy.reads_input(request);

@@ -1,7 +1,7 @@
 //! Results of jobs that a server remembers, and that another has changed since.
 
 use super::*;
-use reveille_bus::{Ack, BusError, Delivery, Heard, Listener, MessageKey, Subscription};
+use reveille_bus::{Ack, BusError, Delivery, DeliveryReport, Listener, MessageKey, Subscription};
 use reveille_wire::cap::DispatchIdentity;
 use tokio::sync::mpsc;
 
@@ -11,7 +11,7 @@ struct Apart(LocalBus, &'static str);
 
 #[async_trait::async_trait]
 impl Bus for Apart {
-    async fn publish(&self, message: Message) -> Result<Heard, BusError> {
+    async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
         self.0.publish(message).await
     }
 

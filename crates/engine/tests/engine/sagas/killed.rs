@@ -31,7 +31,7 @@ impl Fuse {
 
     /// A server that is dead commits nothing more, and hears of nothing.
     async fn commit<T>(&self, commit: impl Future<Output = T>) -> T {
-        let is_last = {
+        let is_final = {
             let mut left = self.left.lock().unwrap();
             *self.made.lock().unwrap() += 1;
             match &mut *left {
@@ -43,12 +43,12 @@ impl Fuse {
                 None => Some(false),
             }
         };
-        match is_last {
+        match is_final {
             Some(false) => return commit.await,
             Some(true) if self.side == Side::After => drop(commit.await),
             _ => {}
         }
-        if is_last == Some(true) {
+        if is_final == Some(true) {
             self.blown.notify_one();
         }
         std::future::pending().await

@@ -99,8 +99,8 @@ impl Case {
     fn run(&self, policy: &Policy) -> Result<Option<String>> {
         let request = self.job.request()?;
         let (verdict, trace) = {
-            let (counting, now) = (Counting::Looks, Millis::ZERO);
-            let question = Question { request: &request, stop: None, counting, now };
+            let (counting, now) = (Counting::DryRun, Millis::ZERO);
+            let question = Question { request: &request, input_verdict: None, counting, now };
             policy.explain(&question, &mut Windows::default())
         };
         let decision = verdict.decision.as_str().to_ascii_lowercase();

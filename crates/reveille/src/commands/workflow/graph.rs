@@ -7,9 +7,8 @@ use crate::output;
 use anyhow::{Context, Result};
 use reveille_api::GraphDetail;
 use reveille_client::Client;
-use reveille_core::flow::layout::Layout;
-use reveille_core::flow::picture::{svg, text};
-use reveille_core::flow::{Document, Flow};
+use reveille_core::flow::{Flow, WorkflowDocument};
+use reveille_diagram::{Layout, draw_svg, draw_text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -23,14 +22,16 @@ pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &Server) -
     let layout = Layout::of(&flow);
     match to {
         Some(path) if path == Path::new("-") => {
-            std::io::stdout().write_all(svg(&flow, &layout).as_bytes()).context("writing the picture")?;
+            std::io::stdout()
+                .write_all(draw_svg(&flow, &layout).as_bytes())
+                .context("writing the picture")?;
         }
         Some(path) => {
             let what = || format!("writing {}", path.display());
-            std::fs::write(path, svg(&flow, &layout)).with_context(what)?;
+            std::fs::write(path, draw_svg(&flow, &layout)).with_context(what)?;
         }
         None if server.json => output::json(&json!(GraphDetail::of(&flow, &layout))),
-        None => output::line(text(&flow, &layout, COLUMNS).trim_end()),
+        None => output::line(draw_text(&flow, &layout, COLUMNS).trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,6 +55,6 @@ fn saved(client: &Client, id: &str, version: Option<u32>) -> Result<Flow> {
         // What the server says of it is no part of the document.
         parts.retain(|name, _| name != "saved_at" && name != "saved_by");
     }
-    let document: Document = serde_json::from_value(found).context("reading the workflow")?;
+    let document: WorkflowDocument = serde_json::from_value(found).context("reading the workflow")?;
     Ok(Flow::read(&document, version)?)
 }

@@ -3,10 +3,10 @@
 use super::{RedisWorkflows, read};
 use crate::workflows::RunQuery;
 use crate::{Order, Page, StoreError, Stretch, key_part};
-use reveille_core::flow::{Head, RunState};
+use reveille_core::flow::{RunHead, RunState};
 
 impl RedisWorkflows {
-    pub(super) async fn list(&self, query: &RunQuery) -> Result<Page<Head>, StoreError> {
+    pub(super) async fn list(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         let tenant = query.tenant.as_ref().map(|tenant| key_part(tenant.as_str()));
         let workflow = query.workflow.as_ref().map(ToString::to_string);
         let index = match (&tenant, &workflow, query.state) {

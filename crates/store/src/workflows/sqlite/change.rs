@@ -148,7 +148,7 @@ impl Save {
         {
             return Ok(u64::from(*version));
         }
-        if !last.as_ref().is_some_and(|(_, is_last, _)| *is_last) {
+        if !last.as_ref().is_some_and(|(_, is_final, _)| *is_final) {
             let mut count = connection
                 .prepare_cached("SELECT count(*) FROM workflows WHERE tenant = ? AND is_last = 1")?;
             if count.query_row([tenant], |row| row.get::<_, u32>(0))? >= self.workflows_max {

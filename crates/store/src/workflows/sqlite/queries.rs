@@ -2,7 +2,7 @@
 
 use crate::workflows::{RunQuery, Saved};
 use crate::{Page, StoreError, page_len};
-use reveille_core::flow::{Head, Line, Node, Run};
+use reveille_core::flow::{Node, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use rusqlite::types::Value;
@@ -88,7 +88,7 @@ pub fn node(connection: &Connection, id: &RunId, name: &str) -> Answer<Option<No
     found.map_err(failed)?.map(|body| read(&body)).transpose()
 }
 
-pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<Head>> {
+pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<RunHead>> {
     let mut filter = vec!["1 = 1".to_owned()];
     let mut values: Vec<Value> = Vec::new();
     let mut only = |condition: &str, value: Option<Value>| {
@@ -140,7 +140,12 @@ pub fn due(connection: &Connection, by: Millis, limit: usize) -> Answer<Vec<RunI
     Ok(rows.into_iter().map(RunId::known).collect())
 }
 
-pub fn timeline(connection: &Connection, id: &RunId, after: u64, limit: usize) -> Answer<Vec<(u64, Line)>> {
+pub fn timeline(
+    connection: &Connection,
+    id: &RunId,
+    after: u64,
+    limit: usize,
+) -> Answer<Vec<(u64, TimelineEntry)>> {
     let mut query = connection
         .prepare_cached("SELECT n, body FROM run_lines WHERE run = ? AND n > ? ORDER BY n LIMIT ?")
         .map_err(failed)?;

@@ -5,7 +5,7 @@
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, StoreError};
 use async_trait::async_trait;
-use reveille_core::flow::{Head, Line, Node, NodeKey, Run};
+use reveille_core::flow::{Node, NodeKey, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl<H: Hook> WorkflowStore for Hooked<H> {
         self.inner.due(by, limit).await
     }
 
-    async fn runs(&self, query: &RunQuery) -> Answer<Page<Head>> {
+    async fn runs(&self, query: &RunQuery) -> Answer<Page<RunHead>> {
         self.inner.runs(query).await
     }
 
@@ -90,7 +90,7 @@ impl<H: Hook> WorkflowStore for Hooked<H> {
         self.inner.live(cursor, limit).await
     }
 
-    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Answer<Vec<(u64, Line)>> {
+    async fn timeline(&self, id: &RunId, after: u64, limit: usize) -> Answer<Vec<(u64, TimelineEntry)>> {
         self.inner.timeline(id, after, limit).await
     }
 

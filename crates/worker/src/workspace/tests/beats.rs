@@ -34,7 +34,7 @@ async fn a_workspace_registers_keeps_its_token_and_beats() {
 #[tokio::test]
 async fn a_task_is_told_at_once_and_the_errors_with_it() {
     let stub = Stub::start(|asked| ordinary(asked, &json!([]))).await;
-    let settings = Settings { pace: Pace { beat_every: NEVER, ..QUICK.pace }, ..QUICK };
+    let settings = WorkspaceSettings { pace: Pace { beat_every: NEVER, ..QUICK.pace }, ..QUICK };
     let home = Home::new();
     let (agent, _running) = home.start(&stub, settings);
     stub.wait_for(BEAT, 1).await;
@@ -46,7 +46,7 @@ async fn a_task_is_told_at_once_and_the_errors_with_it() {
     stub.wait_for(BEAT, 2).await;
     drop(task);
     let beats = stub.wait_for(BEAT, 3).await;
-    let told = |beat: &Asked| {
+    let told = |beat: &StubRequest| {
         let Value::Object(beat) = beat.body.clone() else { panic!("{beat:?}") };
         ["error_rate", "sample_error", "active_tasks", "current_task"].map(|key| beat[key].clone())
     };
@@ -59,7 +59,7 @@ async fn registration_is_tried_until_it_works() {
     let mut tries = 0;
     let stub = Stub::start(move |asked| {
         tries += 1;
-        if tries <= 4 { Reply::new(500, json!({})) } else { ordinary(asked, &json!([])) }
+        if tries <= 4 { StubReply::new(500, json!({})) } else { ordinary(asked, &json!([])) }
     })
     .await;
     let home = Home::new();
@@ -71,7 +71,7 @@ async fn registration_is_tried_until_it_works() {
 #[tokio::test]
 async fn a_token_that_is_no_longer_good_leads_to_a_new_registration_but_to_no_hot_loop() {
     let stub = Stub::start(|asked| match asked.what.as_str() {
-        BEAT => Reply::new(401, json!({ "error": "invalid workspace auth token" })),
+        BEAT => StubReply::new(401, json!({ "error": "invalid workspace auth token" })),
         _ => ordinary(asked, &json!([])),
     })
     .await;
@@ -97,7 +97,7 @@ async fn a_retired_workspace_ends_and_says_who_took_its_place() {
         (REGISTER, json!({ "forwarded_to": null }), None),
     ] {
         let stub = Stub::start(move |asked| {
-            if asked.what == what { Reply::new(410, body.clone()) } else { ordinary(asked, &json!([])) }
+            if asked.what == what { StubReply::new(410, body.clone()) } else { ordinary(asked, &json!([])) }
         })
         .await;
         let home = Home::new();

@@ -61,7 +61,7 @@ async fn a_restart_within_the_cooldown_forgets_nothing() {
     let rows = listing.clone();
     let stub = Stub::start(move |asked| ordinary(asked, &rows.rows())).await;
     let home = Home::new();
-    let (_, running) = home.start(&stub, Settings { wake_every: NEVER, ..QUICK });
+    let (_, running) = home.start(&stub, WorkspaceSettings { wake_every: NEVER, ..QUICK });
     stub.wait_for(WAKE, 1).await;
     listing.add("d-2");
     stub.wait_for(NOTIFY, 2).await;
@@ -77,7 +77,7 @@ async fn an_agent_that_could_not_be_woken_is_woken_later() {
     let stub = Stub::start(move |asked| {
         calls += usize::from(asked.what == WAKE);
         if asked.what == WAKE && calls == 1 {
-            return Reply::new(503, json!({ "error": "busy" }));
+            return StubReply::new(503, json!({ "error": "busy" }));
         }
         ordinary(asked, &json!([ended("d-1")]))
     })
@@ -95,10 +95,10 @@ async fn an_agent_that_could_not_be_woken_is_woken_later() {
 async fn an_agent_that_thinks_for_long_does_not_delay_the_beats() {
     let stub = Stub::start(|asked| {
         let delay = if asked.what == WAKE { NEVER } else { Duration::ZERO };
-        Reply { delay, ..ordinary(asked, &json!([ended("d-1")])) }
+        StubReply { delay, ..ordinary(asked, &json!([ended("d-1")])) }
     })
     .await;
-    let settings = Settings { wake_wait_max: Duration::from_secs(1), ..QUICK };
+    let settings = WorkspaceSettings { wake_wait_max: Duration::from_secs(1), ..QUICK };
     let home = Home::new();
     let (_, _running) = home.start(&stub, settings);
     let woken_at = stub.wait_for(WAKE, 1).await[0].at;
@@ -129,7 +129,7 @@ async fn a_platform_that_lists_nonsense_is_lived_with() {
         lists += usize::from(asked.what == LIST);
         match lists {
             1 => ordinary(asked, &json!({ "delegations": [] })),
-            2 if asked.what == LIST => Reply::new(500, json!({ "error": "query failed" })),
+            2 if asked.what == LIST => StubReply::new(500, json!({ "error": "query failed" })),
             _ => ordinary(asked, &json!(["nonsense", null, { "status": 7 }, ended("d-1")])),
         }
     })

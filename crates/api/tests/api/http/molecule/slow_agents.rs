@@ -2,7 +2,7 @@
 //! belongs to the test, and so do the letters.
 
 use super::platform::{NOWHERE, Platform, Setup, id};
-use reveille_a2a::{A2aClient, A2aError, A2aRequest, Received, Reply};
+use reveille_a2a::{A2aClient, A2aError, A2aReply, A2aRequest, Received};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,12 @@ impl A2aClient for Agents {
         Ok(())
     }
 
-    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<Reply, A2aError> {
+    async fn post(&self, _letter: A2aRequest, received: Received) -> Result<A2aReply, A2aError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         received();
         tokio::time::sleep(self.takes).await;
         let said = json!({ "result": { "parts": [{ "kind": "text", "text": "at last" }] } });
-        Ok(Reply::new(self.status, said.to_string()))
+        Ok(A2aReply::new(self.status, said.to_string()))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-macro_rules! sights {
+macro_rules! situations {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Sight {
+        pub enum Situation {
             $($(#[$doc])* $name,)*
         }
 
-        impl Sight {
+        impl Situation {
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             pub fn as_str(self) -> &'static str {
@@ -22,7 +22,7 @@ macro_rules! sights {
     };
 }
 
-sights! {
+situations! {
     ColdStart = "cold start";
     WarmStart = "warm start";
     /// A worker that was restored and never heard again has gone.
@@ -67,8 +67,8 @@ sights! {
     DelegationFailed = "delegation failed";
     /// A delegation went back to wait for another try.
     DelegationAgain = "delegation tried again";
-    /// A letter came to its workspace more than once.
-    LetterAgain = "letter brought again";
+    /// An A2A request came to its workspace more than once.
+    A2aRequestAgain = "A2A request again";
     RunFailed = "run failed";
     RunDenied = "run denied";
     RunCancelled = "run cancelled";
@@ -90,14 +90,14 @@ sights! {
 }
 
 #[derive(Default)]
-pub struct Sights(Mutex<BTreeMap<Sight, u64>>);
+pub struct Situations(Mutex<BTreeMap<Situation, u64>>);
 
-impl Sights {
-    pub fn saw(&self, sight: Sight) {
+impl Situations {
+    pub fn record(&self, sight: Situation) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(sight).or_default() += 1;
     }
 
-    pub fn seen(&self) -> BTreeMap<Sight, u64> {
+    pub fn counts(&self) -> BTreeMap<Situation, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,11 +1,11 @@
-//! A workflow as an SVG that stands alone: no script, no font, nothing fetched, light and dark. Everything that
-//! somebody wrote is escaped, and the whole of it is in the tooltip of its step.
+//! SVG that needs nothing else: no script, no font, nothing fetched, light and dark. Every text from the
+//! document is escaped; what is cut off is complete in the tooltip of its step.
 
-use super::clip;
-use super::words::told;
-use crate::flow::definition::{Flow, Step};
-use crate::flow::layout::{Edge, EdgeKind, Layout, Placed, STEP_WIDTH};
-use crate::id::StepId;
+use crate::clip;
+use crate::describe::describe;
+use crate::layout::{Edge, EdgeKind, Layout, PlacedStep, STEP_WIDTH};
+use reveille_core::flow::{Flow, Step};
+use reveille_core::id::StepId;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -35,30 +35,30 @@ svg { color-scheme: light dark; font: 11px ui-monospace, 'SF Mono', Menlo, Conso
 }
 ";
 
-/// How a step stands in a run, for a picture of that run.
+/// The status of a step, for a diagram of a run.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// Its state; the picture's reader has a style for it.
+pub struct StepStatus {
+    /// Its state, as a CSS class of the page.
     pub class: String,
-    /// What stands in its box instead of a note.
-    pub words: String,
+    /// What is in its box instead of a note.
+    pub text: String,
 }
 
-/// A picture that stands alone.
-pub fn svg(flow: &Flow, layout: &Layout) -> String {
-    drawn(flow, layout, None)
+/// A diagram that needs nothing else.
+pub fn draw_svg(flow: &Flow, layout: &Layout) -> String {
+    draw(flow, layout, None)
 }
 
-/// The picture of a run, for a page that has the style.
-pub fn svg_of_run(flow: &Flow, layout: &Layout, steps: &BTreeMap<StepId, Standing>) -> String {
-    drawn(flow, layout, Some(steps))
+/// The diagram of a run, for a page that has the style.
+pub fn draw_run_svg(flow: &Flow, layout: &Layout, steps: &BTreeMap<StepId, StepStatus>) -> String {
+    draw(flow, layout, Some(steps))
 }
 
-fn drawn(flow: &Flow, layout: &Layout, run: Option<&BTreeMap<StepId, Standing>>) -> String {
+fn draw(flow: &Flow, layout: &Layout, run: Option<&BTreeMap<StepId, StepStatus>>) -> String {
     let width = layout.width * UNIT + 2 * MARGIN;
     // Lines may go past to the left or right of all steps.
-    let ways = layout.ways.iter().flat_map(|way| way.x.iter().map(|x| x * UNIT));
-    let (least, most) = ways.fold((0, width - 2 * MARGIN), |(least, most), x| (least.min(x), most.max(x)));
+    let passing = layout.passing.iter().flat_map(|line| line.x.iter().map(|x| x * UNIT));
+    let (least, most) = passing.fold((0, width - 2 * MARGIN), |(least, most), x| (least.min(x), most.max(x)));
     let (left, width) = (least, most - least + 2 * MARGIN);
     let height = i64::from(layout.layers) * (BOX_HEIGHT + LAYER_GAP) - LAYER_GAP + 2 * MARGIN;
     let title =
@@ -78,8 +78,8 @@ fn drawn(flow: &Flow, layout: &Layout, run: Option<&BTreeMap<StepId, Standing>>)
     }
     lines(&mut out, layout);
     for node in &layout.nodes {
-        let standing = run.and_then(|steps| steps.get(&node.step));
-        step(&mut out, flow, flow.step(&node.step), node, standing);
+        let status = run.and_then(|steps| steps.get(&node.step));
+        step(&mut out, flow, flow.step(&node.step), node, status);
     }
     out.push_str("</svg>\n");
     out
@@ -89,19 +89,23 @@ fn top(layer: u32) -> i64 {
     i64::from(layer) * (BOX_HEIGHT + LAYER_GAP)
 }
 
-fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed, standing: Option<&Standing>) {
-    let told = told(flow, step);
-    let class = match told.kind {
+fn step(out: &mut String, flow: &Flow, step: &Step, node: &PlacedStep, status: Option<&StepStatus>) {
+    let described = describe(flow, step);
+    let class = match described.kind {
         "worker" | "subworkflow" => "box",
         "approval" => "box approval",
         // What the server does itself.
         _ => "box server",
     };
-    let class = standing.map_or(class.to_owned(), |standing| format!("{class} {}", escaped(&standing.class)));
+    let class = status.map_or(class.to_owned(), |status| format!("{class} {}", escaped(&status.class)));
     let (left, top) = (node.x * UNIT - BOX_WIDTH / 2, top(node.layer));
-    let all = [format!("{}: {} {}", step.id, told.kind, told.about)];
-    let all =
-        all.iter().chain(&told.notes).map(|line| escaped(line.trim_end())).collect::<Vec<_>>().join("\n");
+    let all = [format!("{}: {} {}", step.id, described.kind, described.about)];
+    let all = all
+        .iter()
+        .chain(&described.notes)
+        .map(|line| escaped(line.trim_end()))
+        .collect::<Vec<_>>()
+        .join("\n");
     let _ = writeln!(out, "<g>\n<title>{all}</title>");
     let _ = writeln!(
         out,
@@ -118,13 +122,14 @@ fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed, standing: Opt
         "line",
         left + 10,
         top + 37,
-        &clip(format!("{} {}", told.kind, told.about).trim_end(), LINE_LEN_MAX),
+        &clip(format!("{} {}", described.kind, described.about).trim_end(), LINE_LEN_MAX),
     );
-    // The lines of the picture say what it waits for; the first thing they do not say stands in the box.
-    let said = |note: &&String| {
+    // The lines of the diagram say what it waits for; the first note that they do not say is in the box.
+    let is_undrawn = |note: &&String| {
         !["after ", "with ", "chosen ", "undone "].iter().any(|by_lines| note.starts_with(by_lines))
     };
-    if let Some(note) = standing.map(|standing| &standing.words).or_else(|| told.notes.iter().find(said)) {
+    if let Some(note) = status.map(|status| &status.text).or_else(|| described.notes.iter().find(is_undrawn))
+    {
         text("note", left + 10, top + 53, &clip(note, LINE_LEN_MAX));
     }
     out.push_str("</g>\n");
@@ -132,25 +137,25 @@ fn step(out: &mut String, flow: &Flow, step: &Step, node: &Placed, standing: Opt
 
 /// Lines that leave one step together are drawn together as far as they go together.
 fn lines(out: &mut String, layout: &Layout) {
-    let places: BTreeMap<&StepId, &Placed> = layout.nodes.iter().map(|node| (&node.step, node)).collect();
-    let ways: BTreeMap<(&StepId, EdgeKind), &[i64]> =
-        layout.ways.iter().map(|way| ((&way.from, way.kind), way.x.as_slice())).collect();
-    for way in &layout.ways {
-        let from = places[&way.from];
+    let places: BTreeMap<&StepId, &PlacedStep> = layout.nodes.iter().map(|node| (&node.step, node)).collect();
+    let passing: BTreeMap<(&StepId, EdgeKind), &[i64]> =
+        layout.passing.iter().map(|line| ((&line.from, line.kind), line.x.as_slice())).collect();
+    for line in &layout.passing {
+        let from = places[&line.from];
         let mut path = format!("M{} {}", from.x * UNIT, top(from.layer) + BOX_HEIGHT);
         let mut before = from.x * UNIT;
-        for (x, layer) in way.x.iter().map(|x| x * UNIT).zip(from.layer + 1..) {
+        for (x, layer) in line.x.iter().map(|x| x * UNIT).zip(from.layer + 1..) {
             bend(&mut path, before, x, layer);
             let _ = write!(path, " V{}", top(layer) + BOX_HEIGHT);
             before = x;
         }
-        let _ = writeln!(out, "<path class=\"edge {}\" d=\"{path}\"/>", way.kind);
+        let _ = writeln!(out, "<path class=\"edge {}\" d=\"{path}\"/>", line.kind);
     }
     for edge in &layout.edges {
         let (from, to) = (places[&edge.from], places[&edge.to]);
         let between = (to.layer - from.layer) as usize - 1;
-        let way = ways.get(&(&edge.from, edge.kind)).copied().unwrap_or_default();
-        let x = between.checked_sub(1).and_then(|last| way.get(last)).unwrap_or(&from.x) * UNIT;
+        let line = passing.get(&(&edge.from, edge.kind)).copied().unwrap_or_default();
+        let x = between.checked_sub(1).and_then(|last| line.get(last)).unwrap_or(&from.x) * UNIT;
         last_bend(out, edge, x, to);
     }
 }
@@ -162,7 +167,7 @@ fn bend(path: &mut String, from: i64, to: i64, layer: u32) {
     let _ = write!(path, " C{from} {middle} {to} {middle} {to} {below}");
 }
 
-fn last_bend(out: &mut String, edge: &Edge, from: i64, to: &Placed) {
+fn last_bend(out: &mut String, edge: &Edge, from: i64, to: &PlacedStep) {
     let (x, below) = (to.x * UNIT, top(to.layer));
     let mut path = format!("M{from} {}", below - LAYER_GAP);
     bend(&mut path, from, x, to.layer);

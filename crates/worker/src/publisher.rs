@@ -1,4 +1,4 @@
-//! What this worker says on the bus without waiting for an answer.
+//! Publishes what needs no answer: heartbeats, progress.
 
 use async_nats::Client;
 use reveille_core::id::WorkerId;
@@ -7,17 +7,17 @@ use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::packet;
 
 use crate::clock;
-use crate::connect::Link;
-use crate::parcel::Parcel;
+use crate::connect::ConnectionWatch;
+use crate::traced_packet::TracedPacket;
 
-pub struct Voice {
+pub struct Publisher {
     nats: Client,
-    link: Link,
+    link: ConnectionWatch,
     worker: WorkerId,
 }
 
-impl Voice {
-    pub fn new(nats: Client, link: Link, worker: WorkerId) -> Self {
+impl Publisher {
+    pub fn new(nats: Client, link: ConnectionWatch, worker: WorkerId) -> Self {
         Self { nats, link, worker }
     }
 
@@ -25,18 +25,23 @@ impl Voice {
         &self.worker
     }
 
-    pub fn parcel(&self, trace_id: &str, payload: Payload, context: Option<&TraceContext>) -> Parcel {
+    pub fn traced_packet(
+        &self,
+        trace_id: &str,
+        payload: Payload,
+        context: Option<&TraceContext>,
+    ) -> TracedPacket {
         let envelope = packet::envelope(self.worker.as_str(), trace_id, clock::now(), payload);
-        Parcel::new(packet::encode(&envelope), context)
+        TracedPacket::new(packet::encode(&envelope), context)
     }
 
     /// Publishes what nobody has to hear. While the connection is away it is dropped rather than
     /// queued: an old heartbeat or progress says nothing.
-    pub async fn say(&self, subject: &'static str, parcel: Parcel) {
+    pub async fn publish(&self, subject: &'static str, traced_packet: TracedPacket) {
         if !*self.link.borrow() {
             return;
         }
-        if let Err(error) = parcel.publish(&self.nats, subject).await {
+        if let Err(error) = traced_packet.publish(&self.nats, subject).await {
             tracing::warn!(worker_id = %self.worker, subject, %error, "cannot publish");
         }
     }

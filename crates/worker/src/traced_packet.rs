@@ -8,12 +8,12 @@ use bytes::Bytes;
 use reveille_core::trace::{TRACEPARENT, TRACESTATE, TraceContext};
 
 #[derive(Clone)]
-pub struct Parcel {
+pub struct TracedPacket {
     pub packet: Bytes,
     headers: Option<HeaderMap>,
 }
 
-impl Parcel {
+impl TracedPacket {
     /// Headers are sent only by whoever got some: then the server understands them.
     pub fn new(packet: Bytes, context: Option<&TraceContext>) -> Self {
         let headers = context.map(|context| {

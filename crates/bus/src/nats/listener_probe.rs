@@ -10,8 +10,8 @@
 
 use super::errors;
 use super::headers::HEARD_PREFIX;
-use super::link::{self, Link, Log};
-use crate::{BusError, Heard};
+use super::link::{self, ConnectionLog, Link};
+use crate::{BusError, DeliveryReport};
 use async_nats::{Client, HeaderMap, Message, PublishError, PublishErrorKind, StatusCode, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -27,25 +27,25 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 const AT_ONCE_MAX: usize = 256;
 
 /// The way in.
-pub(super) struct Hearing {
+pub(super) struct ListenerProbe {
     client: Client,
-    log: Arc<Log>,
-    questions: mpsc::Sender<Question>,
+    log: Arc<ConnectionLog>,
+    questions: mpsc::Sender<Probe>,
 }
 
 /// What is to be sent; nothing, if only the trip counts.
 type Outgoing = Option<(String, HeaderMap, Bytes)>;
 
-struct Question {
+struct Probe {
     outgoing: Outgoing,
-    asker: oneshot::Sender<Result<Heard, BusError>>,
+    asker: oneshot::Sender<Result<DeliveryReport, BusError>>,
 }
 
-impl Hearing {
+impl ListenerProbe {
     /// The second value is the task.
     pub async fn open(
         client: Client,
-        log: Arc<Log>,
+        log: Arc<ConnectionLog>,
     ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), BusError> {
         let unique = |inbox: String| inbox.rsplit('.').next().map(str::to_owned).unwrap_or(inbox);
         let inbox = format!("{HEARD_PREFIX}{}", unique(client.new_inbox()));
@@ -53,8 +53,8 @@ impl Hearing {
         let marker = unique(client.new_inbox());
         let (questions, asked) = mpsc::channel(AT_ONCE_MAX);
         let (waiting, alarmed) = (BTreeMap::new(), HashSet::new());
-        let ear = HeardBy { client: client.clone(), inbox, marker, number_last: 0, waiting, alarmed };
-        Ok((Self { client, log, questions }, ear.run(asked, answers)))
+        let task = ProbeTask { client: client.clone(), inbox, marker, number_last: 0, waiting, alarmed };
+        Ok((Self { client, log, questions }, task.run(asked, answers)))
     }
 
     /// Publishes, and says whether anybody got it.
@@ -63,7 +63,7 @@ impl Hearing {
         subject: String,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<Heard, BusError> {
+    ) -> Result<DeliveryReport, BusError> {
         self.ask(Some((subject, headers, payload))).await
     }
 
@@ -72,16 +72,16 @@ impl Hearing {
         self.ask(None).await.map(drop)
     }
 
-    async fn ask(&self, outgoing: Outgoing) -> Result<Heard, BusError> {
+    async fn ask(&self, outgoing: Outgoing) -> Result<DeliveryReport, BusError> {
         self.check_link()?;
         let attempts = self.attempts();
         let (asker, answer) = oneshot::channel();
         let answer = async {
-            self.questions.send(Question { outgoing, asker }).await.ok()?;
+            self.questions.send(Probe { outgoing, asker }).await.ok()?;
             answer.await.ok()
         };
         match tokio::time::timeout(ANSWER_MAX, answer).await {
-            Ok(Some(Ok(Heard::Nobody))) => Ok(Heard::Nobody),
+            Ok(Some(Ok(DeliveryReport::Nobody))) => Ok(DeliveryReport::Nobody),
             // The message may have gone to the connection that broke, and the marker to the next one.
             Ok(Some(Ok(heard))) if self.attempts() == attempts => Ok(heard),
             Ok(Some(Err(error))) => Err(error),
@@ -103,20 +103,20 @@ impl Hearing {
 }
 
 /// Sends, and hands the server's answers to those who wait for them.
-struct HeardBy {
+struct ProbeTask {
     client: Client,
     inbox: String,
     /// Where markers go in the inbox. Workers see the subjects of their own messages, and never this one.
     marker: String,
     number_last: u64,
     /// In the order in which they were sent.
-    waiting: BTreeMap<u64, oneshot::Sender<Result<Heard, BusError>>>,
+    waiting: BTreeMap<u64, oneshot::Sender<Result<DeliveryReport, BusError>>>,
     /// Streams that were complained of.
     alarmed: HashSet<String>,
 }
 
-impl HeardBy {
-    async fn run(mut self, mut asked: mpsc::Receiver<Question>, mut answers: Subscriber) {
+impl ProbeTask {
+    async fn run(mut self, mut asked: mpsc::Receiver<Probe>, mut answers: Subscriber) {
         let mut questions = Vec::with_capacity(AT_ONCE_MAX);
         loop {
             tokio::select! {
@@ -137,7 +137,7 @@ impl HeardBy {
         }
     }
 
-    async fn send(&mut self, Question { outgoing, asker }: Question) {
+    async fn send(&mut self, Probe { outgoing, asker }: Probe) {
         self.number_last += 1;
         if let Some((subject, headers, payload)) = outgoing {
             let (reply, len) = (format!("{}.{}", self.inbox, self.number_last), payload.len());
@@ -154,7 +154,7 @@ impl HeardBy {
     async fn mark(&self) {
         let to = format!("{}.{}", self.inbox, self.marker);
         if let Err(error) = self.client.publish(to, self.number_last.to_string().into()).await {
-            tracing::debug!(%error, "a marker could not be sent");
+            tracing::debug!(%error, "the marker of a listener probe could not be sent");
         }
     }
 
@@ -166,13 +166,13 @@ impl HeardBy {
         } else if answer.status == Some(StatusCode::NO_RESPONDERS) {
             let asker = place.parse().ok().and_then(|number: u64| self.waiting.remove(&number));
             // The asker may have lost patience.
-            asker.map(|asker| asker.send(Ok(Heard::Nobody)));
+            asker.map(|asker| asker.send(Ok(DeliveryReport::Nobody)));
         } else if let Some(stream) =
             keeper(&answer.payload).filter(|stream| self.alarmed.insert(stream.clone()))
         {
             tracing::error!(
                 stream,
-                "a stream keeps what is meant for workers: whether they are there cannot be told"
+                "a stream captures the workers' subjects: whether a worker listens cannot be known"
             );
         }
         // Anybody else is one who got the message and answered it, which nobody asked for.
@@ -182,7 +182,7 @@ impl HeardBy {
     fn hear_marker(&mut self, number: u64) {
         let later = self.waiting.split_off(&(number + 1));
         for (_, asker) in std::mem::replace(&mut self.waiting, later) {
-            let _ = asker.send(Ok(Heard::Somebody { by: None }));
+            let _ = asker.send(Ok(DeliveryReport::Somebody { by: None }));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::outages::Kept;
+use crate::outages::Backend;
 use crate::server::Life;
 use crate::watch::Calm;
 use crate::world::{World, sleep_ms};
@@ -14,20 +14,20 @@ use std::sync::Arc;
 const PATIENCE_MS: i64 = 4_000;
 
 /// The way of one life of the server to the store or to the roster.
-pub struct Port {
+pub struct BackendPort {
     pub world: Arc<World>,
     life: Life,
-    kept: Kept,
+    kept: Backend,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum CallKind {
     Read,
     Write,
 }
 
-impl Port {
-    pub fn new(world: Arc<World>, life: Life, kept: Kept) -> Self {
+impl BackendPort {
+    pub fn new(world: Arc<World>, life: Life, kept: Backend) -> Self {
         Self { world, life, kept }
     }
 
@@ -36,7 +36,7 @@ impl Port {
         what: &str,
         read: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.enter(what, Access::Read).await?;
+        self.enter(what, CallKind::Read).await?;
         let found = read.await;
         self.leave(what).await;
         found
@@ -48,7 +48,7 @@ impl Port {
         what: &str,
         write: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.enter(what, Access::Write).await?;
+        self.enter(what, CallKind::Write).await?;
         let done = write.await;
         self.leave(what).await;
         done
@@ -60,7 +60,7 @@ impl Port {
         what: &str,
         write: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.enter(what, Access::Write).await?;
+        self.enter(what, CallKind::Write).await?;
         let done = write.await;
         self.leave(what).await;
         let breaks = self.world.breakage == Some(Breakage::UnknownIsFailure) && what == "commit";
@@ -78,7 +78,7 @@ impl Port {
     }
 
     /// Everything that can happen before the call has its effect.
-    async fn enter(&self, what: &str, access: Access) -> Result<(), StoreError> {
+    async fn enter(&self, what: &str, access: CallKind) -> Result<(), StoreError> {
         let world = &self.world;
         self.life.here().await;
         if world.strikes(Fault::CrashBefore) {
@@ -97,8 +97,8 @@ impl Port {
             return Err(nobody_answers());
         }
         let refusal = match access {
-            Access::Read => world.outages.on_read(self.kept, world.now()),
-            Access::Write => world.outages.on_write(self.kept, world.now()),
+            CallKind::Read => world.outages.on_read(self.kept, world.now()),
+            CallKind::Write => world.outages.on_write(self.kept, world.now()),
         };
         match refusal {
             None => Ok(()),
@@ -140,15 +140,15 @@ impl Port {
 
     fn slowness(&self) -> Fault {
         match self.kept {
-            Kept::Store => Fault::StoreSlow,
-            Kept::Roster => Fault::RosterSlow,
+            Backend::Store => Fault::StoreSlow,
+            Backend::Roster => Fault::RosterSlow,
         }
     }
 
     fn calm(&self) -> &Calm {
         match self.kept {
-            Kept::Store => &self.world.calm,
-            Kept::Roster => &self.world.roster_calm,
+            Backend::Store => &self.world.calm,
+            Backend::Roster => &self.world.roster_calm,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Workspaces that delegate: they ask until they are answered, and what they asked for must arrive at
 //! the right door under one name.
 
-use crate::courier::Mail;
-use crate::invariants::Verdict;
+use crate::a2a::A2aMessage;
+use crate::invariants::Checked;
 use crate::plan::DelegationPlan;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{JobId, WorkspaceId};
@@ -13,7 +13,7 @@ const TRIES_MAX: usize = 12;
 
 /// What is known of every delegation, by its task.
 #[derive(Default)]
-pub struct Post {
+pub struct DelegationLog {
     plans: BTreeMap<String, DelegationPlan>,
     /// The one id under which each task travels.
     messages: BTreeMap<String, String>,
@@ -21,18 +21,18 @@ pub struct Post {
     broken: Option<String>,
 }
 
-impl Post {
+impl DelegationLog {
     pub fn new(plans: &[DelegationPlan]) -> Self {
         let plans = plans.iter().map(|plan| (plan.task.clone(), plan.clone())).collect();
         Self { plans, ..Self::default() }
     }
 
-    pub fn knows(&self, mail: &Mail) -> bool {
+    pub fn knows(&self, mail: &A2aMessage) -> bool {
         self.messages.contains_key(&mail.task)
     }
 
-    /// A letter is at somebody's door. Says whether it has been at one before.
-    pub fn arrives(&mut self, mail: &Mail, message: &str, at: &WorkspaceId) -> bool {
+    /// An A2A request has arrived. Says whether it has arrived before.
+    pub fn arrives(&mut self, mail: &A2aMessage, message: &str, at: &WorkspaceId) -> bool {
         let task = &mail.task;
         let problem = match self.plans.get(task) {
             None => Some(format!("{task:?} was never asked for")),
@@ -51,7 +51,7 @@ impl Post {
         is_again
     }
 
-    fn taken(&mut self, plan: &DelegationPlan, job: &JobId) -> Verdict {
+    fn taken(&mut self, plan: &DelegationPlan, job: &JobId) -> Checked {
         let first = self.acknowledged.entry(plan.task.clone()).or_insert_with(|| job.clone());
         if first == job { Ok(()) } else { Err(format!("{:?} is both {first} and {job}", plan.task)) }
     }
@@ -60,7 +60,7 @@ impl Post {
         self.broken.take()
     }
 
-    /// The jobs whose delegators were told that they are taken.
+    /// The jobs whose delegations were told that they are taken.
     pub fn acknowledged(&self) -> Vec<JobId> {
         self.acknowledged.values().cloned().collect()
     }
@@ -94,7 +94,7 @@ async fn is_taken(world: &Arc<World>, plan: &DelegationPlan) -> bool {
         Some(Ok(taken)) => {
             let id = taken.job.id();
             world.trace.say(format_args!("{:?} is taken as {id}", plan.task));
-            if let Err(words) = world.post(|post| post.taken(plan, id)) {
+            if let Err(words) = world.delegation_log(|log| log.taken(plan, id)) {
                 world.fail(&words);
             }
             if taken.target != plan.target {

@@ -10,16 +10,16 @@ use tokio_util::task::TaskTracker;
 use crate::blobs::Blobs;
 use crate::handler::Handler;
 use crate::ledger::Ledger;
+use crate::publisher::Publisher;
 use crate::results::Results;
-use crate::voice::Voice;
 
 /// How many jobs may wait inside the worker for a slot. Beyond that they wait unread in the
 /// subscription, and what overflows there is logged as lost.
 pub const QUEUED_JOBS_MAX: usize = 10_000;
 
-pub struct Station {
+pub struct WorkerContext {
     pub handlers: BTreeMap<String, Handler>,
-    pub voice: Arc<Voice>,
+    pub publisher: Arc<Publisher>,
     pub blobs: Blobs,
     pub ledger: Ledger,
     pub results: Results,
@@ -28,12 +28,12 @@ pub struct Station {
     /// As many jobs are here at once: running, or waiting for a slot.
     pub places: Arc<Semaphore>,
     pub jobs: TaskTracker,
-    pub phase: Phase,
+    pub phase: ShutdownPhase,
 }
 
-/// The three steps of an end, each a token that fires once.
+/// The three steps of a shutdown, each a token that fires once.
 #[derive(Clone)]
-pub struct Phase {
+pub struct ShutdownPhase {
     /// No new jobs; those that are here go on.
     pub closing: CancellationToken,
     /// Jobs that still run are given back.
@@ -42,7 +42,7 @@ pub struct Phase {
     pub over: CancellationToken,
 }
 
-impl Phase {
+impl ShutdownPhase {
     pub fn new() -> Self {
         let over = CancellationToken::new();
         Self { closing: over.child_token(), abandoning: over.child_token(), over }

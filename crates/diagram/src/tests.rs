@@ -1,21 +1,32 @@
 //! Workflows and what they look like.
 
-use super::{svg, text};
-use crate::flow::layout::Layout;
-use crate::flow::tests::{document, document_with};
-use crate::flow::{Document, Flow};
-use crate::time::Millis;
+use super::{Layout, draw_svg, draw_text};
+use reveille_core::flow::{Flow, WorkflowDocument};
+use reveille_core::time::Millis;
 use serde_json::{Value as Json, json};
 
-fn drawn(document: &Document) -> (Flow, Layout) {
+pub fn document(steps: Json) -> WorkflowDocument {
+    document_with(steps, json!({}))
+}
+
+fn document_with(steps: Json, mut more: Json) -> WorkflowDocument {
+    more["id"] = json!("w");
+    if more["name"].is_null() {
+        more["name"] = json!("a workflow");
+    }
+    more["steps"] = steps;
+    serde_json::from_value(more).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn drawn(document: &WorkflowDocument) -> (Flow, Layout) {
     let flow = Flow::check(document, 1, Millis(0)).unwrap_or_else(|problem| panic!("{problem}"));
     let layout = Layout::of(&flow);
     (flow, layout)
 }
 
-fn check(document: &Document, expected: &str) {
+fn check(document: &WorkflowDocument, expected: &str) {
     let (flow, layout) = drawn(document);
-    let picture = text(&flow, &layout, 80);
+    let picture = draw_text(&flow, &layout, 80);
     assert!(picture.lines().all(|line| line.chars().count() <= 80), "\n{picture}");
     assert!(picture.trim_end() == expected.trim_matches('\n'), "\n{picture}");
 }
@@ -157,7 +168,7 @@ fn too_many_lanes_leave_the_words() {
     }
     steps["end"] = after(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let (flow, layout) = drawn(&document(steps));
-    let picture = text(&flow, &layout, 80);
+    let picture = draw_text(&flow, &layout, 80);
     let lines: Vec<&str> = picture.lines().collect();
     assert_eq!(lines[3], "1  s10    worker job.x");
     assert_eq!(lines[4], "   s11    worker job.x");
@@ -174,7 +185,7 @@ fn an_svg_stands_alone_and_what_people_wrote_is_only_text() {
         "c": {"topic": "job.c"},
     });
     let (flow, layout) = drawn(&document_with(steps, json!({"name": "\"><script src='http://x'>\u{ffff}"})));
-    let picture = svg(&flow, &layout);
+    let picture = draw_svg(&flow, &layout);
     assert!(
         picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" ") && picture.ends_with("</svg>\n")
     );

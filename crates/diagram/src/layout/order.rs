@@ -2,8 +2,8 @@
 //! layer, down and up again, and the order with the fewest crossings is kept.
 
 use super::{Edge, EdgeKind};
-use crate::flow::definition::Flow;
-use crate::id::StepId;
+use reveille_core::flow::Flow;
+use reveille_core::id::StepId;
 use std::collections::BTreeMap;
 
 /// How often the layers are gone through, down and up.
@@ -20,7 +20,7 @@ pub struct Slots {
     pub above: Vec<Vec<usize>>,
     pub below: Vec<Vec<usize>>,
     /// The slots of every line that goes past layers, from the top.
-    pub ways: BTreeMap<(StepId, EdgeKind), Vec<usize>>,
+    pub passing: BTreeMap<(StepId, EdgeKind), Vec<usize>>,
 }
 
 impl Slots {
@@ -31,7 +31,7 @@ impl Slots {
             rows: vec![Vec::new(); count],
             above: Vec::new(),
             below: Vec::new(),
-            ways: BTreeMap::new(),
+            passing: BTreeMap::new(),
         };
         let mut of_step = BTreeMap::new();
         for step in flow.in_order() {
@@ -45,17 +45,17 @@ impl Slots {
         for ((from, kind), targets) in bundles {
             let first = layers[from] + 1;
             let lowest = targets.iter().map(|to| layers[*to]).max().unwrap_or(first);
-            let mut way = Vec::new();
+            let mut line = Vec::new();
             for layer in first..lowest {
                 let slot = slots.add(layer, None);
-                slots.join(way.last().copied().unwrap_or(of_step[from]), slot);
-                way.push(slot);
+                slots.join(line.last().copied().unwrap_or(of_step[from]), slot);
+                line.push(slot);
             }
             for to in targets {
-                let last = (layers[to] - first).checked_sub(1).map(|between| way[between]);
+                let last = (layers[to] - first).checked_sub(1).map(|between| line[between]);
                 slots.join(last.unwrap_or(of_step[from]), of_step[to]);
             }
-            slots.ways.insert((from.clone(), kind), way);
+            slots.passing.insert((from.clone(), kind), line);
         }
         slots
     }

@@ -8,7 +8,7 @@ async fn of_thousands_at_once_each_is_told_whether_it_was_heard() {
     const AT_ONCE: usize = 3_000;
     let nats = Nats::start();
     let bus = open(&nats).await;
-    let worker = stranger(&nats).await;
+    let worker = foreign_client(&nats).await;
     let mut listening = Vec::new();
     for number in (0..AT_ONCE).step_by(2) {
         listening.push(worker.subscribe(format!("worker.{number}.jobs")).await.unwrap());
@@ -23,7 +23,8 @@ async fn of_thousands_at_once_each_is_told_whether_it_was_heard() {
         tokio::spawn(async move { publish(&bus, &format!("worker.{number}.jobs"), "job").await })
     });
     for (number, heard) in join_all(asked).await.into_iter().enumerate() {
-        let expected = if number % 2 == 0 { Heard::Somebody { by: None } } else { Heard::Nobody };
+        let expected =
+            if number % 2 == 0 { DeliveryReport::Somebody { by: None } } else { DeliveryReport::Nobody };
         assert_eq!(heard.unwrap(), expected, "worker {number}");
     }
     for jobs in &mut listening {
@@ -35,19 +36,19 @@ async fn of_thousands_at_once_each_is_told_whether_it_was_heard() {
 async fn a_worker_that_leaves_is_not_heard_any_more() {
     let nats = Nats::start();
     let bus = open(&nats).await;
-    let worker = stranger(&nats).await;
+    let worker = foreign_client(&nats).await;
     let jobs = worker.queue_subscribe("job.echo", "job.echo".into()).await.unwrap();
     worker.flush().await.unwrap();
-    soon(async { while publish(&bus, "job.echo", "x").await == Heard::Nobody {} }).await;
+    soon(async { while publish(&bus, "job.echo", "x").await == DeliveryReport::Nobody {} }).await;
     drop((jobs, worker));
-    soon(async { while publish(&bus, "job.echo", "x").await != Heard::Nobody {} }).await;
+    soon(async { while publish(&bus, "job.echo", "x").await != DeliveryReport::Nobody {} }).await;
 }
 
 #[tokio::test]
 async fn a_worker_that_answers_has_heard() {
     let nats = Nats::start();
     let bus = open(&nats).await;
-    let worker = stranger(&nats).await;
+    let worker = foreign_client(&nats).await;
     let mut jobs = worker.subscribe("worker.w.jobs").await.unwrap();
     worker.flush().await.unwrap();
     tokio::spawn(async move {
@@ -55,9 +56,9 @@ async fn a_worker_that_answers_has_heard() {
             worker.publish(job.reply.unwrap(), "got it".into()).await.unwrap();
         }
     });
-    soon(async { while publish(&bus, "worker.w.jobs", "x").await == Heard::Nobody {} }).await;
+    soon(async { while publish(&bus, "worker.w.jobs", "x").await == DeliveryReport::Nobody {} }).await;
     for _ in 0..100 {
-        assert_eq!(publish(&bus, "worker.w.jobs", "x").await, Heard::Somebody { by: None });
+        assert_eq!(publish(&bus, "worker.w.jobs", "x").await, DeliveryReport::Somebody { by: None });
     }
 }
 

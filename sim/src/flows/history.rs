@@ -1,9 +1,9 @@
 //! Every run as it was committed, and what must hold at every commit: revisions count by one, what is over stays as it
 //! is, a step is sent off once for each attempt, and a timer fires once and not early.
 
-use crate::invariants::Verdict;
-use crate::sights::{Sight, Sights};
-use reveille_core::flow::{Due, Node, NodeKey, Origin, Run, RunState, StepState};
+use crate::invariants::Checked;
+use crate::situations::{Situation, Situations};
+use reveille_core::flow::{Node, NodeDue, NodeKey, Run, RunOrigin, RunState, StepState};
 use reveille_core::id::{JobId, RunId};
 use reveille_core::job::{Job, State};
 use reveille_core::reason::Reason;
@@ -13,7 +13,7 @@ use reveille_store::workflows::RunStep;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub struct Book {
+pub struct FlowHistory {
     pub runs: BTreeMap<RunId, Run>,
     /// The runs that were started under a key, and those that a client was told of.
     keys: BTreeMap<String, RunId>,
@@ -31,13 +31,13 @@ pub struct Book {
     pub given_up: BTreeSet<RunId>,
 }
 
-impl Book {
+impl FlowHistory {
     pub fn is_settled(&self) -> bool {
         self.runs.values().all(|run| !run.is_live())
     }
 
     /// A client was answered. However often it asks, it is the same run.
-    pub fn told(&mut self, key: &str, run: &RunId) -> Verdict {
+    pub fn told(&mut self, key: &str, run: &RunId) -> Checked {
         let before = self.told.entry(key.to_owned()).or_insert_with(|| run.clone());
         if before != run {
             return Err(format!("the start {key} was answered with {before} and with {run}"));
@@ -50,7 +50,7 @@ impl Book {
     }
 
     /// A commit became durable in the life with this number, when the server's clock showed `now`.
-    pub fn committed(&mut self, step: &RunStep, life: u64, now: Millis, sights: &Sights) -> Verdict {
+    pub fn committed(&mut self, step: &RunStep, life: u64, now: Millis, situations: &Situations) -> Checked {
         let head = &step.change.head;
         let id = head.id.clone();
         let before = self.runs.get(&id);
@@ -69,24 +69,24 @@ impl Book {
         }
         for (key, node) in &step.change.nodes {
             follows(&id, key, after.nodes.get(key), node)?;
-            self.timed(&id, key, after.nodes.get(key), node, life, now, sights)?;
+            self.timed(&id, key, after.nodes.get(key), node, life, now, situations)?;
         }
         after.apply((*step.change).clone());
         one_undoing(&after)?;
         if step.begins_with.is_some() {
-            self.begun(&after, life, sights)?;
+            self.begun(&after, life, situations)?;
         }
-        self.seen(was, &after, life, sights);
+        self.seen(was, &after, life, situations);
         self.runs.insert(id, after);
         Ok(())
     }
 
-    fn begun(&mut self, run: &Run, life: u64, sights: &Sights) -> Verdict {
+    fn begun(&mut self, run: &Run, life: u64, situations: &Situations) -> Checked {
         let id = &run.head.id;
         self.begun_in.insert(id.clone(), life);
         match &run.head.origin {
-            Origin::Step { .. } => sights.saw(Sight::RunInRun),
-            Origin::Rollback { .. } => sights.saw(Sight::RolledBack),
+            RunOrigin::Step { .. } => situations.record(Situation::RunInRun),
+            RunOrigin::Rollback { .. } => situations.record(Situation::RolledBack),
             _ => {}
         }
         let Some(key) = &run.head.idempotency_key else { return Ok(()) };
@@ -96,17 +96,17 @@ impl Book {
         }
     }
 
-    fn seen(&self, was: RunState, run: &Run, life: u64, sights: &Sights) {
+    fn seen(&self, was: RunState, run: &Run, life: u64, situations: &Situations) {
         let is_over = run.head.state.is_terminal() && !was.is_terminal();
         if is_over && self.begun_in.get(&run.head.id) != Some(&life) {
-            let is_rollback = matches!(run.head.origin, Origin::Rollback { .. });
-            sights.saw(if is_rollback { Sight::RollbackOutlived } else { Sight::RunOutlived });
+            let is_rollback = matches!(run.head.origin, RunOrigin::Rollback { .. });
+            situations.record(if is_rollback { Situation::RollbackOutlived } else { Situation::RunOutlived });
         }
         if is_over {
             match run.head.state {
-                RunState::Denied => sights.saw(Sight::RunDenied),
-                RunState::Cancelled => sights.saw(Sight::RunCancelled),
-                RunState::Failed => sights.saw(Sight::RunFailed),
+                RunState::Denied => situations.record(Situation::RunDenied),
+                RunState::Cancelled => situations.record(Situation::RunCancelled),
+                RunState::Failed => situations.record(Situation::RunFailed),
                 _ => {}
             }
         }
@@ -122,11 +122,11 @@ impl Book {
         node: &Node,
         life: u64,
         now: Millis,
-        sights: &Sights,
-    ) -> Verdict {
+        situations: &Situations,
+    ) -> Checked {
         let at = (run.clone(), key.clone());
         let due = before.and_then(|before| before.due);
-        let is_due = |due: &Due| !matches!(due, Due::TimeOut(_));
+        let is_due = |due: &NodeDue| !matches!(due, NodeDue::TimeOut(_));
         if let Some(due) =
             due.filter(is_due).filter(|_| node.due.is_none() && node.state != StepState::Cancelled)
         {
@@ -137,23 +137,23 @@ impl Book {
                 return Err(format!("the timer of {key} of {run} fired twice"));
             }
             if self.waits_since.get(&at) != Some(&life) {
-                sights.saw(Sight::TimerOutlived);
+                situations.record(Situation::TimerOutlived);
             }
-            if matches!(due, Due::Retry(_)) {
-                sights.saw(Sight::StepAgain);
+            if matches!(due, NodeDue::Retry(_)) {
+                situations.record(Situation::StepAgain);
             }
         }
         if node.due.is_some() && due != node.due {
             self.waits_since.insert(at, life);
         }
         if node.owes_cancel && !before.is_some_and(|before| before.owes_cancel) {
-            sights.saw(Sight::CalledBack);
+            situations.record(Situation::CalledBack);
         }
         Ok(())
     }
 
     /// A job was committed. What undoes a run is done one after the other.
-    pub fn job_committed(&mut self, job: &Job) -> Verdict {
+    pub fn job_committed(&mut self, job: &Job) -> Checked {
         let Some(of) = job.request.place.of_run.as_ref() else { return Ok(()) };
         let id = job.id();
         let Some(run) = self.runs.get(&of.run) else {
@@ -198,7 +198,7 @@ fn is_given_up(job: &Job) -> bool {
 }
 
 /// How one step may follow from what it was.
-fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> Verdict {
+fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> Checked {
     let Some(before) = before else { return Ok(()) };
     let (was, is) = (before.state, node.state);
     if was != is && !was.may_become(is) {
@@ -218,9 +218,9 @@ fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> Ve
 }
 
 /// A rollback has one thing under way at a time.
-fn one_undoing(run: &Run) -> Verdict {
+fn one_undoing(run: &Run) -> Checked {
     let rounds = run.live().filter(|(key, node)| key.round.is_some() && !node.state.is_settled()).count();
-    if matches!(run.head.origin, Origin::Rollback { .. }) && rounds > 1 {
+    if matches!(run.head.origin, RunOrigin::Rollback { .. }) && rounds > 1 {
         return Err(format!("{} undoes {rounds} things at once", run.head.id));
     }
     Ok(())

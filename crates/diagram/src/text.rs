@@ -1,11 +1,11 @@
 //! A workflow in a terminal: a line per step, layer by layer, with the lines between them on the left. A step
 //! that others wait for holds a lane down to the last of them.
 
-use super::clip;
-use super::words::told;
-use crate::flow::definition::Flow;
-use crate::flow::layout::Layout;
-use crate::id::StepId;
+use crate::clip;
+use crate::describe::describe;
+use crate::layout::Layout;
+use reveille_core::flow::Flow;
+use reveille_core::id::StepId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -14,18 +14,18 @@ const LANES_MAX: usize = 12;
 const ID_LEN_MAX: usize = 24;
 
 /// Lines of at most `width` characters.
-pub fn text(flow: &Flow, layout: &Layout, width: usize) -> String {
+pub fn draw_text(flow: &Flow, layout: &Layout, width: usize) -> String {
     let rows = rows(layout);
     let lanes = rows.iter().map(|row| row.lanes.chars().count()).max().unwrap_or(0);
     let lanes = if lanes < 2 * LANES_MAX { lanes } else { 0 };
     let digits = layout.layers.to_string().len();
     let id_len = layout.nodes.iter().map(|node| node.step.as_str().len()).max().unwrap_or(0).min(ID_LEN_MAX);
 
-    let mut picture = head(flow, layout, width);
+    let mut drawing = head(flow, layout, width);
     let mut line = |layer: &str, row: &str, words: &str| {
         let row = if lanes == 0 { "" } else { row };
         let line = format!("{layer:>digits$} {row:lanes$} {words}");
-        let _ = writeln!(picture, "{}", clip(line.trim_end(), width));
+        let _ = writeln!(drawing, "{}", clip(line.trim_end(), width));
     };
     let mut layer = None;
     for row in &rows {
@@ -36,18 +36,18 @@ pub fn text(flow: &Flow, layout: &Layout, width: usize) -> String {
             continue;
         };
         let step = flow.step(&node.step);
-        let told = told(flow, step);
+        let described = describe(flow, step);
         let mark = if step.compensation.is_some() { " ↺" } else { "" };
         let id = format!("{}{mark}", clip(step.id.as_str(), ID_LEN_MAX));
-        let words = format!("{id:<len$}  {} {}", told.kind, told.about, len = id_len + 2);
+        let words = format!("{id:<len$}  {} {}", described.kind, described.about, len = id_len + 2);
         let number = (node.layer + 1).to_string();
         let is_first = layer.replace(node.layer) != Some(node.layer);
         line(if is_first { &number } else { "" }, &row.lanes, &words);
-        for note in &told.notes {
+        for note in &described.notes {
             line("", &row.below, &format!("{:len$}  {note}", "", len = id_len + 2));
         }
     }
-    picture
+    drawing
 }
 
 fn head(flow: &Flow, layout: &Layout, width: usize) -> String {
@@ -74,50 +74,50 @@ fn rows(layout: &Layout) -> Vec<Row> {
     // Who holds each lane; nothing, if it is free.
     let mut lanes: Vec<Option<&StepId>> = Vec::new();
     for (number, node) in layout.nodes.iter().enumerate() {
-        let mut coming = Vec::new();
+        let mut incoming = Vec::new();
         for (lane, from) in lanes.iter().enumerate() {
             let Some(waiting) = from.and_then(|from| waiting.get_mut(from)) else { continue };
             if waiting.remove(&node.step) {
-                coming.push(Coming { lane, ends: waiting.is_empty() });
+                incoming.push(InincomingLane { lane, ends: waiting.is_empty() });
             }
         }
-        let own = own_lane(&lanes, &coming);
+        let own = own_lane(&lanes, &incoming);
         if own == lanes.len() {
             lanes.push(None);
         }
-        let is_straight = matches!(coming.as_slice(), [only] if only.ends && only.lane == own);
-        if !is_straight && !coming.is_empty() {
-            rows.push(Row { lanes: joined(&lanes, &coming, own), below: String::new(), node: None });
+        let is_straight = matches!(incoming.as_slice(), [only] if only.ends && only.lane == own);
+        if !is_straight && !incoming.is_empty() {
+            rows.push(Row { lanes: draw_join(&lanes, &incoming, own), below: String::new(), node: None });
         }
-        for over in coming.iter().filter(|coming| coming.ends) {
+        for over in incoming.iter().filter(|incoming| incoming.ends) {
             lanes[over.lane] = None;
         }
-        let marked = drawn(&lanes, Some(own));
+        let marked = draw_lanes(&lanes, Some(own));
         lanes[own] = waiting.get(&node.step).map(|_| &node.step);
         while lanes.last().is_some_and(Option::is_none) {
             lanes.pop();
         }
-        rows.push(Row { lanes: marked, below: drawn(&lanes, None), node: Some(number) });
+        rows.push(Row { lanes: marked, below: draw_lanes(&lanes, None), node: Some(number) });
     }
     rows
 }
 
 /// A lane that a step is joined with; it may end here, or go on to others.
-struct Coming {
+struct InincomingLane {
     lane: usize,
     ends: bool,
 }
 
 /// A step takes over a lane that ends in it, or the next that is free to the right of where it comes from.
-fn own_lane(lanes: &[Option<&StepId>], coming: &[Coming]) -> usize {
-    if let Some(over) = coming.iter().find(|coming| coming.ends) {
+fn own_lane(lanes: &[Option<&StepId>], incoming: &[InincomingLane]) -> usize {
+    if let Some(over) = incoming.iter().find(|incoming| incoming.ends) {
         return over.lane;
     }
-    let first = coming.first().map_or(0, |coming| coming.lane);
+    let first = incoming.first().map_or(0, |incoming| incoming.lane);
     (first..lanes.len()).find(|lane| lanes[*lane].is_none()).unwrap_or(lanes.len())
 }
 
-fn drawn(lanes: &[Option<&StepId>], step: Option<usize>) -> String {
+fn draw_lanes(lanes: &[Option<&StepId>], step: Option<usize>) -> String {
     let lane = |lane: usize| match lanes[lane] {
         _ if step == Some(lane) => "● ",
         Some(_) => "│ ",
@@ -127,12 +127,12 @@ fn drawn(lanes: &[Option<&StepId>], step: Option<usize>) -> String {
 }
 
 /// The row above a step, in which its lines come together. A lane that has nothing to do with it passes over.
-fn joined(lanes: &[Option<&StepId>], coming: &[Coming], own: usize) -> String {
-    let ends = coming.iter().map(|coming| coming.lane).chain([own]);
+fn draw_join(lanes: &[Option<&StepId>], incoming: &[InincomingLane], own: usize) -> String {
+    let ends = incoming.iter().map(|incoming| incoming.lane).chain([own]);
     let (left, right) = ends.fold((own, own), |(left, right), lane| (left.min(lane), right.max(lane)));
     let mut row = String::new();
     for (lane, holder) in lanes.iter().enumerate() {
-        let of = coming.iter().find(|coming| coming.lane == lane);
+        let of = incoming.iter().find(|incoming| incoming.lane == lane);
         let above = of.is_some();
         let below = lane == own || of.is_some_and(|of| !of.ends);
         let sign = match (above, below, lane == left, lane == right) {

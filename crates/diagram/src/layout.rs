@@ -1,18 +1,17 @@
-//! Where the steps of a workflow stand when it is drawn: which layer, which place in it, and where the lines
-//! between them go. The same layout is drawn as text and as SVG, and handed out as data.
+//! The layout of a workflow: the layer of each step, its position there, and where the lines between steps
+//! go. The same layout is drawn as text and as SVG, and handed out as data.
 //!
-//! A step's layer is one below the lowest that it waits for. Lines that leave one step are one line until they
-//! part, so that a step that everybody waits for is one line down the page and not a hundred.
+//! A step's layer is one below the lowest that it waits for. Lines of one kind that leave one step are one line
+//! until they part, so that a step that everything waits for is one line down the page and not a hundred.
 
+mod columns;
 mod order;
-mod place;
 
-use super::definition::{Flow, Owner, Step};
-use super::steps::Kind;
-use crate::id::StepId;
-use crate::words::words;
 use order::Slots;
+use reveille_core::flow::{Flow, Owner, Step, StepKind};
+use reveille_core::id::StepId;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// How wide a step is; everything else is measured by that.
 pub const STEP_WIDTH: i64 = 10;
@@ -20,16 +19,16 @@ pub const STEP_WIDTH: i64 = 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Layer by layer, left to right.
-    pub nodes: Vec<Placed>,
+    pub nodes: Vec<PlacedStep>,
     pub edges: Vec<Edge>,
-    pub ways: Vec<Way>,
+    pub passing: Vec<PassingLine>,
     pub layers: u32,
     /// From the left of the first step to the right of the last.
     pub width: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedStep {
     pub step: StepId,
     pub layer: u32,
     /// Counts the steps of its layer, from the left.
@@ -47,26 +46,39 @@ pub struct Edge {
     pub label: String,
 }
 
-words! {
-    EdgeKind {
-        /// Depends on it.
-        After = "after",
-        /// Is chosen by it, a switch.
-        Case = "case",
-        /// Begins with it, a parallel step.
-        Branch = "branch",
-        /// Is gone through by it, a loop.
-        Body = "body",
-        /// Handles its failure.
-        Error = "error",
-        /// Depends on the parallel step or loop that this one belongs to.
-        Through = "through",
+/// What the lower step has to do with the upper one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EdgeKind {
+    /// Depends on it.
+    After,
+    /// Is chosen by it, a switch.
+    Case,
+    /// Begins with it, a parallel step.
+    Branch,
+    /// Is repeated by it, a loop.
+    Body,
+    /// Handles its failure.
+    Error,
+    /// Depends on the parallel step or loop that this one belongs to.
+    Through,
+}
+
+impl fmt::Display for EdgeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::After => "after",
+            Self::Case => "case",
+            Self::Branch => "branch",
+            Self::Body => "body",
+            Self::Error => "error",
+            Self::Through => "through",
+        })
     }
 }
 
 /// A line past other layers: those between a step and the lowest that its lines of this kind lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct PassingLine {
     pub from: StepId,
     pub kind: EdgeKind,
     /// Where it is in each of them, from the layer below the step on.
@@ -79,26 +91,26 @@ impl Layout {
         let edges = edges(flow);
         let mut slots = Slots::new(flow, &layers, &edges);
         slots.order();
-        let x = place::columns(&slots);
+        let x = columns::columns(&slots);
         let left = slots.steps().map(|(slot, _)| x[slot]).min().unwrap_or_default() - STEP_WIDTH / 2;
         let right = slots.steps().map(|(slot, _)| x[slot]).max().unwrap_or_default() + STEP_WIDTH / 2;
         let mut nodes = Vec::new();
         for (layer, row) in slots.rows.iter().enumerate() {
             let steps = row.iter().filter_map(|slot| Some((*slot, slots.step(*slot)?)));
-            nodes.extend(steps.enumerate().map(|(position, (slot, step))| Placed {
+            nodes.extend(steps.enumerate().map(|(position, (slot, step))| PlacedStep {
                 step: step.clone(),
                 layer: layer as u32,
                 position: position as u32,
                 x: x[slot] - left,
             }));
         }
-        let way = |((from, kind), of): (&(StepId, EdgeKind), &Vec<usize>)| Way {
+        let line = |((from, kind), of): (&(StepId, EdgeKind), &Vec<usize>)| PassingLine {
             from: from.clone(),
             kind: *kind,
             x: of.iter().map(|slot| x[*slot] - left).collect(),
         };
-        let ways = slots.ways.iter().filter(|(_, slots)| !slots.is_empty()).map(way).collect();
-        Self { nodes, edges, ways, layers: slots.rows.len() as u32, width: right - left }
+        let passing = slots.passing.iter().filter(|(_, slots)| !slots.is_empty()).map(line).collect();
+        Self { nodes, edges, passing, layers: slots.rows.len() as u32, width: right - left }
     }
 }
 
@@ -127,7 +139,7 @@ fn lowest(flow: &Flow, step: &StepId, layers: &BTreeMap<StepId, usize>) -> usize
 /// The steps that are over before this one is.
 fn within(step: &Step) -> Vec<StepId> {
     match &step.kind {
-        Kind::Parallel(_) | Kind::Loop(_) => step.kind.owned(),
+        StepKind::Parallel(_) | StepKind::Loop(_) => step.kind.owned(),
         _ => Vec::new(),
     }
 }
@@ -173,8 +185,8 @@ fn last_within(flow: &Flow, step: &StepId) -> Vec<StepId> {
 }
 
 /// What a switch compares with to choose `step`.
-pub(super) fn cases(switch: &Step, step: &StepId) -> String {
-    let Kind::Switch(switch) = &switch.kind else { return String::new() };
+pub fn cases(switch: &Step, step: &StepId) -> String {
+    let StepKind::Switch(switch) = &switch.kind else { return String::new() };
     let cases = switch.cases.iter().filter(|(_, next)| next == step);
     let mut cases: Vec<String> =
         cases.map(|(when, _)| when.as_str().map_or_else(|| when.to_string(), str::to_owned)).collect();
@@ -187,8 +199,8 @@ pub(super) fn cases(switch: &Step, step: &StepId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::tests::document;
-    use crate::time::Millis;
+    use crate::tests::document;
+    use reveille_core::time::Millis;
     use serde_json::{Value as Json, json};
 
     fn layout(steps: Json) -> Layout {
@@ -256,8 +268,8 @@ mod tests {
         assert!(
             drawn.nodes.iter().all(|node| (STEP_WIDTH / 2..=drawn.width - STEP_WIDTH / 2).contains(&node.x))
         );
-        let way = drawn.ways.iter().find(|way| way.from.as_str() == "a").expect("a goes past a layer");
-        assert_eq!(way.x.len(), 2, "a's lines go past the layers between it and `end`: {way:?}");
+        let line = drawn.passing.iter().find(|line| line.from.as_str() == "a").expect("a goes past a layer");
+        assert_eq!(line.x.len(), 2, "a's lines go past the layers between it and `end`: {line:?}");
     }
 
     #[test]

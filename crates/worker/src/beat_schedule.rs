@@ -25,14 +25,14 @@ pub struct Pace {
 }
 
 #[derive(Debug)]
-pub struct Rhythm {
+pub struct BeatSchedule {
     pace: Pace,
     failures: u32,
     beat_at: Instant,
     news_at: Instant,
 }
 
-impl Rhythm {
+impl BeatSchedule {
     /// The first beat is due at once.
     pub fn new(pace: Pace, now: Instant) -> Self {
         Self { pace, failures: 0, beat_at: now, news_at: now }
@@ -95,37 +95,37 @@ mod tests {
         pause_max: Duration::from_secs(30),
     };
 
-    fn rhythm() -> (Rhythm, Instant) {
+    fn beat_schedule() -> (BeatSchedule, Instant) {
         let now = Instant::now();
-        (Rhythm::new(PACE, now), now)
+        (BeatSchedule::new(PACE, now), now)
     }
 
     #[test]
     fn the_first_beat_is_due_at_once() {
-        let (rhythm, now) = rhythm();
-        assert_eq!((rhythm.beat_at(), rhythm.news_at()), (now, now));
+        let (beat_schedule, now) = beat_schedule();
+        assert_eq!((beat_schedule.beat_at(), beat_schedule.news_at()), (now, now));
     }
 
     #[test]
     fn the_next_beat_counts_from_the_start_of_the_last_and_is_never_late() {
-        let (mut rhythm, now) = rhythm();
-        rhythm.landed(now, PACE.beat_every, LEAST);
-        assert_eq!(rhythm.beat_at() - now, Duration::from_secs(15));
-        assert_eq!(rhythm.news_at() - now, Duration::from_secs(1));
-        rhythm.landed(now, PACE.beat_every, MOST);
-        let early = (rhythm.beat_at() - now).as_millis();
+        let (mut beat_schedule, now) = beat_schedule();
+        beat_schedule.landed(now, PACE.beat_every, LEAST);
+        assert_eq!(beat_schedule.beat_at() - now, Duration::from_secs(15));
+        assert_eq!(beat_schedule.news_at() - now, Duration::from_secs(1));
+        beat_schedule.landed(now, PACE.beat_every, MOST);
+        let early = (beat_schedule.beat_at() - now).as_millis();
         assert!((13_500..13_600).contains(&early), "{early}");
     }
 
     #[test]
     fn pauses_double_with_jitter_and_stop_at_their_limit() {
-        let (mut rhythm, now) = rhythm();
+        let (mut beat_schedule, now) = beat_schedule();
         let mut pauses = |random| {
-            rhythm.landed(now, PACE.beat_every, random);
+            beat_schedule.landed(now, PACE.beat_every, random);
             std::array::from_fn::<_, 7, _>(|_| {
-                rhythm.failed(now, None, random);
-                assert_eq!(rhythm.news_at(), rhythm.beat_at());
-                (rhythm.beat_at() - now).as_millis()
+                beat_schedule.failed(now, None, random);
+                assert_eq!(beat_schedule.news_at(), beat_schedule.beat_at());
+                (beat_schedule.beat_at() - now).as_millis()
             })
         };
         assert_eq!(pauses(LEAST), [500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn a_server_that_says_when_to_come_back_is_believed_within_reason() {
-        let (mut rhythm, now) = rhythm();
+        let (mut beat_schedule, now) = beat_schedule();
         let mut pause_s = |after_s, random| {
-            rhythm.landed(now, PACE.beat_every, random);
-            rhythm.failed(now, Some(Duration::from_secs(after_s)), random);
-            (rhythm.beat_at() - now).as_secs_f64()
+            beat_schedule.landed(now, PACE.beat_every, random);
+            beat_schedule.failed(now, Some(Duration::from_secs(after_s)), random);
+            (beat_schedule.beat_at() - now).as_secs_f64()
         };
         assert!((pause_s(20, LEAST) - 20.0).abs() < 0.001);
         assert!((21.9..22.0).contains(&pause_s(20, MOST)));
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn only_a_beat_that_landed_ends_a_row_of_failures() {
-        let (mut rhythm, now) = rhythm();
-        rhythm.failed(now, None, LEAST);
-        rhythm.resume(now);
-        assert_eq!(rhythm.beat_at(), now);
-        rhythm.failed(now, None, LEAST);
-        assert_eq!((rhythm.beat_at() - now).as_millis(), 1000);
+        let (mut beat_schedule, now) = beat_schedule();
+        beat_schedule.failed(now, None, LEAST);
+        beat_schedule.resume(now);
+        assert_eq!(beat_schedule.beat_at(), now);
+        beat_schedule.failed(now, None, LEAST);
+        assert_eq!((beat_schedule.beat_at() - now).as_millis(), 1000);
     }
 
     #[test]
     fn a_very_long_outage_overflows_nothing() {
-        let (mut rhythm, now) = rhythm();
-        rhythm.failures = u32::MAX;
-        rhythm.failed(now, None, LEAST);
-        assert_eq!((rhythm.beat_at() - now).as_secs(), 15);
+        let (mut beat_schedule, now) = beat_schedule();
+        beat_schedule.failures = u32::MAX;
+        beat_schedule.failed(now, None, LEAST);
+        assert_eq!((beat_schedule.beat_at() - now).as_secs(), 15);
     }
 }

@@ -1,14 +1,11 @@
-//! What there is to say of a step, in words.
+//! A step in words: its kind, what it is about, and notes.
 
-use crate::flow::definition::{Flow, Owner, RunWhen, Step};
-use crate::flow::layout;
-use crate::flow::steps::{Delay, Kind};
-use crate::flow::template::{Piece, Template};
-use crate::id::StepId;
+use crate::layout;
+use reveille_core::flow::{Delay, Flow, Owner, Piece, RunWhen, Step, StepKind, Template};
+use reveille_core::id::StepId;
 
-/// A step in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct StepDescription {
     pub kind: &'static str,
     /// What it is about: its topic, what it asks, what it runs.
     pub about: String,
@@ -16,30 +13,30 @@ pub struct Told {
     pub notes: Vec<String>,
 }
 
-pub fn told(flow: &Flow, step: &Step) -> Told {
-    Told { kind: step.kind.as_str(), about: about(step), notes: notes(flow, step) }
+pub fn describe(flow: &Flow, step: &Step) -> StepDescription {
+    StepDescription { kind: step.kind.as_str(), about: about(step), notes: notes(flow, step) }
 }
 
 fn about(step: &Step) -> String {
     match &step.kind {
-        Kind::Worker(worker) => match &worker.worker {
+        StepKind::Worker(worker) => match &worker.worker {
             Some(only) => format!("{} at {only}", worker.topic),
             None => worker.topic.to_string(),
         },
-        Kind::Condition(condition) => condition.asks.source().to_owned(),
-        Kind::Switch(switch) => format!("on {}", switch.on.source()),
-        Kind::Parallel(parallel) => format!("{} of {}", parallel.required, parallel.steps.len()),
-        Kind::Loop(looping) => {
+        StepKind::Condition(condition) => condition.asks.source().to_owned(),
+        StepKind::Switch(switch) => format!("on {}", switch.on.source()),
+        StepKind::Parallel(parallel) => format!("{} of {}", parallel.required, parallel.steps.len()),
+        StepKind::Loop(looping) => {
             let asks = [("while", &looping.as_long_as), ("until", &looping.until)];
             let asks = asks.iter().filter_map(|(word, asks)| Some((word, asks.as_ref()?)));
             let asks = asks.map(|(word, asks)| format!("{word} {}", asks.source()));
             let most = format!("at most {} times", looping.iterations_max);
             asks.chain([most]).collect::<Vec<_>>().join(", ")
         }
-        Kind::Notify(notify) => notify.level.to_string(),
-        Kind::Storage(storage) => format!("{} {}", storage.op, storage.key),
-        Kind::Subworkflow(sub) => sub.workflow.to_string(),
-        Kind::Approval | Kind::Delay | Kind::Transform => String::new(),
+        StepKind::Notify(notify) => notify.level.to_string(),
+        StepKind::Storage(storage) => format!("{} {}", storage.op, storage.key),
+        StepKind::Subworkflow(sub) => sub.workflow.to_string(),
+        StepKind::Approval | StepKind::Delay | StepKind::Transform => String::new(),
     }
 }
 
@@ -87,7 +84,7 @@ fn notes(flow: &Flow, step: &Step) -> Vec<String> {
     notes
 }
 
-/// A template as somebody wrote it, or nearly.
+/// A template nearly as it was written.
 fn source(template: &Template) -> String {
     match template {
         Template::Fixed(serde_json::Value::Array(items)) => format!("{} items", items.len()),
