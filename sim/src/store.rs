@@ -1,7 +1,7 @@
 //! The store as one life of a server sees it: slow, failing, and sometimes the last thing it sees.
 //! What it holds outlives the server.
 
-mod sharing;
+mod membership;
 
 use crate::backend::BackendPort;
 use crate::breakage::Breakage;
@@ -20,9 +20,9 @@ use reveille_core::life;
 use reveille_core::reconcile::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_core::time::Millis;
 use reveille_store::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, HeldLock, JobQuery, Lock, MemoryStore, Opened, Page, PutMode, Quota, Receipt, Step, Store,
-    StoreError, Trail,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery,
+    DeadLetters, DeadPacket, DeadPackets, HeldLock, JobQuery, JobStore, Lock, Locks, MemoryStore, Opened,
+    Page, PutMode, Quota, Receipt, Step, StoreError, WorkspaceHints,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn last_event(job: &Job) -> String {
 }
 
 #[async_trait::async_trait]
-impl Store for SimStore {
+impl JobStore for SimStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
         self.port.write_or_wonder("commit", self.try_commit(step)).await
     }
@@ -214,6 +214,13 @@ impl Store for SimStore {
         Ok(page)
     }
 
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        self.port.write("prune", self.store.prune(ended_before, now, limit)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl DeadLetters for SimStore {
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
         self.port.read("dead letters", self.store.dead_letters(query)).await
     }
@@ -225,11 +232,10 @@ impl Store for SimStore {
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
         self.port.write("remove dead letter", self.store.remove_dead_letter(job)).await
     }
+}
 
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.port.write("prune", self.store.prune(ended_before, now, limit)).await
-    }
-
+#[async_trait::async_trait]
+impl Locks for SimStore {
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         if self.world.breakage == Some(Breakage::NoNet) && [RECONCILER_LOCK, REPLAYER_LOCK].contains(&name) {
             return Ok(None);
@@ -274,8 +280,10 @@ impl Breakers for SimStore {
     }
 }
 
+impl WorkspaceHints for SimStore {}
+
 #[async_trait::async_trait]
-impl Trail for SimStore {
+impl AuditTrail for SimStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         let recorded = async {
             self.store.record(drafts.clone()).await?;

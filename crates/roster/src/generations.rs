@@ -1,10 +1,16 @@
-//! Counts by which replicas notice that another one has changed what they hold copies of.
+//! Counts by which servers notice that another one has changed what they hold copies of.
 
 use crate::Change;
 
-/// Each grows by one with every write that may have changed what it is named after, in the same transaction:
-/// whoever has seen a number and then reads, reads at least what it counts. Compare them with those of
-/// the last look; they mean nothing else.
+/// One count for each thing that servers hold copies of.
+///
+/// **What they guarantee.** They are as durable as the roster. A count grows by one in the same transaction as every
+/// write that may have changed what it is named after: whoever has seen a number and then reads, reads at least what it
+/// counts, and no change is without its count. They only grow, and keep no history and no order between one another: a
+/// reader that finds a count other than at its last look knows that something has changed, not what or how often, and
+/// reads all of it again. So there is no gap to fall into: however long a reader was away, one look and one reading bring
+/// it up to date. Nobody is told; a reader learns of a change when it next looks. Where that is too late, the store's
+/// event log (`EventLog`) says earlier that it is time to look. The numbers mean nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Generations {
     pub keys: u64,

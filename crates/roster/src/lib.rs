@@ -16,7 +16,7 @@ pub use change::{AHEAD_MS, Change, EventQuery, PresenceKey, PresenceRow, Structu
 pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
-pub use postgres::{PostgresLedger, PostgresOptions, PostgresRoster, examine};
+pub use postgres::{PostgresOptions, PostgresRoster, examine};
 pub use sqlite::SqliteRoster;
 
 use reveille_core::id::{JobId, WorkspaceId};
@@ -25,6 +25,7 @@ use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::time::Millis;
 use reveille_store::StoreError;
+use reveille_store::postgres::DatabaseError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RosterError {
@@ -49,6 +50,15 @@ impl RosterError {
     /// Whether the same call may work later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+}
+
+impl From<DatabaseError> for RosterError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::Store(error) => error.into(),
+            DatabaseError::Newer { found, known } => Self::Newer { found, known },
+        }
     }
 }
 

@@ -1,37 +1,31 @@
 //! The roster in PostgreSQL, for any number of replicas.
 //!
 //! A batch is one transaction. Nothing is cached here; the engine has its own copy of what it often
-//! needs, and [`Generations`] tell it when another replica has changed it. The tables of the audit trail
-//! are in the same database and share the pool: [`PostgresRoster::ledger`].
+//! needs, and [`Generations`] tell it when another replica has changed it. The store's audit trail is in the
+//! same database and shares the pool: [`PostgresRoster::ledger`].
 
 mod batch;
 mod checks;
-mod database;
-mod errors;
-mod ledger;
-mod migrations;
 mod prune;
 mod queries;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub use checks::examine;
-pub use database::PostgresOptions;
-pub use ledger::PostgresLedger;
+pub use reveille_store::postgres::PostgresOptions;
 
 use crate::{
     Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
     StructureEvent, Tenant,
 };
 use batch::Batch;
-use database::Database;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{Contract, Drain};
 use reveille_core::time::Millis;
+use reveille_store::postgres::{Database, PostgresLedger};
 
 /// A handle; clones share one pool.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use reveille_core::policy::Policy;
 use reveille_core::policy::RecordedVerdict;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Blobs, Clock, Commit, PutMode, SqliteStore, Step, Store};
+use reveille_store::{BlobKey, Blobs, Clock, Commit, JobStore, PutMode, SqliteStore, Step};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ async fn live(store: &SqliteStore, id: &str, clock: &Clock, latencies: &mut Vec<
     let mut step = Step::insert(judged);
     let job = Arc::clone(&step.job);
     step.blobs.push((
-        store.kept_as(BlobKey::context_of(job.id())),
+        store.colocated_key(BlobKey::context_of(job.id())),
         Bytes::from(vec![b'x'; CONTEXT_LEN]),
         expires_at,
     ));

@@ -21,12 +21,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// before is passed over. An origin is remembered for as long as its entry is kept.
     async fn seal(&self, drafts: Vec<(Origin, Draft)>) -> Result<(), StoreError>;
 
-    /// As [`Trail::audit`](crate::Trail::audit).
+    /// As [`AuditTrail::audit`](crate::AuditTrail::audit).
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError>;
 
-    /// As [`Trail::chain`](crate::Trail::chain).
+    /// As [`AuditTrail::chain`](crate::AuditTrail::chain).
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError>;
 
-    /// As [`Trail::prune_audit`](crate::Trail::prune_audit).
+    /// As [`AuditTrail::prune_audit`](crate::AuditTrail::prune_audit).
     async fn prune(&self, before: Millis, limit: usize) -> Result<u64, StoreError>;
 }

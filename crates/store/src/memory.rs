@@ -5,21 +5,23 @@
 //!
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
+mod audit_trail;
+mod dead_packets;
+mod event_log;
 mod ledger;
 mod locks;
-mod packets;
-mod sharing;
+mod membership;
 mod state;
-mod trail;
+mod usage;
 
 pub use ledger::MemoryLedger;
 
-use crate::lock::JOB_LOCK_MS;
+use crate::locks::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, EventPage, HeldLock, JobQuery, Lock, Members, Opened, Page, PutMode, Receipt,
-    Replicas, Step, Store, StoreError, Trail,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts,
+    DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore,
+    Lock, Locks, Members, Membership, Opened, Page, PutMode, Receipt, Step, StoreError, WorkspaceHints,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -61,7 +63,7 @@ impl MemoryStore {
 }
 
 #[async_trait::async_trait]
-impl Store for MemoryStore {
+impl JobStore for MemoryStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
         let now = self.now();
         Ok(self.state().commit(step, &self.replica, now))
@@ -74,7 +76,7 @@ impl Store for MemoryStore {
     async fn open(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
         let now = self.now();
         let mut state = self.state();
-        if state.sharing.processed.contains(message) {
+        if state.processed.contains(message) {
             return Ok(Opened::Seen);
         }
         let name = format!("cordum:scheduler:job:{id}");
@@ -86,7 +88,7 @@ impl Store for MemoryStore {
 
     async fn open_new(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
         let state = self.state();
-        if state.sharing.processed.contains(message) {
+        if state.processed.contains(message) {
             return Ok(Opened::Seen);
         }
         Ok(Opened::Job { job: state.job(id).cloned(), lock: None })
@@ -118,6 +120,17 @@ impl Store for MemoryStore {
         Ok(Page::take(page_len(limit), live.map(|sequence| (*sequence, state.jobs[sequence].clone()))))
     }
 
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        Ok(state.prune_jobs(ended_before, limit)
+            + state.prune_blobs(now, limit)
+            + state.locks.prune(now, limit)
+            + state.buried.prune(now))
+    }
+}
+
+#[async_trait::async_trait]
+impl DeadLetters for MemoryStore {
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
         let state = self.state();
         let older = state.dead_letters.range(..query.cursor.unwrap_or(u64::MAX)).rev();
@@ -138,15 +151,10 @@ impl Store for MemoryStore {
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
         Ok(self.state().remove_dead_letter(job))
     }
+}
 
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        let mut state = self.state();
-        Ok(state.prune_jobs(ended_before, limit)
-            + state.prune_blobs(now, limit)
-            + state.locks.prune(now, limit)
-            + state.buried.prune(now))
-    }
-
+#[async_trait::async_trait]
+impl Locks for MemoryStore {
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         let now = self.now();
         Ok(self.state().locks.take(name, &self.replica, now, ttl_ms))
@@ -193,20 +201,20 @@ impl DeadPackets for MemoryStore {
 }
 
 #[async_trait::async_trait]
-impl Replicas for MemoryStore {
+impl Membership for MemoryStore {
     fn name(&self) -> &str {
         &self.replica
     }
 
     async fn beat(&self, _about: &str) -> Result<Members, StoreError> {
         let now = self.now();
-        Ok(self.state().sharing.beat(&self.replica, now))
+        Ok(self.state().owners.beat(&self.replica, now))
     }
 
     async fn adopt(&self, silent: &str, limit: usize) -> Result<Option<Vec<Arc<Job>>>, StoreError> {
         let now = self.now();
         let mut state = self.state();
-        let Some(ids) = state.sharing.adopt(silent, &self.replica, limit, now) else { return Ok(None) };
+        let Some(ids) = state.owners.adopt(silent, &self.replica, limit, now) else { return Ok(None) };
         Ok(Some(ids.iter().filter_map(|id| state.job(id).cloned()).collect()))
     }
 
@@ -215,37 +223,42 @@ impl Replicas for MemoryStore {
         let after = cursor.map_or(Bound::Unbounded, Bound::Excluded);
         let live = state.live.range((after, Bound::Unbounded));
         let own = live.map(|sequence| (*sequence, state.jobs[sequence].clone()));
-        let own = own.filter(|(_, job)| state.sharing.owner(job.id()) == Some(&self.replica));
+        let own = own.filter(|(_, job)| state.owners.owner(job.id()) == Some(&self.replica));
         Ok(Page::take(page_len(limit), own))
     }
 
     async fn owner(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        Ok(self.state().sharing.owner(job).cloned())
-    }
-
-    async fn read_events(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
-        let something_told = self.state().sharing.something_told.clone();
-        let heard = something_told.notified();
-        tokio::pin!(heard);
-        heard.as_mut().enable();
-        let news = self.state().sharing.news(after);
-        if !news.items.is_empty() {
-            return Ok(news);
-        }
-        // Whether something came or the time is up, it is looked at.
-        let _ = tokio::time::timeout(wait, heard).await;
-        Ok(self.state().sharing.news(after))
-    }
-
-    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
-        let now = self.now();
-        self.state().sharing.announce(&self.replica, batch, items, now);
-        Ok(())
+        Ok(self.state().owners.owner(job).cloned())
     }
 }
 
 #[async_trait::async_trait]
-impl Trail for MemoryStore {
+impl EventLog for MemoryStore {
+    async fn read_events(&self, after: u64, wait: Duration) -> Result<EventPage, StoreError> {
+        let appended = self.state().events.appended.clone();
+        let heard = appended.notified();
+        tokio::pin!(heard);
+        heard.as_mut().enable();
+        let page = self.state().events.after(after);
+        if !page.items.is_empty() {
+            return Ok(page);
+        }
+        // Whether something came or the time is up, it is looked at.
+        let _ = tokio::time::timeout(wait, heard).await;
+        Ok(self.state().events.after(after))
+    }
+
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Result<(), StoreError> {
+        let now = self.now();
+        self.state().events.append_batch(&self.replica, batch, items, now);
+        Ok(())
+    }
+}
+
+impl WorkspaceHints for MemoryStore {}
+
+#[async_trait::async_trait]
+impl AuditTrail for MemoryStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         self.state().trail.append(drafts);
         Ok(())
@@ -312,6 +325,7 @@ impl Blobs for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Store;
     use crate::suite::{self, ManualClock};
 
     #[tokio::test]

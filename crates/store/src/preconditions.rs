@@ -31,9 +31,9 @@ pub struct Quota {
     pub queue_max: Option<u64>,
 }
 
-/// Where there was no room.
+/// Which part of the [`Quota`] a step would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
+pub enum ExceededQuota {
     Worker,
     Tenant,
     Topic,

@@ -1,8 +1,7 @@
 //! What jobs to list, and pages that neither skip nor repeat.
 
-use reveille_core::id::{JobId, TenantId, Topic};
-use reveille_core::job::{DeadLetter, Job, State};
-use reveille_core::reason::Reason;
+use reveille_core::id::{TenantId, Topic};
+use reveille_core::job::{Job, State};
 use reveille_core::time::Millis;
 
 pub const PAGE_LEN_MAX: usize = 500;
@@ -41,32 +40,6 @@ impl JobQuery {
             && self.trace_id.as_ref().is_none_or(|trace_id| *trace_id == request.trace_id)
             && self.updated_after.is_none_or(|after| job.updated_at >= after)
             && self.updated_before.is_none_or(|before| job.updated_at <= before)
-    }
-}
-
-/// Which dead letters to list; filters are applied before the limit.
-#[derive(Debug, Clone, Default)]
-pub struct DeadLetterQuery {
-    /// None means every tenant.
-    pub tenant: Option<TenantId>,
-    pub job: Option<JobId>,
-    pub reason: Option<Reason>,
-    pub topic: Option<Topic>,
-    /// Only those that died before this moment.
-    pub before: Option<Millis>,
-    /// Where the page before ended: only jobs that died earlier.
-    pub cursor: Option<u64>,
-    pub limit: usize,
-}
-
-impl DeadLetterQuery {
-    /// Whether a letter belongs on the list, wherever the cursor stands.
-    pub(crate) fn matches(&self, letter: &DeadLetter) -> bool {
-        self.tenant.as_ref().is_none_or(|tenant| *tenant == letter.tenant)
-            && self.job.as_ref().is_none_or(|job| *job == letter.job_id)
-            && self.reason.is_none_or(|reason| Some(reason) == letter.reason_code)
-            && self.topic.as_ref().is_none_or(|topic| *topic == letter.topic)
-            && self.before.is_none_or(|before| letter.created_at < before)
     }
 }
 

@@ -8,43 +8,44 @@
 //! On a Redis Cluster every key of ours is in one slot, because a script needs all its keys in one. Results are
 //! not: workers write them under names that they have always had, and a script leaves those alone.
 
+mod audit_trail;
 mod blobs;
 mod breakers;
 mod checks;
 mod commit;
+mod dead_letters;
+mod dead_packets;
 mod errors;
+mod event_log;
+mod index_page;
 mod keys;
 mod link;
 mod listing;
 mod locks;
+mod membership;
 mod names;
-mod news;
-mod outbox;
-mod packets;
-mod replicas;
+pub(crate) mod script;
 mod scripts;
-mod stretch;
 #[cfg(test)]
 mod tests;
+mod workspace_hints;
 
 use crate::ledger::Ledger;
-use crate::query::page_len;
-use crate::{
-    BlobKey, Clock, Commit, DeadLetterCounts, DeadLetterQuery, HeldLock, JobQuery, Lock, Opened, Page,
-    Receipt, Step, Store, StoreError,
-};
+use crate::{BlobKey, Clock, Commit, JobQuery, JobStore, Opened, Page, Receipt, Step, StoreError};
+
+pub(crate) use index_page::{IndexQuery, Order};
+pub(crate) use keys::Keys;
 pub use keys::part as key_part;
 pub use link::Link as RedisLink;
-pub use stretch::{Order, Stretch};
 
-use keys::Keys;
 use link::Link;
 use listing::read_job;
 use names::Names;
 use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job};
+use reveille_core::job::Job;
 use reveille_core::time::Millis;
-use scripts::Scripts;
+use script::{ScriptCall, call};
+use scripts::{PruneJobs, Scripts, SweepBlobs};
 use std::fmt;
 use std::sync::Arc;
 
@@ -130,14 +131,9 @@ impl RedisStore {
         self.link.clone()
     }
 
-    /// What stands before every key.
-    pub fn prefix(&self) -> &str {
-        &self.keys.prefix
-    }
-
-    /// A script that does what it does in one piece, wherever the keys are.
-    pub fn script(&self, text: &str) -> redis::Script {
-        scripts::script(&self.keys, text)
+    /// The names of things, for what is kept beside the jobs.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// Tells a change whose answer was lost from another's.
@@ -156,12 +152,12 @@ impl RedisStore {
 }
 
 #[async_trait::async_trait]
-impl Store for RedisStore {
+impl JobStore for RedisStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
         self.commit_step(&step).await
     }
 
-    fn kept_as(&self, key: BlobKey) -> BlobKey {
+    fn colocated_key(&self, key: BlobKey) -> BlobKey {
         if self.keys.is_on_a_cluster() { key.in_our_slot() } else { key }
     }
 
@@ -195,28 +191,19 @@ impl Store for RedisStore {
         self.list_up(self.owners_jobs().await?, cursor, limit).await
     }
 
-    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
-        self.list_letters(query).await
-    }
-
-    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
-        self.count_letters(tenant).await
-    }
-
-    async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        let mut script = self.scripts.take_letter_off.key(self.keys.meta(job));
-        script.arg(&self.keys.prefix).arg(job.as_str());
-        Ok(self.link.run_surely(&script).await?)
-    }
-
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
         let mut gone = 0;
         let mut left = limit;
         while left > 0 {
             let part = left.min(PRUNED_AT_ONCE);
-            let mut script = self.scripts.prune.key(self.keys.of("job:index:ended"));
-            script.arg(&self.keys.prefix).arg(self.keys.tag).arg(ended_before.0).arg(part);
-            let (mut went, jobs): (u64, Vec<String>) = self.link.run_surely(&script).await?;
+            let prune = call!(PruneJobs {
+                ended: self.keys.of("job:index:ended"),
+                prefix: &self.keys.prefix,
+                tag: self.keys.tag,
+                before: ended_before.0,
+                limit: part,
+            });
+            let (mut went, jobs): (u64, Vec<String>) = self.link.run_surely(&prune.of(&self.scripts)).await?;
             went += self
                 .delete_far(jobs.iter().flat_map(|id| [format!("ctx:{id}"), format!("res:{id}")]))
                 .await?;
@@ -227,24 +214,7 @@ impl Store for RedisStore {
             }
         }
         // Locks go by themselves.
-        let mut script = self.scripts.sweep_blobs.key(self.keys.of("blob:ends"));
-        script.arg(now.0).arg(limit);
-        Ok(gone + self.link.run_surely::<u64>(&script).await?)
-    }
-
-    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
-        self.take_lock(name, ttl_ms).await
-    }
-
-    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
-        self.renew_lock(lock, Some(ttl_ms)).await
-    }
-
-    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
-        self.renew_lock(lock, None).await
-    }
-
-    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
-        self.list_locks(page_len(limit)).await
+        let sweep = call!(SweepBlobs { ends: self.keys.of("blob:ends"), now: now.0, limit: limit });
+        Ok(gone + self.link.run_surely::<u64>(&sweep.of(&self.scripts)).await?)
     }
 }

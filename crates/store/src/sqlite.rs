@@ -16,15 +16,16 @@
 
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
+mod audit_trail;
 mod cache;
 mod chains;
 mod change;
+mod dead_letters;
+mod dead_packets;
 mod file;
-mod letters;
 mod listing;
 mod locks;
 mod open;
-mod packets;
 mod queries;
 mod queue;
 mod reader;
@@ -34,19 +35,18 @@ mod stats;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod trail;
 mod writer;
 
 pub use file::SqliteFile;
 pub use open::OpenError;
 pub use stats::SqliteStats;
 
-use crate::breaker::InProcess;
+use crate::breakers::InProcess;
 use crate::query::page_len;
 use crate::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts, DeadLetterQuery,
-    DeadPacket, DeadPackets, HeldLock, JobQuery, Lock, Page, PutMode, Replicas, Step, Store, StoreError,
-    Trail,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts,
+    DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, HeldLock, JobQuery, JobStore, Lock,
+    Locks, Membership, Page, PutMode, Step, StoreError, WorkspaceHints,
 };
 use bytes::Bytes;
 use cache::{Caches, Found};
@@ -123,7 +123,7 @@ impl SqliteStore {
 }
 
 #[async_trait::async_trait]
-impl Store for SqliteStore {
+impl JobStore for SqliteStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
         Ok(self.shared.writer.write(Change::step(step)?).await?.into_commit())
     }
@@ -155,24 +155,30 @@ impl Store for SqliteStore {
         self.shared.readers.read(move |connection| queries::live(connection, cursor, limit)).await
     }
 
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
+        self.write(Change::Prune { ended_before, now, limit }).await
+    }
+}
+
+#[async_trait::async_trait]
+impl DeadLetters for SqliteStore {
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
         let query = query.clone();
-        self.shared.readers.read(move |connection| letters::list(connection, &query)).await
+        self.shared.readers.read(move |connection| dead_letters::list(connection, &query)).await
     }
 
     async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError> {
         let tenant = tenant.cloned();
-        self.shared.readers.read(move |connection| letters::count(connection, tenant.as_ref())).await
+        self.shared.readers.read(move |connection| dead_letters::count(connection, tenant.as_ref())).await
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
         Ok(self.write(Change::RemoveDeadLetter(job.clone())).await? > 0)
     }
+}
 
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.write(Change::Prune { ended_before, now, limit }).await
-    }
-
+#[async_trait::async_trait]
+impl Locks for SqliteStore {
     async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
         locks::take(&self.file(), name, self.now(), ttl_ms).await
     }
@@ -193,15 +199,20 @@ impl Store for SqliteStore {
 #[async_trait::async_trait]
 impl DeadPackets for SqliteStore {
     async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError> {
-        packets::bury(&self.file(), packet).await
+        dead_packets::bury(&self.file(), packet).await
     }
 
     async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError> {
-        packets::list(&self.file(), cursor, limit, self.now()).await
+        dead_packets::list(&self.file(), cursor, limit, self.now()).await
     }
 }
 
-impl Replicas for SqliteStore {}
+// One process has the file: there is nobody to share it with.
+impl Membership for SqliteStore {}
+
+impl EventLog for SqliteStore {}
+
+impl WorkspaceHints for SqliteStore {}
 
 #[async_trait::async_trait]
 impl Breakers for SqliteStore {
@@ -215,7 +226,7 @@ impl Breakers for SqliteStore {
 }
 
 #[async_trait::async_trait]
-impl Trail for SqliteStore {
+impl AuditTrail for SqliteStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         if drafts.is_empty() {
             return Ok(());
@@ -225,12 +236,15 @@ impl Trail for SqliteStore {
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
         let query = query.clone();
-        self.shared.readers.read(move |connection| trail::list(connection, &query)).await
+        self.shared.readers.read(move |connection| audit_trail::list(connection, &query)).await
     }
 
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError> {
         let tenant = tenant.clone();
-        self.shared.readers.read(move |connection| trail::chain(connection, &tenant, after, limit)).await
+        self.shared
+            .readers
+            .read(move |connection| audit_trail::chain(connection, &tenant, after, limit))
+            .await
     }
 
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {

@@ -10,11 +10,11 @@ pub mod audit;
 pub mod blobs;
 pub mod breakers;
 pub mod commits;
+pub mod dead_packets;
 pub mod hooked;
 pub mod ledger;
 pub mod listing;
 pub mod locks;
-pub mod packets;
 pub mod pruning;
 pub mod sharing;
 
@@ -36,7 +36,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     breakers::run(store).await;
     pruning::run(&**store, clock).await;
     audit::run(store, clock).await;
-    packets::run(&**store, clock).await;
+    dead_packets::run(&**store, clock).await;
 }
 
 /// A clock that stands still until it is told otherwise.

@@ -1,4 +1,4 @@
-//! The `WorkflowStore` port: workflows and their runs, and its adapters.
+//! The [`WorkflowStore`] port: workflows and their runs, and its adapters.
 //!
 //! A run is kept in parts, and a change writes the parts that change ([`RunChange::parts`]): a step of a run
 //! with a thousand steps costs as much as one of a run with two. Jobs are not here: a run names the jobs it

@@ -10,9 +10,11 @@ mod nats;
 mod postgres;
 mod redis;
 mod server;
+mod wire;
 
 pub use cluster::RedisCluster;
 pub use nats::Nats;
 pub use postgres::{Guard, Postgres};
 pub use redis::{Fsync, Redis};
 pub use server::Server;
+pub use wire::Wire;

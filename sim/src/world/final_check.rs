@@ -10,7 +10,7 @@ use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use reveille_engine::Engine;
 use reveille_store::workflows::WorkflowStore;
-use reveille_store::{JobQuery, PAGE_LEN_MAX, Store, StoreError, verify_chain};
+use reveille_store::{JobQuery, JobStore, PAGE_LEN_MAX, StoreError, verify_chain};
 use std::sync::Arc;
 
 /// How long the last messages may still be on their way when everything seems over.

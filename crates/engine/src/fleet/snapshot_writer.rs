@@ -54,7 +54,7 @@ impl SnapshotWriter {
 
     /// The snapshot as it was last written, if it is there.
     pub(super) async fn read(&self) -> Result<Option<Bytes>, StoreError> {
-        self.store.blob(&self.store.kept_as(BlobKey::workers_snapshot())).await
+        self.store.blob(&self.store.colocated_key(BlobKey::workers_snapshot())).await
     }
 
     /// Leaves the writing to another server.
@@ -101,7 +101,7 @@ impl SnapshotWriter {
         let bytes = serde_json::to_vec(&self.take_snapshot(now))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let len = bytes.len();
-        let key = self.store.kept_as(BlobKey::workers_snapshot());
+        let key = self.store.colocated_key(BlobKey::workers_snapshot());
         let mode = PutMode::Under(lock.clone());
         let is_written = self.store.put_blob(key, bytes.into(), now + KEEP_MS, mode).await?;
         Ok(is_written.then_some(len))

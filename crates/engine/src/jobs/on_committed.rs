@@ -32,7 +32,7 @@ impl Jobs {
     pub(super) async fn commit(&self, before: Option<&Arc<Job>>, step: Step) -> Result<Commit, StoreError> {
         let job = step.job.clone();
         let step = match self.cluster.step_event(&job) {
-            Some(event) => step.telling(event),
+            Some(event) => step.with_event(event),
             None => step,
         };
         let committed = self.store.commit(step).await;

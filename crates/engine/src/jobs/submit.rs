@@ -12,7 +12,9 @@ use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Commit, Full, Opened, Preconditions, Quota, Receipt, Step, StoreError};
+use reveille_store::{
+    BlobKey, Commit, ExceededQuota, Opened, Preconditions, Quota, Receipt, Step, StoreError,
+};
 use std::sync::Arc;
 
 /// How often an input may change under us while its job is judged.
@@ -141,7 +143,7 @@ impl Jobs {
 
     /// The input of a job that we were given together with it.
     pub(crate) fn context_of(&self, id: &JobId) -> BlobKey {
-        self.store.kept_as(BlobKey::context_of(id))
+        self.store.colocated_key(BlobKey::context_of(id))
     }
 
     fn check_quota(&self, request: &Request) -> Result<(), SubmitError> {
@@ -252,7 +254,7 @@ impl Jobs {
                 Some(existing) => existing_job(existing, &job.request),
                 None => Err(StoreError::Unavailable(format!("job {other} went away")).into()),
             },
-            Commit::QuotaExceeded(Full::Queue) => {
+            Commit::QuotaExceeded(ExceededQuota::Queue) => {
                 self.observe.metrics().limited(Limit::Queue);
                 let (tenant, max) = (job.request.tenant.clone(), self.queue_max(&job.request.tenant));
                 Err(SubmitError::QueueFull { tenant, live: max, max })

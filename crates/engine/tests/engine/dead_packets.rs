@@ -7,7 +7,7 @@ use reveille_bus::{
 };
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
-use reveille_store::{DeadPacket, DeadPackets, Store};
+use reveille_store::{DeadPacket, DeadPackets, JobStore};
 use reveille_wire::cap::JobRequest;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};

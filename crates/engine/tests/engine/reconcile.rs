@@ -14,7 +14,7 @@ use reveille_core::time::Millis;
 use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitted, Submitter};
 use reveille_roster::MemoryRoster;
 use reveille_store::suite::hooked::{Hook, Hooked};
-use reveille_store::{Commit, DISK_FULL, MemoryStore, Step, Store, StoreError};
+use reveille_store::{Commit, DISK_FULL, JobStore, MemoryStore, Step, Store, StoreError};
 use reveille_traces::Nowhere;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;

@@ -7,7 +7,7 @@ use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
 use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings};
 use reveille_roster::{Change, KeyRecord, MemoryRoster, Roster, Scope};
-use reveille_store::{AuditOrder, AuditQuery, MemoryStore, Trail};
+use reveille_store::{AuditOrder, AuditQuery, AuditTrail, MemoryStore};
 use reveille_traces::Nowhere;
 use std::sync::Arc;
 use std::time::Duration;

@@ -25,7 +25,7 @@ use reveille_engine::{
 };
 use reveille_roster::MemoryRoster;
 use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};
-use reveille_store::{AuditQuery, BlobKey, Blobs, JobQuery, MemoryStore, Store, Trail};
+use reveille_store::{AuditQuery, AuditTrail, BlobKey, Blobs, JobQuery, JobStore, Locks, MemoryStore};
 use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobResult, JobStatus};

@@ -7,10 +7,10 @@
 //! in a statement, and each change must see what the one before it left.
 
 use super::statements;
-use super::text::held;
 use crate::generations::moved;
 use crate::{Change, PresenceKey, RosterError};
 use reveille_core::presence::{Drain, Drained};
+use reveille_store::postgres::text::held;
 use serde::Serialize;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;

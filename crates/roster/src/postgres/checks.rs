@@ -1,10 +1,9 @@
 //! What there is to say of a PostgreSQL server, without changing anything there.
 
-use super::database::PostgresOptions;
-use super::errors;
 use crate::RosterError;
 use reveille_core::finding::Finding;
 use reveille_core::time::Millis;
+use reveille_store::postgres::{PostgresOptions, translate};
 use sqlx::{Connection, PgConnection};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ pub async fn examine(options: &PostgresOptions, now: Millis) -> Result<Vec<Findi
     let options = options.connect_options()?;
     let looked = tokio::time::timeout(ANSWERS_WITHIN, look(&options, now)).await;
     match looked {
-        Ok(found) => found.map_err(|error| errors::translate(&error).into()),
+        Ok(found) => found.map_err(|error| translate(&error).into()),
         Err(_) => Err(RosterError::Unavailable("it does not answer".to_owned())),
     }
 }

@@ -1,13 +1,14 @@
 //! The reading side of the tables. Each statement can be read in order from an index.
 
 use super::contract_number;
-use super::text::{held, told};
 use crate::{EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, Tenant};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{Contract, Drain};
 use reveille_core::time::Millis;
+use reveille_store::postgres::rows::{readable, record, unreadable};
+use reveille_store::postgres::text::{held, told};
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
@@ -187,18 +188,4 @@ async fn page<P, T>(
         }
     }
     Ok(items)
-}
-
-/// What cannot be read is left out; it hides no other.
-pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
-    rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "left out of a list")).ok())
-        .collect()
-}
-
-pub(super) fn record<T: DeserializeOwned>(row: &PgRow, column: usize) -> Result<T> {
-    serde_json::from_str(row.try_get(column)?).map_err(|error| unreadable(format!("a record: {error}")))
-}
-
-pub(super) fn unreadable(what: String) -> sqlx::Error {
-    sqlx::Error::Decode(what.into())
 }

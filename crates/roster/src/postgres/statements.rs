@@ -2,9 +2,9 @@
 
 use super::batch::{Beat, Delegation, Event, Key, KeyChange, Stage, Workspace};
 use super::contract_number;
-use super::text::held;
 use crate::{AHEAD_MS, PresenceKey};
 use reveille_core::presence::{Contract, Drained};
+use reveille_store::postgres::text::held;
 use sqlx::Result;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeMap;

@@ -1,15 +1,12 @@
 //! What PostgreSQL promises beyond the port.
 
-mod errors;
 mod guarded;
-mod ledger;
-mod wire;
 
 use super::*;
 use crate::suite::{self, NOW, agent, delegation, key, workspace};
 use reveille_core::id::KeyId;
 use reveille_core::presence::delegation::DelegationStatus;
-use reveille_test_servers::Postgres;
+use reveille_test_servers::{Postgres, Wire};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::slice;
@@ -17,7 +14,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wire::Wire;
 
 async fn open(url: &str) -> PostgresRoster {
     PostgresRoster::open(&PostgresOptions::new(url)).await.unwrap()

@@ -1,6 +1,6 @@
 //! The ledger without a disk.
 
-use super::trail::Entries;
+use super::audit_trail::Entries;
 use crate::query::page_len;
 use crate::{AuditQuery, ChainPage, Ledger, Origin, Page, StoreError};
 use reveille_core::audit::{Draft, Entry};

@@ -1,12 +1,12 @@
 //! Who holds which lock.
 
-use crate::lock::until_max;
+use crate::locks::until_max;
 use crate::{HeldLock, Lock};
 use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub(super) struct Locks {
+pub(super) struct HeldLocks {
     held: BTreeMap<String, Held>,
     /// Numbers are given out once, whatever the name.
     fence_last: u64,
@@ -20,7 +20,7 @@ struct Held {
     is_of_job: bool,
 }
 
-impl Locks {
+impl HeldLocks {
     pub fn take(&mut self, name: &str, holder: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
         if self.held.get(name).is_some_and(|held| now < held.until && held.until <= until_max(now, ttl_ms)) {
             return None;

@@ -1,11 +1,13 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
-use super::locks::Locks;
-use super::packets::Buried;
-use super::sharing::Sharing;
-use super::trail::Entries;
-use crate::breaker::InProcess;
-use crate::{BlobKey, Commit, Preconditions, Step};
+use super::audit_trail::Entries;
+use super::dead_packets::Buried;
+use super::event_log::Events;
+use super::locks::HeldLocks;
+use super::membership::Owners;
+use super::usage::Usage;
+use crate::breakers::InProcess;
+use crate::{BlobKey, Commit, Preconditions, Receipt, Step};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{self, DeadLetter, Job};
@@ -28,11 +30,15 @@ pub(super) struct State {
     dead: BTreeMap<JobId, u64>,
     blobs: BTreeMap<BlobKey, (Bytes, Millis)>,
     blob_ends: BTreeSet<(Millis, BlobKey)>,
-    pub locks: Locks,
+    pub locks: HeldLocks,
     pub buried: Buried,
     pub breakers: InProcess,
     pub trail: Entries,
-    pub sharing: Sharing,
+    pub owners: Owners,
+    pub events: Events,
+    /// Messages that were answered.
+    pub processed: BTreeSet<Receipt>,
+    usage: Usage,
     /// Numbers are given out once, to jobs and dead letters alike.
     sequence_last: u64,
 }
@@ -50,8 +56,8 @@ impl State {
     pub fn commit(&mut self, step: Step, replica: &str, now: Millis) -> Commit {
         let job = step.job_to_write();
         let before = self.job(job.id()).cloned();
-        let was_answered =
-            step.preconditions.answers.as_ref().is_some_and(|m| self.sharing.processed.contains(m));
+        let answers = step.preconditions.answers.as_ref();
+        let was_answered = answers.is_some_and(|message| self.processed.contains(message));
         match (step.expects(), &before) {
             (None, Some(_)) => return Commit::Duplicate(job.id().clone()),
             _ if was_answered => return Commit::Seen,
@@ -71,17 +77,18 @@ impl State {
         if under.as_ref().is_some_and(|lock| !self.locks.is_held(lock, now)) {
             return Commit::Fenced;
         }
-        if let Some(full) = self.sharing.lacks(before.as_deref(), &step) {
-            return Commit::QuotaExceeded(full);
+        if let Some(quota) = self.usage.exceeded_by(before.as_deref(), &step) {
+            return Commit::QuotaExceeded(quota);
         }
         if let Some(lock) = under {
             self.locks.give_back(lock, now);
         }
-        self.sharing.processed.extend(answers.clone());
-        if let Some(news) = &step.news {
-            self.sharing.tell(news.clone(), now);
+        self.processed.extend(answers.clone());
+        if let Some(event) = &step.event {
+            self.events.append(event.clone(), now);
         }
-        self.sharing.count(before.as_deref(), &job, replica);
+        self.usage.count(before.as_deref(), &job);
+        self.owners.committed(&job, replica);
         let ends_here = before.is_none_or(|before| before.state() != job.state());
         if let Some(letter) = job.dead_letter().filter(|_| ends_here) {
             self.remove_dead_letter(job.id());

@@ -7,6 +7,8 @@
 mod far;
 
 use super::RedisStore;
+use super::script::{ScriptCall, call};
+use super::scripts::{DeleteBlobs, PutBlob, PutBlobUnder};
 use crate::{BlobKey, Blobs, Lock, PutMode, StoreError};
 use bytes::Bytes;
 use redis::Pipeline;
@@ -43,9 +45,15 @@ impl Blobs for RedisStore {
             return self.put_under(lock, &key, &value, expires_at).await;
         }
         if mode == PutMode::IfAbsent {
-            let mut script = self.scripts.put_blob.key(key.as_str());
-            script.arg(&self.keys.prefix).arg(self.now().0).arg(&value[..]).arg(expires_at.0).arg(ttl);
-            return Ok(self.link.run(&script).await?);
+            let put = call!(PutBlob {
+                blob: key.as_str(),
+                prefix: &self.keys.prefix,
+                now: self.now().0,
+                value: &value[..],
+                expires_at: expires_at.0,
+                ttl_ms: ttl,
+            });
+            return Ok(self.link.run(&put.of(&self.scripts)).await?);
         }
         // No script: it would copy the value once more.
         let mut pipeline = Pipeline::new();
@@ -62,12 +70,9 @@ impl Blobs for RedisStore {
         if near.is_empty() {
             return Ok(gone);
         }
-        let mut script = self.scripts.delete_blobs.prepare_invoke();
-        for key in &near {
-            script.key(key.as_str());
-        }
-        script.arg(&self.keys.prefix).arg(self.now().0);
-        Ok(gone + self.link.run::<u64>(&script).await?)
+        let delete = call!(DeleteBlobs { prefix: &self.keys.prefix, now: self.now().0 });
+        let delete = delete.of_more(&self.scripts, near.iter().map(BlobKey::as_str));
+        Ok(gone + self.link.run::<u64>(&delete).await?)
     }
 
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
@@ -96,11 +101,17 @@ impl RedisStore {
         let mut pipeline = Pipeline::new();
         pipeline.cmd("SET").arg(&beside).arg(&value[..]).arg("PX").arg(BESIDE_MS).ignore();
         let () = self.link.large_pipeline(&pipeline).await?;
-        let mut script = self.scripts.put_under.key(&lock.name);
-        script.key(&beside).key(key.as_str());
-        script.arg(&self.keys.prefix).arg(lock.fence).arg(self.script_now());
-        script.arg(expires_at.0).arg(self.ttl_ms(expires_at));
-        Ok(self.link.run_surely(&script).await?)
+        let put = call!(PutBlobUnder {
+            lock: &lock.name,
+            beside: &beside,
+            blob: key.as_str(),
+            prefix: &self.keys.prefix,
+            fence: lock.fence,
+            now: self.script_now(),
+            expires_at: expires_at.0,
+            ttl_ms: self.ttl_ms(expires_at),
+        });
+        Ok(self.link.run_surely(&put.of(&self.scripts)).await?)
     }
 
     /// What `PTTL` says. −2: no such key. −1: one without an end.

@@ -1,6 +1,8 @@
 //! Breakers, as operators read them: a number counts failures in a row, a word says more.
 
 use super::RedisStore;
+use super::script::{ScriptCall, call};
+use super::scripts::SwapValue;
 use crate::{Breakers, StoreError};
 use reveille_core::breaker::Breaker;
 use reveille_core::time::Millis;
@@ -17,9 +19,8 @@ impl Breakers for RedisStore {
     }
 
     async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError> {
-        let mut script = self.scripts.swap.key(self.keys.of(name));
-        script.arg(write(before)).arg(write(after));
-        Ok(self.link.run(&script).await?)
+        let swap = call!(SwapValue { value: self.keys.of(name), before: write(before), after: write(after) });
+        Ok(self.link.run(&swap.of(&self.scripts)).await?)
     }
 }
 

@@ -2,26 +2,25 @@
 
 use super::RedisStore;
 use super::keys::part;
-use crate::{BlobKey, Commit, EVENT_LOG_KEPT_MAX, Full, Step, StoreError};
-use redis::{Cmd, ToRedisArgs};
+use super::script::{Invocation, ScriptCall, call};
+use super::scripts::CommitStep;
+use crate::{BlobKey, Commit, EVENT_LOG_KEPT_MAX, ExceededQuota, Step, StoreError};
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
 use reveille_core::policy::Verdict;
+use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use serde::Serialize;
 use std::borrow::Cow;
 
 /// How much longer Redis itself keeps a blob than we do.
 pub(super) const BLOB_GRACE_MS: i64 = 60_000;
-/// Quota for the call of an ordinary step: arguments, and their bytes.
-const CALL_LEN: usize = 96;
-const CALL_BYTES: usize = 4_096;
 
 impl RedisStore {
     pub(super) async fn commit_step(&self, step: &Step) -> Result<Commit, StoreError> {
         let job = step.job_to_write();
         let call = self.commit_call(step, &job)?;
-        let reply: Vec<String> = self.link.call_surely(&self.scripts.commit, &call).await?;
+        let reply: Vec<String> = self.link.run_surely(&call).await?;
         if self.keys.is_on_a_cluster() && job.state().is_terminal() && reply == ["done"] {
             self.keep_result_of(job.id()).await;
         }
@@ -33,71 +32,81 @@ impl RedisStore {
             ["duplicate", id] => JobId::parse(id)
                 .map(Commit::Duplicate)
                 .map_err(|error| StoreError::Corrupt(format!("an idempotency key names {id:?}: {error}"))),
-            ["no room", "worker"] => Ok(Commit::QuotaExceeded(Full::Worker)),
-            ["no room", "tenant"] => Ok(Commit::QuotaExceeded(Full::Tenant)),
-            ["no room", "topic"] => Ok(Commit::QuotaExceeded(Full::Topic)),
-            ["no room", "queue"] => Ok(Commit::QuotaExceeded(Full::Queue)),
+            ["no room", "worker"] => Ok(Commit::QuotaExceeded(ExceededQuota::Worker)),
+            ["no room", "tenant"] => Ok(Commit::QuotaExceeded(ExceededQuota::Tenant)),
+            ["no room", "topic"] => Ok(Commit::QuotaExceeded(ExceededQuota::Topic)),
+            ["no room", "queue"] => Ok(Commit::QuotaExceeded(ExceededQuota::Queue)),
             _ => Err(StoreError::Corrupt(format!("Redis answered a commit with {reply:?}"))),
         }
     }
 
-    /// The arguments in the order in which the script names them, written out once: every step passes through here.
-    pub(super) fn commit_call(&self, step: &Step, job: &Job) -> Result<Cmd, StoreError> {
+    /// The call, written out once: every step passes through here.
+    pub(super) fn commit_call(&self, step: &Step, job: &Job) -> Result<Invocation<'_>, StoreError> {
+        if let Some((key, _, _)) = step.blobs.iter().find(|(key, _, _)| self.is_far(key)) {
+            let words = format!("a step cannot write {}, which is on another node", key.as_str());
+            return Err(StoreError::Refused(words));
+        }
         let (id, request, preconditions) = (job.id(), &job.request, &step.preconditions);
+        let (quota, lock, message) =
+            (&preconditions.quota, preconditions.under.as_ref(), preconditions.answers.as_ref());
         let was = step.before.as_deref();
-        let mut call = Cmd::with_capacity(CALL_LEN, CALL_BYTES);
-        call.arg("EVALSHA").arg(self.scripts.commit.get_hash()).arg(4 + step.blobs.len());
-        call.arg(self.keys.record(id)).arg(self.keys.meta(id));
-        call.arg(self.keys.of("job:seq")).arg(self.keys.of("audit:outbox"));
-        for (key, _, _) in &step.blobs {
-            if self.is_far(key) {
-                let words = format!("a step cannot write {}, which is on another node", key.as_str());
-                return Err(StoreError::Refused(words));
-            }
-            call.arg(key.as_str());
-        }
-
-        call.arg(&self.keys.prefix).arg(id.as_str());
-        optional(&mut call, step.expects());
-        call.arg(self.script_now()).arg(self.token()).arg(json(job)?);
-        optional(&mut call, was.map(|was| state_name(was.state())));
-        call.arg(state_name(job.state()));
-        call.arg(was.map_or("", worker_at)).arg(worker_at(job));
-        call.arg(was.map_or("", |was| flag(was.is_live()))).arg(flag(job.is_live()));
         let moved = |is_in: fn(&Job) -> bool| moved(was.is_some_and(is_in), is_in(job));
-        call.arg(moved(|job| !job.state().is_terminal())).arg(moved(|job| job.attempt().is_some()));
-        call.arg(flag(job.state() == State::ApprovalRequired)).arg(flag(job.was_released()));
-        call.arg(job.updated_at.0).arg(&self.options.replica);
-        call.arg(part(request.tenant.as_str())).arg(request.topic.as_str()).arg(&request.trace_id);
-        call.arg(request.idempotency_key.as_deref().unwrap_or_default());
         let letter = job.dead_letter();
-        optional(&mut call, letter.as_ref().map(json).transpose()?);
-        call.arg(letter.and_then(|letter| letter.reason_code).map_or("", |reason| reason.code()));
-        let quota = &preconditions.quota;
-        for limit in [quota.worker_max, quota.tenant_max, quota.topic_max] {
-            optional(&mut call, limit);
-        }
-        optional(&mut call, quota.queue_max);
-        call.arg(preconditions.under.as_ref().map_or("", |lock| lock.name.as_str()));
-        optional(&mut call, preconditions.under.as_ref().map(|lock| lock.fence));
-        let message = preconditions.answers.as_ref();
-        optional(&mut call, message.map(|message| self.keys.processed(message)));
         // What was decided without opening the job has left no such mark.
-        let opened = message.filter(|_| was.is_none() || preconditions.under.is_some());
-        optional(&mut call, opened.map(|message| self.keys.in_flight(message)));
-        let keeps = job.state().is_terminal() && !self.keys.is_on_a_cluster();
-        optional(&mut call, keeps.then(|| BlobKey::result_of(id)).as_ref().map(BlobKey::as_str));
-        call.arg(self.options.keep_results_ms);
-        call.arg(step.news.as_deref().unwrap_or_default()).arg(EVENT_LOG_KEPT_MAX);
-
-        call.arg(step.audit().len());
+        let opened = message.filter(|_| was.is_none() || lock.is_some());
+        let ends = job.state().is_terminal() && !self.keys.is_on_a_cluster();
+        let kept = ends.then(|| BlobKey::result_of(id));
+        let call = call!(CommitStep {
+            job_record: self.keys.record(id),
+            job_meta: self.keys.meta(id),
+            job_seq: self.keys.of("job:seq"),
+            audit_outbox: self.keys.of("audit:outbox"),
+            prefix: &self.keys.prefix,
+            id: id.as_str(),
+            expects: step.expects(),
+            now: self.script_now(),
+            token: self.token(),
+            record: json(job)?,
+            was_state: was.map(|was| state_name(was.state())),
+            state: state_name(job.state()),
+            was_worker: was.map(worker_at),
+            worker: worker_at(job),
+            was_live: was.map(Job::is_live),
+            live: job.is_live(),
+            active: moved(|job| !job.state().is_terminal()),
+            placed: moved(|job| job.attempt().is_some()),
+            asked: job.state() == State::ApprovalRequired,
+            released: job.was_released(),
+            updated: job.updated_at.0,
+            owner: &self.options.replica,
+            tenant: part(request.tenant.as_str()),
+            topic: request.topic.as_str(),
+            trace: &request.trace_id,
+            idempotency: request.idempotency_key.as_deref(),
+            letter: letter.as_ref().map(json).transpose()?,
+            reason: letter.and_then(|letter| letter.reason_code).map(Reason::code),
+            worker_max: quota.worker_max,
+            tenant_max: quota.tenant_max,
+            topic_max: quota.topic_max,
+            queue_max: quota.queue_max,
+            lock: lock.map(|lock| &lock.name),
+            fence: lock.map(|lock| lock.fence),
+            processed: message.map(|message| self.keys.processed(message)),
+            in_flight: opened.map(|message| self.keys.in_flight(message)),
+            kept: kept.as_ref().map(BlobKey::as_str),
+            kept_ms: self.options.keep_results_ms,
+            event: step.event.as_deref(),
+            events_max: EVENT_LOG_KEPT_MAX,
+        });
+        let mut call = call.of_more(&self.scripts, step.blobs.iter().map(|(key, _, _)| key.as_str()));
+        call.more(step.audit().len());
         for draft in step.audit() {
-            call.arg(&self.names.origin().0[..]).arg(json(draft)?);
+            call.more(&self.names.origin().0[..]).more(json(draft)?);
         }
         for (_, value, expires_at) in &step.blobs {
-            call.arg(&value[..]).arg(expires_at.0).arg(self.ttl_ms(*expires_at));
+            call.more(&value[..]).more(expires_at.0).more(self.ttl_ms(*expires_at));
         }
-        tell(&mut call, was, job);
+        add_fields(&mut call, was, job);
         Ok(call)
     }
 
@@ -115,10 +124,6 @@ pub(super) fn state_name(state: State) -> String {
 /// The worker that has the job now.
 fn worker_at(job: &Job) -> &str {
     job.attempt().and_then(|attempt| attempt.worker.as_ref()).map_or("", |id| id.as_str())
-}
-
-fn flag(is: bool) -> &'static str {
-    if is { "1" } else { "0" }
 }
 
 /// What is to be done with a set that the job was in or not, and is in now or not.
@@ -161,12 +166,12 @@ fn verdict(job: &Job) -> Option<&Verdict> {
 }
 
 /// The fields that are others than they were. One that has nothing to say yet is not there.
-fn tell(call: &mut Cmd, was: Option<&Job>, job: &Job) {
+fn add_fields(call: &mut Invocation<'_>, was: Option<&Job>, job: &Job) {
     let asked = if was.is_none() { &ASKED[..] } else { &[] };
     for (name, field) in IS.iter().chain(asked) {
         let (said, says) = (was.map(field).unwrap_or_default(), field(job));
         if said != says {
-            call.arg(*name).arg(&*says);
+            call.more(*name).more(&*says);
         }
     }
 }
@@ -175,12 +180,4 @@ fn tell(call: &mut Cmd, was: Option<&Job>, job: &Job) {
 pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let unwritable = |error| StoreError::Refused(format!("it cannot be written as JSON: {error}"));
     serde_json::to_vec(value).map_err(unwritable)
-}
-
-/// What is not there is written as nothing, and has its place all the same.
-fn optional(call: &mut Cmd, value: Option<impl ToRedisArgs>) {
-    match value {
-        Some(value) => call.arg(value),
-        None => call.arg(""),
-    };
 }

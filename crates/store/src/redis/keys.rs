@@ -1,12 +1,12 @@
 //! The names of things in Redis, as the seeds and operators know them.
 
 use crate::Receipt;
-use crate::blob::SLOT_TAG;
+use crate::blobs::SLOT_TAG;
 use reveille_core::id::{JobId, TenantId};
 
 /// Makes keys. On a cluster all begin with one hash tag, so that one script reaches all that it needs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     pub prefix: String,
     /// The tag; nothing where there is one Redis.
     pub tag: &'static str,

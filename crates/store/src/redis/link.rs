@@ -1,16 +1,15 @@
 //! The connections: commands travel together over one, and large values over another, so that a snapshot of a
 //! million workers does not stand before a commit. A third is for whoever waits until there is something to read.
 
-mod way;
+mod connection;
 
 use super::RedisOptions;
 use super::errors::{is_unknown_outcome, was_not_done};
+use super::script::Invocation;
 use crate::StoreError;
-use redis::{
-    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Script, ScriptInvocation, ServerErrorKind,
-};
+use connection::{Address, Connection};
+use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Script, ServerErrorKind};
 use std::time::Duration;
-use way::{Address, Way};
 
 /// How long Redis may take to answer, and to take a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -23,9 +22,9 @@ const REDIRECT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub struct Link {
-    small: Way,
-    large: Way,
-    waiting: Way,
+    small: Connection,
+    large: Connection,
+    waiting: Connection,
 }
 
 impl Link {
@@ -34,22 +33,22 @@ impl Link {
         let address = Address::of(options).map_err(|error| {
             StoreError::Refused(format!("the address of Redis is not one: {}", error.category()))
         })?;
-        let small = address.one(ANSWERS_WITHIN)?;
+        let small = address.connect(ANSWERS_WITHIN)?;
         let about: String = redis::cmd("INFO").arg("cluster").query_async(&mut small.clone()).await?;
         if !about.contains("cluster_enabled:1") {
             let (large, waiting) = (LARGE_ANSWERS_WITHIN, ANSWERS_WITHIN + WAITS_MAX);
-            return Ok(Self { small, large: address.one(large)?, waiting: address.one(waiting)? });
+            return Ok(Self { small, large: address.connect(large)?, waiting: address.connect(waiting)? });
         }
         // The client itself would send again what may have been done. Blobs are such that it may.
         Ok(Self {
-            small: address.many(ANSWERS_WITHIN, 0).await?,
-            large: address.many(LARGE_ANSWERS_WITHIN, REDIRECTS).await?,
-            waiting: address.many(ANSWERS_WITHIN + WAITS_MAX, 0).await?,
+            small: address.connect_cluster(ANSWERS_WITHIN, 0).await?,
+            large: address.connect_cluster(LARGE_ANSWERS_WITHIN, REDIRECTS).await?,
+            waiting: address.connect_cluster(ANSWERS_WITHIN + WAITS_MAX, 0).await?,
         })
     }
 
     pub fn is_to_a_cluster(&self) -> bool {
-        matches!(self.small, Way::Many(_))
+        matches!(self.small, Connection::Cluster(_))
     }
 
     /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
@@ -83,28 +82,19 @@ impl Link {
     }
 
     /// A script that does not know itself again, such as one that takes a lock, is run once.
-    pub async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        self.redirected(|| async { script.invoke_async(&mut self.small.clone()).await }).await
-    }
-
-    pub async fn run_surely<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
-        twice(|| self.run(script)).await
-    }
-
-    /// The same for one whose call is written out already.
-    pub async fn call_surely<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> RedisResult<T> {
-        twice(|| self.call(script, call)).await
-    }
-
-    pub async fn call<T: FromRedisValue>(&self, script: &Script, call: &Cmd) -> RedisResult<T> {
-        match self.command_once(call).await {
+    pub(crate) async fn run<T: FromRedisValue>(&self, call: &Invocation<'_>) -> RedisResult<T> {
+        match self.command_once(&call.command).await {
             // Redis was started anew.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.load(&[script]).await?;
-                self.command_once(call).await
+                self.load(&[call.script]).await?;
+                self.command_once(&call.command).await
             }
             answer => answer,
         }
+    }
+
+    pub(crate) async fn run_surely<T: FromRedisValue>(&self, call: &Invocation<'_>) -> RedisResult<T> {
+        twice(|| self.run(call)).await
     }
 
     /// Hands the scripts to Redis before anybody waits for them.

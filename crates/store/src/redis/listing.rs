@@ -1,19 +1,14 @@
-//! Pages of jobs and of dead letters.
+//! Pages of jobs.
 
 use super::RedisStore;
 use super::commit::state_name;
 use super::errors::unreadable;
+use super::index_page::{IndexQuery, Order};
 use super::keys::part;
-use super::stretch::{Order, Stretch};
-use crate::query::page_len;
-use crate::{DeadLetterCounts, DeadLetterQuery, JobQuery, Page, Store, StoreError};
-use reveille_core::id::{JobId, TenantId};
-use reveille_core::job::{DeadLetter, Job, State};
-use reveille_core::reason::Reason;
+use crate::{JobQuery, JobStore, Page, StoreError};
+use reveille_core::id::JobId;
+use reveille_core::job::{Job, State};
 use std::sync::Arc;
-
-/// Letters that are fetched at once.
-const LETTERS: usize = 500;
 
 impl RedisStore {
     pub(super) async fn list(&self, query: &JobQuery) -> Result<Page<Arc<Job>>, StoreError> {
@@ -50,14 +45,14 @@ impl RedisStore {
             ("team", query.team.clone().filter(|team| !team.is_empty())),
             ("trace_id", query.trace_id.clone().filter(|trace| !trace.is_empty())),
         ];
-        let stretch = Stretch {
+        let query = IndexQuery {
             look_through: query.look_through,
             updated_after: query.updated_after,
             updated_before: query.updated_before,
             fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
             ..self.jobs_of(vec![self.keys.of(&index)], Order::NewestFirst, query.cursor, query.limit)
         };
-        self.stretch(&stretch, read_listed).await
+        self.read_index(&query, read_listed).await
     }
 
     /// Jobs of some indexes in the order of their creation.
@@ -70,7 +65,7 @@ impl RedisStore {
         if indexes.is_empty() {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        self.stretch(&self.jobs_of(indexes, Order::OldestFirst, cursor, limit), read_listed).await
+        self.read_index(&self.jobs_of(indexes, Order::OldestFirst, cursor, limit), read_listed).await
     }
 
     /// The live jobs of one server each, for all that have any.
@@ -81,8 +76,8 @@ impl RedisStore {
         Ok(owners.iter().map(|owner| self.keys.owners_jobs(owner)).collect())
     }
 
-    fn jobs_of(&self, indexes: Vec<String>, order: Order, cursor: Option<u64>, limit: usize) -> Stretch {
-        Stretch {
+    fn jobs_of(&self, indexes: Vec<String>, order: Order, cursor: Option<u64>, limit: usize) -> IndexQuery {
+        IndexQuery {
             indexes,
             order,
             cursor,
@@ -94,49 +89,6 @@ impl RedisStore {
             record: Some(self.keys.of("job:rec:")),
             fields: Vec::new(),
         }
-    }
-
-    pub(super) async fn list_letters(&self, query: &DeadLetterQuery) -> Result<Page<DeadLetter>, StoreError> {
-        let len = page_len(query.limit);
-        let name = query
-            .tenant
-            .as_ref()
-            .map_or("dlq:index".to_owned(), |tenant| format!("dlq:index:{}", part(tenant.as_str())));
-        let mut last = query.cursor.map_or("+inf".to_owned(), |cursor| format!("({cursor}"));
-        let mut found = Vec::new();
-        while found.len() <= len {
-            let mut range = redis::cmd("ZRANGE");
-            range.arg(self.keys.of(&name)).arg(&last).arg("-inf").arg("BYSCORE").arg("REV");
-            range.arg("LIMIT").arg(0).arg(LETTERS).arg("WITHSCORES");
-            let ids: Vec<(String, u64)> = self.link.command(&range).await?;
-            let Some((_, lowest)) = ids.last() else { break };
-            last = format!("({lowest}");
-            let mut get = redis::cmd("MGET");
-            for (id, _) in &ids {
-                get.arg(self.keys.letter(id));
-            }
-            let letters: Vec<Option<Vec<u8>>> = self.link.command(&get).await?;
-            for ((id, sequence), letter) in ids.iter().zip(letters) {
-                let Some(letter) = letter else { continue };
-                let letter: DeadLetter = serde_json::from_slice(&letter)
-                    .map_err(|error| unreadable(&format!("the dead letter of {id}"), &error))?;
-                if query.matches(&letter) {
-                    found.push((*sequence, letter));
-                }
-            }
-        }
-        Ok(Page::take(len, found.into_iter()))
-    }
-
-    pub(super) async fn count_letters(
-        &self,
-        tenant: Option<&TenantId>,
-    ) -> Result<DeadLetterCounts, StoreError> {
-        let name =
-            tenant.map_or("dlq:count".to_owned(), |tenant| format!("dlq:count:{}", part(tenant.as_str())));
-        let counts: Vec<(String, u64)> =
-            self.link.command(redis::cmd("HGETALL").arg(self.keys.of(&name))).await?;
-        Ok(counts.into_iter().map(|(code, count)| (Reason::parse(&code), count)).collect())
     }
 }
 

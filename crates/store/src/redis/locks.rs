@@ -1,11 +1,13 @@
-//! Locks by the clock of Redis, which is one for all replicas. `<fence>|<holder>|<until>` is what a lock says.
+//! Locks by the clock of Redis, which is one for all servers. `<fence>|<holder>|<until>` is what a lock says.
 
 use super::RedisStore;
 use super::errors::unreadable;
 use super::listing::read_job;
-use crate::lock::JOB_LOCK_MS;
-use crate::{HeldLock, Lock, Opened, Receipt, StoreError};
-use redis::ScriptInvocation;
+use super::script::{Invocation, ScriptCall, call};
+use super::scripts::{ListLocks, RenewLock, TakeLock};
+use crate::locks::JOB_LOCK_MS;
+use crate::query::page_len;
+use crate::{HeldLock, Lock, Locks, Opened, Receipt, StoreError};
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 use std::sync::Arc;
@@ -13,7 +15,53 @@ use std::sync::Arc;
 /// A clock that stands still must not see its locks go by Redis's own.
 const STILL_MS: i64 = 600_000;
 
-/// The answer of `take.lua`.
+#[async_trait::async_trait]
+impl Locks for RedisStore {
+    async fn lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
+        let name = self.keys.of(name);
+        let take = call!(TakeLock {
+            record: &name,
+            prefix: &self.keys.prefix,
+            lock: &name,
+            ttl_ms: ttl_ms,
+            now: self.script_now(),
+            holder: &self.options.replica,
+            grace_ms: self.grace_ms(),
+            processed: "",
+            in_flight: "",
+            what: "",
+        });
+        match self.took(&take.of(&self.scripts)).await? {
+            Took::Yours { fence, .. } => Ok(fence.map(|fence| Lock { name, fence })),
+            Took::Seen | Took::Busy => Ok(None),
+        }
+    }
+
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Result<bool, StoreError> {
+        self.renew_for(lock, Some(ttl_ms)).await
+    }
+
+    async fn unlock(&self, lock: &Lock) -> Result<bool, StoreError> {
+        self.renew_for(lock, None).await
+    }
+
+    async fn locks_held(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
+        let list = call!(ListLocks {
+            locks: self.keys.of("cordum:locks"),
+            prefix: &self.keys.prefix,
+            limit: page_len(limit),
+            now: self.script_now(),
+        });
+        let held: Vec<(String, String, i64)> = self.link.run_surely(&list.of(&self.scripts)).await?;
+        let read = |(key, holder, until): (String, String, i64)| {
+            let name = key.strip_prefix(&self.keys.prefix).unwrap_or(&key).to_owned();
+            HeldLock { name, holder, until: Millis(until) }
+        };
+        Ok(held.into_iter().map(read).collect())
+    }
+}
+
+/// The answer of `lock.lua`.
 enum Took {
     Seen,
     Busy,
@@ -21,72 +69,57 @@ enum Took {
 }
 
 impl RedisStore {
-    pub(super) async fn take_lock(&self, name: &str, ttl_ms: i64) -> Result<Option<Lock>, StoreError> {
-        let name = self.keys.of(name);
-        let mut script = self.scripts.take.key(&name);
-        self.lock_arguments(&mut script, &name, ttl_ms);
-        script.arg("").arg("").arg("");
-        match self.took(&script).await? {
-            Took::Yours { fence, .. } => Ok(fence.map(|fence| Lock { name, fence })),
-            Took::Seen | Took::Busy => Ok(None),
-        }
+    pub(super) async fn open_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.open_with_lock(id, message, Some(self.keys.job_lock(id))).await
     }
 
-    pub(super) async fn open_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
-        let name = self.keys.job_lock(id);
-        let mut script = self.scripts.take.key(self.keys.record(id));
-        self.lock_arguments(&mut script, &name, JOB_LOCK_MS);
-        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message)).arg("job");
-        Ok(match self.took(&script).await? {
+    pub(super) async fn open_new_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
+        self.open_with_lock(id, message, None).await
+    }
+
+    async fn open_with_lock(
+        &self,
+        id: &JobId,
+        message: &Receipt,
+        lock: Option<String>,
+    ) -> Result<Opened, StoreError> {
+        let open = call!(TakeLock {
+            record: self.keys.record(id),
+            prefix: &self.keys.prefix,
+            lock: lock.as_deref(),
+            ttl_ms: JOB_LOCK_MS,
+            now: self.script_now(),
+            holder: &self.options.replica,
+            grace_ms: self.grace_ms(),
+            processed: self.keys.processed(message),
+            in_flight: self.keys.in_flight(message),
+            what: "job",
+        });
+        Ok(match self.took(&open.of(&self.scripts)).await? {
             Took::Seen => Opened::Seen,
             Took::Busy => Opened::Busy,
             Took::Yours { fence, record } => {
                 let job = record.map(|record| read_job(&record)).transpose()?.map(Arc::new);
-                Opened::Job { job, lock: fence.map(|fence| Lock { name, fence }) }
-            }
-        })
-    }
-
-    pub(super) async fn open_new_job(&self, id: &JobId, message: &Receipt) -> Result<Opened, StoreError> {
-        let mut script = self.scripts.take.key(self.keys.record(id));
-        self.lock_arguments(&mut script, "", 0);
-        script.arg(self.keys.processed(message)).arg(self.keys.in_flight(message)).arg("job");
-        Ok(match self.took(&script).await? {
-            Took::Seen => Opened::Seen,
-            Took::Busy => Opened::Busy,
-            Took::Yours { record, .. } => {
-                let job = record.map(|record| read_job(&record)).transpose()?.map(Arc::new);
-                Opened::Job { job, lock: None }
+                Opened::Job { job, lock: lock.zip(fence).map(|(name, fence)| Lock { name, fence }) }
             }
         })
     }
 
     /// Holds on to a lock, or gives it back.
-    pub(super) async fn renew_lock(&self, lock: &Lock, ttl_ms: Option<i64>) -> Result<bool, StoreError> {
-        let mut script = self.scripts.renew.key(&lock.name);
-        script.arg(lock.fence).arg(ttl_ms.map_or(String::new(), |ttl| ttl.to_string()));
-        script.arg(self.script_now()).arg(self.grace_ms()).arg(&self.keys.prefix);
-        Ok(self.link.run(&script).await?)
+    async fn renew_for(&self, lock: &Lock, ttl_ms: Option<i64>) -> Result<bool, StoreError> {
+        let renew = call!(RenewLock {
+            lock: &lock.name,
+            prefix: &self.keys.prefix,
+            fence: lock.fence,
+            ttl_ms: ttl_ms,
+            now: self.script_now(),
+            grace_ms: self.grace_ms(),
+        });
+        Ok(self.link.run(&renew.of(&self.scripts)).await?)
     }
 
-    pub(super) async fn list_locks(&self, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
-        let mut script = self.scripts.held.key(self.keys.of("cordum:locks"));
-        script.arg(&self.keys.prefix).arg(limit).arg(self.script_now());
-        let held: Vec<(String, String, i64)> = self.link.run_surely(&script).await?;
-        let read = |(key, holder, until): (String, String, i64)| {
-            let name = key.strip_prefix(&self.keys.prefix).unwrap_or(&key).to_owned();
-            HeldLock { name, holder, until: Millis(until) }
-        };
-        Ok(held.into_iter().map(read).collect())
-    }
-
-    fn lock_arguments(&self, script: &mut ScriptInvocation<'_>, name: &str, ttl_ms: i64) {
-        script.arg(&self.keys.prefix).arg(name).arg(ttl_ms).arg(self.script_now());
-        script.arg(&self.options.replica).arg(self.grace_ms());
-    }
-
-    async fn took(&self, script: &ScriptInvocation<'_>) -> Result<Took, StoreError> {
-        let reply: Vec<Option<Vec<u8>>> = self.link.run(script).await?;
+    async fn took(&self, call: &Invocation<'_>) -> Result<Took, StoreError> {
+        let reply: Vec<Option<Vec<u8>>> = self.link.run(call).await?;
         let mut parts = reply.into_iter().map(Option::unwrap_or_default);
         match parts.next().as_deref() {
             Some(b"seen") => Ok(Took::Seen),

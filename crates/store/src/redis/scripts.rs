@@ -1,78 +1,51 @@
 //! The scripts: one for each thing that must happen in one piece.
 
-use super::keys::Keys;
-use redis::Script;
+use super::script::scripts;
 
-pub(super) struct Scripts {
-    pub commit: Script,
-    pub take: Script,
-    pub renew: Script,
-    pub held: Script,
-    pub page: Script,
-    pub prune: Script,
-    pub take_letter_off: Script,
-    pub put_blob: Script,
-    pub put_under: Script,
-    pub delete_blobs: Script,
-    pub sweep_blobs: Script,
-    pub swap: Script,
-    pub beat: Script,
-    pub adopt: Script,
-    pub bury: Script,
-    pub announce: Script,
-}
+scripts!(Scripts {
+    commit: CommitStep = "lua/commit.lua",
+        keys [job_record, job_meta, job_seq, audit_outbox],
+        args [
+            prefix, id, expects, now, token, record, was_state, state, was_worker, worker, was_live, live, active, placed,
+            asked, released, updated, owner, tenant, topic, trace, idempotency, letter, reason, worker_max, tenant_max,
+            topic_max, queue_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max
+        ];
+    lock: TakeLock = "lua/lock.lua",
+        keys [record],
+        args [prefix, lock, ttl_ms, now, holder, grace_ms, processed, in_flight, what];
+    renew: RenewLock = "lua/renew.lua", keys [lock], args [prefix, fence, ttl_ms, now, grace_ms];
+    locks_held: ListLocks = "lua/locks_held.lua", keys [locks], args [prefix, limit, now];
+    index_page: ReadIndex = "lua/index_page.lua",
+        keys [],
+        args [direction, last, want, budget, updated_min, updated_max, hash, record];
+    prune: PruneJobs = "lua/prune.lua", keys [ended], args [prefix, tag, before, limit];
+    remove_dead_letter: RemoveDeadLetter = "lua/remove_dead_letter.lua", keys [job_meta], args [prefix, id];
+    put_blob: PutBlob = "lua/put_blob.lua", keys [blob], args [prefix, now, value, expires_at, ttl_ms];
+    put_under: PutBlobUnder = "lua/put_under.lua",
+        keys [lock, beside, blob],
+        args [prefix, fence, now, expires_at, ttl_ms];
+    delete_blobs: DeleteBlobs = "lua/delete_blobs.lua", keys [], args [prefix, now];
+    sweep_blobs: SweepBlobs = "lua/sweep_blobs.lua", keys [ends], args [now, limit];
+    swap: SwapValue = "lua/swap.lua", keys [value], args [before, after];
+    beat: SendBeat = "lua/beat.lua", keys [replicas], args [prefix, me, about, ttl_ms, now, grace_ms];
+    adopt: AdoptJobs = "lua/adopt.lua", keys [replicas], args [prefix, silent, me, limit, ttl_ms, now];
+    bury: BuryPacket = "lua/bury.lua",
+        keys [packet, packets, job_seq],
+        args [prefix, name, content, now, keep_ms, packets_max];
+    append_events: AppendEvents = "lua/append_events.lua",
+        keys [events, last_batch],
+        args [now, batch, kept_max, bytes_max];
+});
 
-/// A script as it is run. While a cluster moves our slot to another node, key by key, a script would stop at the
-/// first key that has left, with half of its work done. So it looks for one first that is nowhere, and which a node
-/// that is giving up the slot therefore says it has given up.
-pub(super) fn script(keys: &Keys, text: &str) -> Script {
-    if !keys.is_on_a_cluster() {
-        return Script::new(text);
-    }
-    Script::new(&format!("redis.call('EXISTS', '{}')\n{text}", keys.of("reveille:nothing")))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::script::tests::disagreement;
 
-impl Scripts {
-    pub fn new(keys: &Keys) -> Self {
-        let script = |text| script(keys, text);
-        Self {
-            commit: script(include_str!("lua/commit.lua")),
-            take: script(include_str!("lua/take.lua")),
-            renew: script(include_str!("lua/renew.lua")),
-            held: script(include_str!("lua/held.lua")),
-            page: script(include_str!("lua/page.lua")),
-            prune: script(include_str!("lua/prune.lua")),
-            take_letter_off: script(include_str!("lua/take_letter_off.lua")),
-            put_blob: script(include_str!("lua/put_blob.lua")),
-            put_under: script(include_str!("lua/put_under.lua")),
-            delete_blobs: script(include_str!("lua/delete_blobs.lua")),
-            sweep_blobs: script(include_str!("lua/sweep_blobs.lua")),
-            swap: script(include_str!("lua/swap.lua")),
-            beat: script(include_str!("lua/beat.lua")),
-            adopt: script(include_str!("lua/adopt.lua")),
-            bury: script(include_str!("lua/bury.lua")),
-            announce: script(include_str!("lua/announce.lua")),
+    #[test]
+    fn every_script_says_the_names_of_its_list() {
+        for (file, declared) in Scripts::declared() {
+            assert_eq!(disagreement(&declared), None, "{file}");
         }
-    }
-
-    pub fn all(&self) -> [&Script; 16] {
-        [
-            &self.commit,
-            &self.take,
-            &self.renew,
-            &self.held,
-            &self.page,
-            &self.prune,
-            &self.take_letter_off,
-            &self.put_blob,
-            &self.put_under,
-            &self.delete_blobs,
-            &self.sweep_blobs,
-            &self.swap,
-            &self.beat,
-            &self.adopt,
-            &self.bury,
-            &self.announce,
-        ]
     }
 }

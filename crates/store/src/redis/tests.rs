@@ -1,14 +1,11 @@
 //! The suite over a real Redis, and what only this adapter can promise.
 
 mod cluster;
+mod differential;
 
 use super::*;
-use crate::BlobKey;
-use crate::MemoryLedger;
-use crate::Preconditions;
-use crate::Replicas;
-use crate::Trail;
 use crate::suite::{self, ManualClock};
+use crate::{AuditTrail, DeadLetters, MemoryLedger, Preconditions, Store, WorkspaceHints};
 use reveille_core::id::{WorkerId, WorkspaceId};
 use reveille_core::job::{Attempt, Phase, State};
 use reveille_core::policy::Decision;
@@ -78,7 +75,7 @@ async fn a_step_whose_answer_was_lost_counts_once() {
     let step = Step::insert(judged);
     let call = store.commit_call(&step, &step.job).unwrap();
     for _ in 0..2 {
-        let reply: Vec<String> = store.link.call(&store.scripts.commit, &call).await.unwrap();
+        let reply: Vec<String> = store.link.run(&call).await.unwrap();
         assert_eq!(reply, ["done"]);
     }
     assert_eq!(store.commit(step.clone()).await.unwrap(), Commit::Duplicate(step.job.id().clone()));

@@ -2,7 +2,7 @@
 //! gave before (`AUTOINCREMENT`), and that is the fence.
 
 use super::file::SqliteFile;
-use crate::lock::until_max;
+use crate::locks::until_max;
 use crate::{HeldLock, Lock, StoreError};
 use reveille_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, params};

@@ -7,6 +7,7 @@ mod kills;
 mod others;
 
 use super::*;
+use crate::Store;
 use crate::suite::{self, ManualClock, change, ended, insert, load, new_job, running};
 use reveille_core::job::State;
 use std::path::PathBuf;

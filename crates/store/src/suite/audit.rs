@@ -1,7 +1,7 @@
 //! The audit trail: what is decided is recorded with it, once, in a chain without gaps.
 
 use super::{ManualClock, change, insert, load, new_job};
-use crate::{AuditOrder, AuditQuery, Commit, PAGE_LEN_MAX, Page, Step, Store, Trail, verify_chain};
+use crate::{AuditOrder, AuditQuery, AuditTrail, Commit, PAGE_LEN_MAX, Page, Step, Store, verify_chain};
 use reveille_core::approval::Answer;
 use reveille_core::audit::{Draft, Entry, EventType, Severity, Status, Verification};
 use reveille_core::id::{JobId, TenantId};
@@ -25,7 +25,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
 }
 
 /// What a trail promises wherever its entries come from.
-pub async fn of_any_trail(trail: &dyn Trail, clock: &ManualClock) {
+pub async fn of_any_trail(trail: &dyn AuditTrail, clock: &ManualClock) {
     what_belongs_to_no_job_is_recorded_too(trail, clock).await;
     every_filter_is_applied_before_the_limit(trail, clock).await;
     pages_neither_skip_nor_repeat_while_entries_come(trail, clock).await;
@@ -89,7 +89,7 @@ pub async fn a_refused_step_records_nothing(store: &dyn Store, clock: &ManualClo
     whole(store, "unrecorded", 3).await;
 }
 
-pub async fn what_belongs_to_no_job_is_recorded_too(store: &dyn Trail, clock: &ManualClock) {
+pub async fn what_belongs_to_no_job_is_recorded_too(store: &dyn AuditTrail, clock: &ManualClock) {
     let key = |tenant: &str, action: &str| {
         Draft::new(TenantId::known(tenant), clock.now(), EventType::Auth, action)
     };
@@ -145,7 +145,7 @@ pub async fn many_committers_leave_neither_gap_nor_double(store: &Arc<dyn Store>
     assert_eq!(total, 3 * jobs, "an ask, an approval and an allowance of each");
 }
 
-pub async fn every_filter_is_applied_before_the_limit(store: &dyn Trail, clock: &ManualClock) {
+pub async fn every_filter_is_applied_before_the_limit(store: &dyn AuditTrail, clock: &ManualClock) {
     clock.advance(10);
     let now = clock.now();
     for number in 0..12 {
@@ -197,7 +197,7 @@ pub async fn every_filter_is_applied_before_the_limit(store: &dyn Trail, clock: 
     check(AuditQuery { to: Some(now + 2), ..other }, &["2", "1"]).await;
 }
 
-pub async fn pages_neither_skip_nor_repeat_while_entries_come(store: &dyn Trail, clock: &ManualClock) {
+pub async fn pages_neither_skip_nor_repeat_while_entries_come(store: &dyn AuditTrail, clock: &ManualClock) {
     fill(store, "turned", 10, clock.now()).await;
     let mut query = AuditQuery { limit: 4, ..of("turned") };
     let mut seen = Vec::new();
@@ -215,7 +215,7 @@ pub async fn pages_neither_skip_nor_repeat_while_entries_come(store: &dyn Trail,
     assert_eq!((page.items.len(), page.next), (13, None));
 }
 
-pub async fn a_long_chain_is_checked_to_its_end(store: &dyn Trail, clock: &ManualClock) {
+pub async fn a_long_chain_is_checked_to_its_end(store: &dyn AuditTrail, clock: &ManualClock) {
     let len = 2 * PAGE_LEN_MAX + 7;
     fill(store, "long-chain", len, clock.now()).await;
     whole(store, "long-chain", len as u64).await;
@@ -223,7 +223,7 @@ pub async fn a_long_chain_is_checked_to_its_end(store: &dyn Trail, clock: &Manua
     assert_eq!((part.status, part.last_seq), (Status::Partial, Some(PAGE_LEN_MAX as u64)));
 }
 
-pub async fn a_pruned_chain_goes_on_and_holds(store: &dyn Trail, clock: &ManualClock) {
+pub async fn a_pruned_chain_goes_on_and_holds(store: &dyn AuditTrail, clock: &ManualClock) {
     forget_the_other_checks(store, clock).await;
     let now = clock.now();
     for number in 0..4 {
@@ -248,7 +248,7 @@ pub async fn a_pruned_chain_goes_on_and_holds(store: &dyn Trail, clock: &ManualC
 }
 
 pub async fn what_is_recorded_later_is_not_pruned_before_what_came_first(
-    store: &dyn Trail,
+    store: &dyn AuditTrail,
     clock: &ManualClock,
 ) {
     forget_the_other_checks(store, clock).await;
@@ -261,18 +261,18 @@ pub async fn what_is_recorded_later_is_not_pruned_before_what_came_first(
     holds_from(store, "ahead", 4, 1).await;
 }
 
-async fn forget_the_other_checks(store: &dyn Trail, clock: &ManualClock) {
+async fn forget_the_other_checks(store: &dyn AuditTrail, clock: &ManualClock) {
     while store.prune_audit(clock.now() + 10_000_000, 1000).await.unwrap() > 0 {}
 }
 
 /// Records so many entries that say nothing.
-async fn fill(store: &dyn Trail, tenant: &str, len: usize, at: Millis) {
+async fn fill(store: &dyn AuditTrail, tenant: &str, len: usize, at: Millis) {
     let draft = Draft::new(TenantId::known(tenant), at, EventType::Auth, "create_key");
     store.record(vec![draft; len]).await.unwrap();
 }
 
 /// The chain has so many entries, and all of them are what they were.
-pub async fn whole(store: &dyn Trail, tenant: &str, len: u64) {
+pub async fn whole(store: &dyn AuditTrail, tenant: &str, len: u64) {
     let found = verify_chain(store, &TenantId::known(tenant), u64::MAX).await.unwrap();
     assert_eq!(
         (found.status, found.total_events, found.verified_events),
@@ -283,7 +283,7 @@ pub async fn whole(store: &dyn Trail, tenant: &str, len: u64) {
 }
 
 /// Of a chain that was pruned, so many entries are left, the first of which is `boundary`.
-async fn holds_from(store: &dyn Trail, tenant: &str, boundary: u64, len: u64) -> Verification {
+async fn holds_from(store: &dyn AuditTrail, tenant: &str, boundary: u64, len: u64) -> Verification {
     let found = verify_chain(store, &TenantId::known(tenant), u64::MAX).await.unwrap();
     assert_eq!((found.status, found.retention_boundary_seq), (Status::Partial, boundary), "{found:?}");
     assert_eq!((found.total_events, found.verified_events), (len, len), "{found:?}");
@@ -291,7 +291,7 @@ async fn holds_from(store: &dyn Trail, tenant: &str, boundary: u64, len: u64) ->
 }
 
 /// Everything a tenant's trail has, oldest first.
-pub async fn trail(store: &dyn Trail, tenant: &str) -> Vec<Entry> {
+pub async fn trail(store: &dyn AuditTrail, tenant: &str) -> Vec<Entry> {
     let mut query = AuditQuery { order: AuditOrder::OldestFirst, limit: PAGE_LEN_MAX, ..of(tenant) };
     let mut entries = Vec::new();
     loop {

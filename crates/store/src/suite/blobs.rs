@@ -17,7 +17,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
 }
 
 pub async fn the_latest_value_is_read_back(store: &dyn Store, clock: &ManualClock) {
-    let key = store.kept_as(BlobKey::parse("res:suite-latest").unwrap());
+    let key = store.colocated_key(BlobKey::parse("res:suite-latest").unwrap());
     assert_eq!(store.blob(&key).await.unwrap(), None);
     for (value, expires_at) in [("one", clock.now() + 1000), ("two", clock.now() + 500)] {
         assert!(store.put_blob(key.clone(), value.into(), expires_at, PutMode::Always).await.unwrap());
@@ -27,7 +27,7 @@ pub async fn the_latest_value_is_read_back(store: &dyn Store, clock: &ManualCloc
 }
 
 pub async fn if_absent_keeps_what_is_there(store: &dyn Store, clock: &ManualClock) {
-    let key = store.kept_as(BlobKey::parse("ctx:suite-absent").unwrap());
+    let key = store.colocated_key(BlobKey::parse("ctx:suite-absent").unwrap());
     let soon = clock.now() + 1000;
     assert!(store.put_blob(key.clone(), "first".into(), soon, PutMode::IfAbsent).await.unwrap());
     assert!(!store.put_blob(key.clone(), "second".into(), soon + 1000, PutMode::IfAbsent).await.unwrap());
@@ -40,7 +40,7 @@ pub async fn if_absent_keeps_what_is_there(store: &dyn Store, clock: &ManualCloc
 }
 
 pub async fn an_expired_blob_is_not_there(store: &dyn Store, clock: &ManualClock) {
-    let key = store.kept_as(BlobKey::parse("res:suite-expiry").unwrap());
+    let key = store.colocated_key(BlobKey::parse("res:suite-expiry").unwrap());
     store.put_blob(key.clone(), "short".into(), clock.now() + 10, PutMode::Always).await.unwrap();
     clock.advance(9);
     assert_eq!(store.blob(&key).await.unwrap(), Some("short".into()));
@@ -76,7 +76,7 @@ pub async fn an_empty_and_a_large_blob_are_kept_whole(store: &dyn Store, clock: 
 }
 
 pub async fn the_snapshot_of_a_large_fleet_is_kept_whole(store: &dyn Store, clock: &ManualClock) {
-    let key = store.kept_as(BlobKey::workers_snapshot());
+    let key = store.colocated_key(BlobKey::workers_snapshot());
     // A small one is cached; what takes its place must take it there too.
     for value in [Bytes::from_static(b"[]"), Bytes::from(vec![0xa5; SNAPSHOT_LEN_MAX])] {
         store.put_blob(key.clone(), value.clone(), clock.now() + 1000, PutMode::Always).await.unwrap();

@@ -97,7 +97,7 @@ pub async fn an_idempotency_key_belongs_to_one_job_of_a_tenant(store: &dyn Store
 pub async fn nothing_of_a_refused_step_is_visible(store: &dyn Store, clock: &ManualClock) {
     let first = insert(store, new_job("refused", "a", clock.now())).await;
     let second = change(store, &first, running(&first, clock.now())).await;
-    let key = store.kept_as(BlobKey::result_of(first.id()));
+    let key = store.colocated_key(BlobKey::result_of(first.id()));
     let refused = [
         Step::insert(new_job("refused", "a", clock.now())),
         Step::change(&first, ended(&first, State::Failed, clock.now())),
@@ -116,7 +116,7 @@ pub async fn nothing_of_a_refused_step_is_visible(store: &dyn Store, clock: &Man
 pub async fn blobs_become_visible_with_their_step(store: &dyn Store, clock: &ManualClock) {
     let job = new_job("step-blobs", "a", clock.now());
     let keys = [BlobKey::context_of(job.id()), BlobKey::parse("art:step-blobs").unwrap()];
-    let keys = keys.map(|key| store.kept_as(key));
+    let keys = keys.map(|key| store.colocated_key(key));
     let expires_at = clock.now() + 60_000;
     let mut step = Step::insert(job);
     step.blobs = keys.iter().map(|key| (key.clone(), Bytes::from(key.pointer()), expires_at)).collect();
@@ -134,7 +134,7 @@ pub async fn a_step_put_together_by_hand_gets_the_right_revision(store: &dyn Sto
         before,
         blobs: Vec::new(),
         preconditions: Preconditions::default(),
-        news: None,
+        event: None,
         audit: Vec::new(),
     };
     assert_eq!(store.commit(step(None)).await.unwrap(), Commit::Done);
@@ -151,7 +151,7 @@ pub async fn of_many_rivals_exactly_one_wins(store: &Arc<dyn Store>, clock: &Man
         let mut after = running(&job, clock.now());
         after.workers_lost = number as u32;
         let mut step = Step::change(&job, after);
-        let key = store.kept_as(BlobKey::result_of(job.id()));
+        let key = store.colocated_key(BlobKey::result_of(job.id()));
         step.blobs = vec![(key, Bytes::from(number.to_string()), clock.now() + 60_000)];
         let store = Arc::clone(store);
         rivals.spawn(async move { (number, store.commit(step).await.unwrap()) });
@@ -162,7 +162,7 @@ pub async fn of_many_rivals_exactly_one_wins(store: &Arc<dyn Store>, clock: &Man
     assert!(answers.iter().all(|(_, commit)| matches!(commit, Commit::Done | Commit::Conflict)));
     let stored = load(&**store, job.id()).await.unwrap();
     assert_eq!((stored.revision, stored.workers_lost), (2, *winner as u32));
-    let blob = store.blob(&store.kept_as(BlobKey::result_of(job.id()))).await.unwrap();
+    let blob = store.blob(&store.colocated_key(BlobKey::result_of(job.id()))).await.unwrap();
     assert_eq!(blob, Some(Bytes::from(winner.to_string())));
 }
 

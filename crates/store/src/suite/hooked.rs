@@ -3,9 +3,9 @@
 //! A [`Hook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
 
 use crate::{
-    AuditQuery, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery, DeadPacket,
-    DeadPackets, EventPage, HeldLock, JobQuery, Lock, Members, Opened, Page, PutMode, Receipt, Replicas,
-    Step, Store, StoreError, Trail,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery,
+    DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore, Lock, Locks,
+    Members, Membership, Opened, Page, PutMode, Receipt, Step, Store, StoreError, WorkspaceHints,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -60,13 +60,13 @@ impl<H> Clone for Hooked<H> {
 }
 
 #[async_trait]
-impl<H: Hook> Store for Hooked<H> {
+impl<H: Hook> JobStore for Hooked<H> {
     async fn commit(&self, step: Step) -> Answer<Commit> {
         self.hook.commit(&*self.inner, step).await
     }
 
-    fn kept_as(&self, key: BlobKey) -> BlobKey {
-        self.inner.kept_as(key)
+    fn colocated_key(&self, key: BlobKey) -> BlobKey {
+        self.inner.colocated_key(key)
     }
 
     async fn job(&self, id: &JobId) -> Answer<Option<Arc<Job>>> {
@@ -95,6 +95,13 @@ impl<H: Hook> Store for Hooked<H> {
         self.inner.live(cursor, limit).await
     }
 
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Answer<u64> {
+        self.inner.prune(ended_before, now, limit).await
+    }
+}
+
+#[async_trait]
+impl<H: Hook> DeadLetters for Hooked<H> {
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Answer<Page<DeadLetter>> {
         self.inner.dead_letters(query).await
     }
@@ -106,11 +113,10 @@ impl<H: Hook> Store for Hooked<H> {
     async fn remove_dead_letter(&self, job: &JobId) -> Answer<bool> {
         self.inner.remove_dead_letter(job).await
     }
+}
 
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Answer<u64> {
-        self.inner.prune(ended_before, now, limit).await
-    }
-
+#[async_trait]
+impl<H: Hook> Locks for Hooked<H> {
     async fn lock(&self, name: &str, ttl_ms: i64) -> Answer<Option<Lock>> {
         self.hook.before_lock_or_bury()?;
         self.inner.lock(name, ttl_ms).await
@@ -133,7 +139,7 @@ impl<H: Hook> Store for Hooked<H> {
 }
 
 #[async_trait]
-impl<H: Hook> Replicas for Hooked<H> {
+impl<H: Hook> Membership for Hooked<H> {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -157,7 +163,10 @@ impl<H: Hook> Replicas for Hooked<H> {
     async fn owner(&self, job: &JobId) -> Answer<Option<String>> {
         self.inner.owner(job).await
     }
+}
 
+#[async_trait]
+impl<H: Hook> EventLog for Hooked<H> {
     async fn read_events(&self, after: u64, wait: Duration) -> Answer<EventPage> {
         self.inner.read_events(after, wait).await
     }
@@ -165,7 +174,10 @@ impl<H: Hook> Replicas for Hooked<H> {
     async fn append_events(&self, batch: u64, items: &[Bytes]) -> Answer<()> {
         self.inner.append_events(batch, items).await
     }
+}
 
+#[async_trait]
+impl<H: Hook> WorkspaceHints for Hooked<H> {
     async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Answer<()> {
         self.inner.hint(heard).await
     }
@@ -195,7 +207,7 @@ impl<H: Hook> Breakers for Hooked<H> {
 }
 
 #[async_trait]
-impl<H: Hook> Trail for Hooked<H> {
+impl<H: Hook> AuditTrail for Hooked<H> {
     async fn record(&self, drafts: Vec<Draft>) -> Answer<()> {
         self.inner.record(drafts).await
     }

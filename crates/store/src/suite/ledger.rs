@@ -1,7 +1,7 @@
 //! The promises of [`Ledger`]: what is sealed is in its chain once, in the order in which it came.
 
 use super::{ManualClock, audit};
-use crate::{AuditQuery, ChainPage, Ledger, Origin, Page, StoreError, Trail};
+use crate::{AuditQuery, AuditTrail, ChainPage, Ledger, Origin, Page, StoreError};
 use reveille_core::audit::{Draft, Entry, EventType};
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
@@ -104,7 +104,7 @@ impl<'l> Sealing<'l> {
 }
 
 #[async_trait::async_trait]
-impl Trail for Sealing<'_> {
+impl AuditTrail for Sealing<'_> {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {
         let numbered = drafts.into_iter().map(|draft| {
             let number = self.last.fetch_add(1, Ordering::SeqCst);

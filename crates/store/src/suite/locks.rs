@@ -133,7 +133,7 @@ pub async fn a_clock_that_was_set_back_holds_no_lock_for_longer(store: &dyn Stor
 }
 
 pub async fn what_is_put_under_a_lock_that_has_lapsed_is_not_there(store: &dyn Store, clock: &ManualClock) {
-    let key = store.kept_as(BlobKey::parse("art:suite-under").unwrap());
+    let key = store.colocated_key(BlobKey::parse("art:suite-under").unwrap());
     let put = async |lock: &Lock, value: &'static str| {
         let mode = PutMode::Under(lock.clone());
         store.put_blob(key.clone(), value.into(), clock.now() + 1_000_000, mode).await.unwrap()

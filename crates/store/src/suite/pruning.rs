@@ -22,7 +22,7 @@ pub async fn an_ended_job_goes_with_everything_that_is_its_own(store: &dyn Store
     let mut job = new_job("prune", "a", now);
     Arc::make_mut(&mut job.request).idempotency_key = Some("again".to_owned());
     let job = insert(store, job).await;
-    let own = [store.kept_as(BlobKey::context_of(job.id())), BlobKey::result_of(job.id())];
+    let own = [store.colocated_key(BlobKey::context_of(job.id())), BlobKey::result_of(job.id())];
     let foreign = BlobKey::parse("res:prune-a2").unwrap();
     for key in own.iter().chain([&foreign]) {
         store.put_blob(key.clone(), "x".into(), now + 1_000_000, PutMode::Always).await.unwrap();
@@ -64,7 +64,7 @@ pub async fn a_job_that_is_live_or_recent_stays(store: &dyn Store, clock: &Manua
 
 pub async fn expired_blobs_go(store: &dyn Store, clock: &ManualClock) {
     let keys: Vec<_> =
-        (0..3).map(|n| store.kept_as(BlobKey::parse(&format!("art:prune-{n}")).unwrap())).collect();
+        (0..3).map(|n| store.colocated_key(BlobKey::parse(&format!("art:prune-{n}")).unwrap())).collect();
     for (key, ms) in keys.iter().zip([10, 20, 1000]) {
         store.put_blob(key.clone(), "x".into(), clock.now() + ms, PutMode::Always).await.unwrap();
     }

@@ -5,7 +5,9 @@
 
 use super::listing::live_of;
 use super::{ManualClock, change, ended, insert, load, new_job, running};
-use crate::{BEAT_TTL_MS, Commit, Full, HeldLock, Lock, Opened, Preconditions, Quota, Receipt, Step, Store};
+use crate::{
+    BEAT_TTL_MS, Commit, ExceededQuota, HeldLock, Lock, Opened, Preconditions, Quota, Receipt, Step, Store,
+};
 use bytes::Bytes;
 use reveille_core::job::{Job, State};
 use std::sync::Arc;
@@ -42,7 +44,10 @@ pub async fn a_worker_never_has_more_than_fit(
     clock: &ManualClock,
 ) {
     let quota = Quota { worker_max: Some(PLACES), ..Quota::default() };
-    assert_eq!(placed_at_once(first, second, "room-worker", quota, clock).await, (PLACES, Full::Worker));
+    assert_eq!(
+        placed_at_once(first, second, "room-worker", quota, clock).await,
+        (PLACES, ExceededQuota::Worker)
+    );
 }
 
 pub async fn a_tenant_and_a_topic_never_have_more_than_they_may(
@@ -51,9 +56,15 @@ pub async fn a_tenant_and_a_topic_never_have_more_than_they_may(
     clock: &ManualClock,
 ) {
     let quota = Quota { tenant_max: Some(PLACES), ..Quota::default() };
-    assert_eq!(placed_at_once(first, second, "room-tenant", quota, clock).await, (PLACES, Full::Tenant));
+    assert_eq!(
+        placed_at_once(first, second, "room-tenant", quota, clock).await,
+        (PLACES, ExceededQuota::Tenant)
+    );
     let quota = Quota { topic_max: Some(PLACES), ..Quota::default() };
-    assert_eq!(placed_at_once(first, second, "room-topic", quota, clock).await, (PLACES, Full::Topic));
+    assert_eq!(
+        placed_at_once(first, second, "room-topic", quota, clock).await,
+        (PLACES, ExceededQuota::Topic)
+    );
 }
 
 pub async fn a_queue_never_grows_past_its_end(
@@ -68,7 +79,7 @@ pub async fn a_queue_never_grows_past_its_end(
     let steps = (0..RIVALS).map(|number| {
         Step::insert(new_job("room-queue", &number.to_string(), clock.now())).on(preconditions.clone())
     });
-    assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, Full::Queue));
+    assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, ExceededQuota::Queue));
 }
 
 pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualClock) {
@@ -82,7 +93,7 @@ pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualC
         assert_eq!(store.commit(step).await.unwrap(), Commit::Done);
     }
     let third = || Step::insert(of_topic("room-back", "c", clock)).on(preconditions());
-    assert_eq!(store.commit(third()).await.unwrap(), Commit::QuotaExceeded(Full::Queue));
+    assert_eq!(store.commit(third()).await.unwrap(), Commit::QuotaExceeded(ExceededQuota::Queue));
     let first = place(&jobs[0]);
     let placed = first.job.clone();
     assert_eq!(store.commit(first).await.unwrap(), Commit::Done);
@@ -263,7 +274,7 @@ async fn placed_at_once(
     check: &str,
     quota: Quota,
     clock: &ManualClock,
-) -> (u32, Full) {
+) -> (u32, ExceededQuota) {
     let mut steps = Vec::new();
     for number in 0..RIVALS {
         let job = insert(&**first, of_topic(check, &number.to_string(), clock)).await;
@@ -273,7 +284,11 @@ async fn placed_at_once(
     commit_at_once(first, second, steps).await
 }
 
-async fn commit_at_once(first: &Arc<dyn Store>, second: &Arc<dyn Store>, steps: Vec<Step>) -> (u32, Full) {
+async fn commit_at_once(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    steps: Vec<Step>,
+) -> (u32, ExceededQuota) {
     let mut rivals = JoinSet::new();
     for (number, step) in steps.into_iter().enumerate() {
         let store = Arc::clone(if number % 2 == 0 { first } else { second });
@@ -318,16 +333,16 @@ async fn open(store: &dyn Store, job: &Job, sequence: u64) -> Lock {
 
 pub async fn what_is_told_has_one_order_for_all(first: &dyn Store, second: &dyn Store, clock: &ManualClock) {
     let told = |words: &str| Bytes::copy_from_slice(words.as_bytes());
-    let step = Step::insert(new_job("news", "a", clock.now())).telling(told("a job"));
+    let step = Step::insert(new_job("news", "a", clock.now())).with_event(told("a job"));
     let job = step.job.clone();
     assert_eq!(first.commit(step).await.unwrap(), Commit::Done);
-    let again = Step::insert(new_job("news", "a", clock.now())).telling(told("the job again"));
+    let again = Step::insert(new_job("news", "a", clock.now())).with_event(told("the job again"));
     assert!(matches!(second.commit(again).await.unwrap(), Commit::Duplicate(_)));
     for batch in [1, 1, 2] {
         second.append_events(batch, &[told("a worker"), told("another")]).await.unwrap();
     }
     first.append_events(1, &[told("a workspace")]).await.unwrap();
-    let step = Step::change(&job, running(&job, clock.now())).telling(told("the job runs"));
+    let step = Step::change(&job, running(&job, clock.now())).with_event(told("the job runs"));
     assert_eq!(second.commit(step).await.unwrap(), Commit::Done);
 
     let wait = Duration::from_millis(1);

@@ -7,13 +7,15 @@
 
 mod commit;
 mod listing;
+mod scripts;
 
+use crate::redis::script::{ScriptCall, call};
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, RedisLink, RedisStore, StoreError, key_part, page_len};
-use redis::Script;
 use reveille_core::flow::{LINES_MAX, Node, NodeKey, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
+use scripts::{DeleteWorkflow, DueRuns, RemoveRuns, SaveWorkflow, Scripts};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,32 +35,17 @@ pub struct RedisWorkflows {
     scripts: Arc<Scripts>,
 }
 
-struct Scripts {
-    commit: Script,
-    save: Script,
-    delete: Script,
-    remove: Script,
-    due: Script,
-}
-
 impl RedisWorkflows {
     /// Uses the store's connections, and hands over the scripts.
     pub async fn open(store: &RedisStore) -> Result<Self, StoreError> {
-        let scripts = Scripts {
-            commit: store.script(include_str!("redis/lua/commit.lua")),
-            save: store.script(include_str!("redis/lua/save.lua")),
-            delete: store.script(include_str!("redis/lua/delete.lua")),
-            remove: store.script(include_str!("redis/lua/remove.lua")),
-            due: store.script(include_str!("redis/lua/due.lua")),
-        };
-        let Scripts { commit, save, delete, remove, due } = &scripts;
+        let scripts = Scripts::new(store.keys());
         let link = store.link();
-        link.load(&[commit, save, delete, remove, due]).await?;
+        link.load(&scripts.all()).await?;
         Ok(Self { store: store.clone(), link, scripts: Arc::new(scripts) })
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.store.prefix())
+        self.store.keys().of(name)
     }
 
     fn definition(&self, tenant: &TenantId, id: &WorkflowId) -> String {
@@ -79,10 +66,15 @@ impl RedisWorkflows {
         ended_before: Millis,
         limit: usize,
     ) -> Result<u64, StoreError> {
-        let mut script = self.scripts.remove.key(self.key("wf:runs:ended"));
-        script.arg(self.store.prefix()).arg(named.map_or("", |id| id.as_str()));
-        script.arg(ended_before.0).arg(limit).arg(NUMBERS_KEPT_MS);
-        Ok(self.link.run_surely(&script).await?)
+        let remove = call!(RemoveRuns {
+            ended: self.key("wf:runs:ended"),
+            prefix: &self.store.keys().prefix,
+            named: named.map(RunId::as_str),
+            before: ended_before.0,
+            limit: limit,
+            kept_ms: NUMBERS_KEPT_MS,
+        });
+        Ok(self.link.run_surely(&remove.of(&self.scripts)).await?)
     }
 }
 
@@ -90,10 +82,15 @@ impl RedisWorkflows {
 impl WorkflowStore for RedisWorkflows {
     async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError> {
         let id = WorkflowId::known(saved.document.id.as_str());
-        let mut script = self.scripts.save.prepare_invoke();
-        script.key(self.definition(&saved.tenant, &id)).key(self.index(&saved.tenant));
-        script.arg(id.as_str()).arg(written(&saved.document)?).arg(written(&saved)?).arg(workflows_max);
-        Ok(self.link.run_surely(&script).await?)
+        let save = call!(SaveWorkflow {
+            definition: self.definition(&saved.tenant, &id),
+            index: self.index(&saved.tenant),
+            id: id.as_str(),
+            document: written(&saved.document)?,
+            record: written(&saved)?,
+            workflows_max: workflows_max,
+        });
+        Ok(self.link.run_surely(&save.of(&self.scripts)).await?)
     }
 
     async fn workflow(
@@ -134,10 +131,13 @@ impl WorkflowStore for RedisWorkflows {
     }
 
     async fn delete_workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, StoreError> {
-        let mut script = self.scripts.delete.prepare_invoke();
-        script.key(self.definition(tenant, id)).key(self.index(tenant));
-        script.arg(id.as_str()).arg(NUMBERS_KEPT_MS);
-        Ok(self.link.run(&script).await?)
+        let delete = call!(DeleteWorkflow {
+            definition: self.definition(tenant, id),
+            index: self.index(tenant),
+            id: id.as_str(),
+            kept_ms: NUMBERS_KEPT_MS,
+        });
+        Ok(self.link.run(&delete.of(&self.scripts)).await?)
     }
 
     async fn commit(&self, step: RunStep) -> Result<RunCommit, StoreError> {
@@ -175,9 +175,13 @@ impl WorkflowStore for RedisWorkflows {
     }
 
     async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        let mut script = self.scripts.due.key(self.timers());
-        script.arg(self.store.prefix()).arg(by.0).arg(page_len(limit));
-        let ids: Vec<String> = self.link.run_surely(&script).await?;
+        let due = call!(DueRuns {
+            timers: self.timers(),
+            prefix: &self.store.keys().prefix,
+            now: by.0,
+            limit: page_len(limit),
+        });
+        let ids: Vec<String> = self.link.run_surely(&due.of(&self.scripts)).await?;
         Ok(ids.into_iter().map(RunId::known).collect())
     }
 

@@ -7,7 +7,7 @@ use reveille_core::request::{OfRun, Request, Role};
 use reveille_engine::{Submission, Submitter};
 use reveille_store::suite::hooked as jobs;
 use reveille_store::workflows::suite::hooked as runs;
-use reveille_store::{Commit, Step, StoreError};
+use reveille_store::{Commit, JobStore, Step, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// What fails from the moment the job is stored.

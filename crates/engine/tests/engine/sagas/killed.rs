@@ -5,7 +5,7 @@ use super::*;
 use reveille_store::suite::hooked::{Hook, Hooked};
 use reveille_store::workflows::suite::hooked;
 use reveille_store::workflows::{MemoryWorkflows, RunCommit};
-use reveille_store::{Commit, Step, StoreError};
+use reveille_store::{Commit, JobStore, Step, StoreError};
 use std::sync::Mutex;
 use tokio::sync::Notify;
 

@@ -1,25 +1,20 @@
 -- One step of one job: its revision is compared, then everything that belongs to the step is written.
 -- Whatever can refuse comes first; after that nothing fails.
 --
--- KEYS  job:rec, job:meta, job:seq, audit:outbox, then the blobs of the step
--- ARGV  the names below, of which those that begin with `was` tell how the job was (nothing of a new one), so that
---       `expects` is to be compared before they are believed; then entries of the trail, counted, then the blobs, and
---       then the fields of job:meta that have changed
+-- KEYS  job_record, job_meta, job_seq, audit_outbox; then the blobs of the step
+-- ARGS  prefix, id, expects, now, token, record, was_state, state, was_worker, worker, was_live, live, active, placed,
+--       asked, released, updated, owner, tenant, topic, trace, idempotency, letter, reason, worker_max, tenant_max,
+--       topic_max, queue_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max;
+--       then entries of the audit trail, counted, then the blobs, and then the fields of job:meta that have changed
 -- Says  done | duplicate, id | seen | conflict | no room, of what | fenced
-local prefix, id, expects, now, token, record = unpack(ARGV, 1, 6)
-local was_state, state, was_worker, worker, was_live, live = unpack(ARGV, 7, 12)
-local active, placed, asked, released, updated, owner = unpack(ARGV, 13, 18)
-local tenant, topic, trace, idempotency, letter, reason = unpack(ARGV, 19, 24)
-local worker_max, tenant_max, topic_max, queue_max = unpack(ARGV, 25, 28)
-local lock, fence, processed, inflight, kept, kept_ms = unpack(ARGV, 29, 34)
-local news, news_max = unpack(ARGV, 35, 36)
-local lists = 37
-
+--
+-- Those that begin with `was` tell how the job was (nothing of a new one): `expects` is to be compared before they are
+-- believed.
 local call = redis.call
 
 -- What others write too: a job changes hands, and leaves the dead letters, at the same revision.
 local was_rev, seq, was_owner, by, dlq, why, is_state, is_worker =
-  unpack(call('HMGET', KEYS[2], 'rev', 'seq', 'owner', 'by', 'dlq', 'why', 'state', 'worker_id'), 1, 8)
+  unpack(call('HMGET', job_meta, 'rev', 'seq', 'owner', 'by', 'dlq', 'why', 'state', 'worker_id'), 1, 8)
 dlq, why = dlq or '', why or ''
 
 -- Our own step, whose answer was lost.
@@ -66,30 +61,30 @@ end
 -- The last that can refuse is the first that writes.
 if processed ~= '' and not call('SET', processed, '1', 'PX', 600000, 'NX') then return {'seen'} end
 
--- What those who watch are told. Its place is the time, or the one after the last.
+-- The event's place in the event log is the time, or the one after the last.
 local place = stamp
-if news ~= '' then
+if event ~= '' then
   local events = prefix .. 'reveille:events'
-  local function tell() return redis.pcall('XADD', events, 'MAXLEN', '~', news_max, place .. '-0', 'e', news) end
-  if type(tell()) == 'table' then
+  local function append() return redis.pcall('XADD', events, 'MAXLEN', '~', events_max, place .. '-0', 'e', event) end
+  if type(append()) == 'table' then
     place = string.format('%.0f', call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1][1]:match('^%d+') + 1)
-    tell()
+    append()
   end
 end
 
 -- The time too, or the one after the last.
 local function number()
-  local last = call('SET', KEYS[3], stamp, 'GET')
+  local last = call('SET', job_seq, stamp, 'GET')
   if not last or tonumber(last) < us then return stamp end
   local next = string.format('%.0f', last + 1)
-  call('SET', KEYS[3], next)
+  call('SET', job_seq, next)
   return next
 end
 
 local is_new = not seq
 if is_new then
-  -- No other job has the place of the news.
-  seq = news ~= '' and place or number()
+  -- No other job has the place of the event.
+  seq = event ~= '' and place or number()
   call('ZADD', prefix .. 'job:recent', seq, id)
   call('ZADD', prefix .. 'job:index:tenant:' .. tenant, seq, id)
   if idempotency ~= '' then call('SET', prefix .. 'job:idempotency:' .. tenant .. ':' .. idempotency, id) end
@@ -141,7 +136,7 @@ local function take_off()
   call('DEL', prefix .. 'dlq:entry:' .. id)
   call('ZREM', prefix .. 'dlq:index', id)
   call('ZREM', prefix .. 'dlq:index:' .. tenant, id)
-  call('HSET', KEYS[2], 'dlq', '')
+  call('HSET', job_meta, 'dlq', '')
   count(-1)
   dlq = ''
 end
@@ -149,29 +144,29 @@ if released == '1' then take_off() end
 if letter ~= '' and was_state ~= state then
   take_off()
   dlq, why = number(), reason
-  call('HSET', KEYS[2], 'dlq', dlq, 'why', why)
+  call('HSET', job_meta, 'dlq', dlq, 'why', why)
   call('SET', prefix .. 'dlq:entry:' .. id, letter)
   call('ZADD', prefix .. 'dlq:index', dlq, id)
   call('ZADD', prefix .. 'dlq:index:' .. tenant, dlq, id)
   count(1)
 end
 
-local at = lists
-for i = 1, ARGV[at] do call('XADD', KEYS[4], '*', 'o', ARGV[at + 2 * i - 1], 'd', ARGV[at + 2 * i]) end
+local at = more_args
+for i = 1, ARGV[at] do call('XADD', audit_outbox, '*', 'o', ARGV[at + 2 * i - 1], 'd', ARGV[at + 2 * i]) end
 at = at + 2 * ARGV[at] + 1
-for i = 5, #KEYS do
+for i = more_keys, #KEYS do
   call('SET', KEYS[i], ARGV[at], 'PX', ARGV[at + 2])
   call('ZADD', prefix .. 'blob:ends', ARGV[at + 1], KEYS[i])
   at = at + 3
 end
 if is_new then
-  call('HSET', KEYS[2], 'seq', seq, 'rev', '1', 'by', token, 'owner', owner, unpack(ARGV, at))
+  call('HSET', job_meta, 'seq', seq, 'rev', '1', 'by', token, 'owner', owner, unpack(ARGV, at))
 else
-  call('HSET', KEYS[2], 'rev', string.format('%.0f', expects + 1), 'by', token, 'owner', owner, unpack(ARGV, at))
+  call('HSET', job_meta, 'rev', string.format('%.0f', expects + 1), 'by', token, 'owner', owner, unpack(ARGV, at))
 end
 -- A worker writes its result without an end; the job's own end gives it one.
 if kept ~= '' then call('PEXPIRE', kept, kept_ms, 'NX') end
-call('SET', KEYS[1], record)
-if inflight ~= '' then call('DEL', inflight) end
+call('SET', job_record, record)
+if in_flight ~= '' then call('DEL', in_flight) end
 if lock ~= '' then call('DEL', lock) end
 return {'done'}

@@ -1,9 +1,11 @@
--- Removes ended jobs that were last touched before a moment, with all that is theirs. KEYS: job:index:ended.
+-- Removes ended jobs that were last touched before a moment, with all that is theirs.
 -- Says how many rows went, and on a cluster (which has a tag) of which jobs: their other blobs are not here.
-local prefix, tag, before, limit = unpack(ARGV, 1, 4)
+--
+-- KEYS  ended
+-- ARGS  prefix, tag, before, limit
 local call = redis.call
 local gone, jobs = 0, {}
-for _, id in ipairs(call('ZRANGE', KEYS[1], '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
+for _, id in ipairs(call('ZRANGE', ended, '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
   local fields = call('HMGET', prefix .. 'job:meta:' .. id, 'state', 'tenant', 'trace_id', 'idempotency_key', 'dlq', 'why')
   local state, tenant, trace, idempotency, dlq, why = unpack(fields, 1, 6)
   for _, index in ipairs{'recent', 'index:ended', 'index:asked', 'index:' .. (state or ''), 'index:tenant:' .. (tenant or '')} do

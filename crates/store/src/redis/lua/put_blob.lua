@@ -1,8 +1,10 @@
--- Stores a blob if none is there that has not expired. KEYS: the blob. Says 1 or 0.
-local prefix, now, value, expires_at, ttl = unpack(ARGV, 1, 5)
-local ends = redis.call('ZSCORE', prefix .. 'blob:ends', KEYS[1])
+-- Stores a blob if none is there that has not expired. Says 1 or 0.
+--
+-- KEYS  blob
+-- ARGS  prefix, now, value, expires_at, ttl_ms
+local ends = redis.call('ZSCORE', prefix .. 'blob:ends', blob)
 local is_over = ends and tonumber(ends) <= tonumber(now)
-if redis.call('EXISTS', KEYS[1]) == 1 and not is_over then return 0 end
-redis.call('SET', KEYS[1], value, 'PX', ttl)
-redis.call('ZADD', prefix .. 'blob:ends', expires_at, KEYS[1])
+if redis.call('EXISTS', blob) == 1 and not is_over then return 0 end
+redis.call('SET', blob, value, 'PX', ttl_ms)
+redis.call('ZADD', prefix .. 'blob:ends', expires_at, blob)
 return 1

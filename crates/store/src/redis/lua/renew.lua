@@ -1,18 +1,20 @@
--- Holds on to a lock for as long again, or gives it back if `ttl` is empty. KEYS: the lock. Says 1 or 0.
-local fence, ttl, now, grace, prefix = unpack(ARGV, 1, 5)
+-- Holds on to a lock for as long again, or gives it back if `ttl_ms` is empty. Says 1 or 0.
+--
+-- KEYS  lock
+-- ARGS  prefix, fence, ttl_ms, now, grace_ms
 local call = redis.call
 local time = call('TIME')
 local ms = now ~= '' and tonumber(now) or time[1] * 1000 + math.floor(time[2] / 1000)
-local held = call('GET', KEYS[1]) or ''
+local held = call('GET', lock) or ''
 local is, who, till = held:match('^(%d+)|([^|]*)|(%d+)$')
 if is ~= fence or ms >= tonumber(till) then return 0 end
 local list = prefix .. 'cordum:locks'
-if ttl == '' then
-  call('ZREM', list, KEYS[1])
-  return call('DEL', KEYS[1])
+if ttl_ms == '' then
+  call('ZREM', list, lock)
+  return call('DEL', lock)
 end
-till = string.format('%.0f', ms + ttl)
-call('SET', KEYS[1], fence .. '|' .. who .. '|' .. till, 'PX', ttl + grace)
-call('ZADD', list, 'XX', till, KEYS[1])
-if call('PTTL', list) < ttl + grace then call('PEXPIRE', list, ttl + grace) end
+till = string.format('%.0f', ms + ttl_ms)
+call('SET', lock, fence .. '|' .. who .. '|' .. till, 'PX', ttl_ms + grace_ms)
+call('ZADD', list, 'XX', till, lock)
+if call('PTTL', list) < ttl_ms + grace_ms then call('PEXPIRE', list, ttl_ms + grace_ms) end
 return 1

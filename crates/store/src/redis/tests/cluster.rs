@@ -1,7 +1,7 @@
 //! The same on a real Redis Cluster, and what only a cluster does.
 
 use super::*;
-use crate::blob::SLOT_TAG;
+use crate::blobs::SLOT_TAG;
 use crate::{Blobs, PutMode};
 use reveille_core::finding::Finding;
 use reveille_test_servers::RedisCluster;
@@ -61,7 +61,7 @@ async fn results_keep_their_names_on_a_cluster() {
         let node = cluster.owner_of(key.as_str());
         assert_eq!(cluster.ask(node, &format!("GET {}", key.as_str())), "$5\r\nthree\r\n");
     }
-    let mixed = keys.iter().cloned().chain([store.kept_as(BlobKey::parse("art:near").unwrap())]);
+    let mixed = keys.iter().cloned().chain([store.colocated_key(BlobKey::parse("art:near").unwrap())]);
     store.put_blob(mixed.clone().next_back().unwrap(), "x".into(), until, PutMode::Always).await.unwrap();
     assert_eq!(store.delete_blobs(mixed.collect()).await.unwrap(), 51);
     assert_eq!(store.delete_blobs(keys).await.unwrap(), 0);

@@ -4,7 +4,7 @@
 use super::groups::{PAGES_LEFT, PLENTY_OF_PAGES, TOO_LARGE, in_one_group, limit_pages};
 use super::*;
 use crate::suite::audit::{judged, trail, whole};
-use crate::{Trail, verify_chain};
+use crate::{AuditTrail, verify_chain};
 use reveille_core::audit::{EventType, Fault, Status};
 use reveille_core::policy::Decision;
 use rusqlite::Connection;

@@ -3,7 +3,7 @@
 use super::{Place, change, insert, load, new_job};
 use crate::sqlite::{OpenError, SqliteStore, schema};
 use crate::suite::audit::{judged, whole};
-use crate::{JobQuery, Store};
+use crate::{JobQuery, JobStore, Locks};
 use reveille_core::id::JobId;
 use reveille_core::job::State;
 use reveille_core::policy::Decision;

@@ -1,6 +1,8 @@
 //! What `commit.lua` is told of a change, and what it answers.
 
+use super::scripts::CommitRun;
 use super::{RedisWorkflows, written};
+use crate::redis::script::{ScriptCall, call};
 use crate::workflows::{RunCommit, RunStep};
 use crate::{StoreError, key_part};
 use reveille_core::flow::LINES_MAX;
@@ -9,35 +11,41 @@ use reveille_core::id::RunId;
 impl RedisWorkflows {
     pub(super) async fn commit_step(&self, step: &RunStep) -> Result<RunCommit, StoreError> {
         let head = &step.change.head;
-        let mut script = self.scripts.commit.prepare_invoke();
-        script.key(self.key(&format!("wf:run:{}", head.id)));
-        script.key(self.key(&format!("wf:run:timeline:{}", head.id)));
-        script.key(self.timers()).key(self.key("wf:runs:seq"));
-
-        // The arguments in the order in which the script names them.
-        let flag = |is: bool| if is { "1" } else { "0" };
-        script
-            .arg(self.store.prefix())
-            .arg(head.id.as_str())
-            .arg(optional(step.expects))
-            .arg(self.store.token());
-        script.arg(written(head)?).arg(head.revision);
-        script.arg(head.state.as_str()).arg(flag(!head.state.is_terminal())).arg(flag(head.is_live()));
-        script.arg(head.updated_at.0).arg(optional(head.due.map(|due| due.0))).arg(&head.actor.team);
-        script.arg(key_part(head.tenant.as_str())).arg(head.workflow.as_str());
-        script.arg(optional(head.origin.goes_by_a_version().then_some(head.version)));
-        script.arg(head.idempotency_key.as_deref().unwrap_or_default());
-        script.arg(optional(step.runs_max)).arg(LINES_MAX);
+        let call = call!(CommitRun {
+            run: self.key(&format!("wf:run:{}", head.id)),
+            timeline: self.key(&format!("wf:run:timeline:{}", head.id)),
+            timers: self.timers(),
+            run_seq: self.key("wf:runs:seq"),
+            prefix: &self.store.keys().prefix,
+            id: head.id.as_str(),
+            expects: step.expects,
+            token: self.store.token(),
+            head: written(head)?,
+            revision: head.revision,
+            state: head.state.as_str(),
+            open: !head.state.is_terminal(),
+            live: head.is_live(),
+            updated: head.updated_at.0,
+            due: head.due.map(|due| due.0),
+            team: &head.actor.team,
+            tenant: key_part(head.tenant.as_str()),
+            workflow: head.workflow.as_str(),
+            version: head.origin.goes_by_a_version().then_some(head.version),
+            idempotency: head.idempotency_key.as_deref(),
+            runs_max: step.runs_max,
+            lines_max: LINES_MAX,
+        });
+        let mut call = call.of(&self.scripts);
         let parts = step.parts();
-        script.arg(parts.len());
+        call.more(parts.len());
         for (name, body) in &parts {
-            script.arg(name).arg(flag(body.is_some())).arg(body.as_deref().unwrap_or_default());
+            call.more(name).more(body.is_some()).more(body.as_deref());
         }
-        script.arg(step.change.timeline.len());
+        call.more(step.change.timeline.len());
         for line in &step.change.timeline {
-            script.arg(written(line)?);
+            call.more(written(line)?);
         }
-        let reply: Vec<String> = self.link.run_surely(&script).await?;
+        let reply: Vec<String> = self.link.run_surely(&call).await?;
         match reply.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["done"] => Ok(RunCommit::Done),
             ["conflict"] => Ok(RunCommit::Conflict),
@@ -46,8 +54,4 @@ impl RedisWorkflows {
             _ => Err(StoreError::Corrupt(format!("Redis answered a change of a run with {reply:?}"))),
         }
     }
-}
-
-fn optional(number: Option<impl ToString>) -> String {
-    number.map_or(String::new(), |number| number.to_string())
 }

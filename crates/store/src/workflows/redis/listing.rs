@@ -1,8 +1,9 @@
 //! Pages of runs.
 
 use super::{RedisWorkflows, read};
+use crate::redis::{IndexQuery, Order};
 use crate::workflows::RunQuery;
-use crate::{Order, Page, StoreError, Stretch, key_part};
+use crate::{Page, StoreError, key_part};
 use reveille_core::flow::{RunHead, RunState};
 
 impl RedisWorkflows {
@@ -22,7 +23,7 @@ impl RedisWorkflows {
             ("state", query.state.map(|state| state.to_string())),
             ("team", query.team.clone().filter(|team| !team.is_empty())),
         ];
-        let stretch = Stretch {
+        let index = IndexQuery {
             indexes: vec![self.key(&index)],
             order: Order::NewestFirst,
             cursor: query.cursor,
@@ -34,6 +35,6 @@ impl RedisWorkflows {
             record: None,
             fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
         };
-        self.store.stretch(&stretch, |head| read(&String::from_utf8_lossy(head))).await
+        self.store.read_index(&index, |head| read(&String::from_utf8_lossy(head))).await
     }
 }

@@ -1,4 +1,4 @@
-//! WorkflowStore that do what those under them do, except where a test steps in.
+//! A workflow store that does what the one under it does, except where a test steps in.
 //!
 //! A [`Hook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
 

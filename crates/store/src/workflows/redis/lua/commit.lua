@@ -1,20 +1,17 @@
 -- One change of one run: its revision is compared, then everything that belongs to the change is written, its timer
 -- among it. Whatever can refuse comes first.
 --
--- KEYS  wf:run, wf:run:timeline, cordum:wf:delay:timers, wf:runs:seq
--- ARGV  the names below, then two counted lists: parts (name, '1' or '0' for gone, body), lines of the timeline
+-- KEYS  run, timeline, timers, run_seq
+-- ARGS  prefix, id, expects, token, head, revision, state, open, live, updated, due, team, tenant, workflow, version,
+--       idempotency, runs_max, lines_max;
+--       then two counted lists: parts (name, '1' or '0' for gone, body), lines of the timeline
 -- Says  done | conflict | duplicate, id | no room
-local prefix, id, expects, token, head, revision = unpack(ARGV, 1, 6)
-local state, open, live, updated, due, team = unpack(ARGV, 7, 12)
-local tenant, workflow, version, idempotency, runs_max, lines_max = unpack(ARGV, 13, 18)
-local lists = 19
-
 local call = redis.call
 local function key(...) return prefix .. table.concat({...}) end
 
 local known = {'rev', 'by', 'state', 'open', 'live', 'seq', 'due'}
 local was = {}
-for i, value in ipairs(call('HMGET', KEYS[1], unpack(known))) do was[known[i]] = value or nil end
+for i, value in ipairs(call('HMGET', run, unpack(known))) do was[known[i]] = value or nil end
 
 -- Our own change, whose answer was lost.
 if was.rev and was.by == token then return {'done'} end
@@ -34,7 +31,7 @@ end
 
 local seq = was.seq
 if not seq then
-  seq = call('INCR', KEYS[4])
+  seq = call('INCR', run_seq)
   for _, index in ipairs{'all', 'org:' .. tenant, 'of:' .. tenant .. ':' .. workflow} do
     call('ZADD', key('wf:runs:', index), seq, id)
   end
@@ -55,19 +52,19 @@ else
 end
 if (was.due or '') ~= due then
   local member = workflow .. ':' .. id
-  if due == '' then call('ZREM', KEYS[3], member)
-  else call('ZADD', KEYS[3], string.format('%.3f', due / 1000), member) end
+  if due == '' then call('ZREM', timers, member)
+  else call('ZADD', timers, string.format('%.3f', due / 1000), member) end
 end
 
-call('HSET', KEYS[1], 'rev', revision, 'by', token, 'head', head, 'state', state, 'open', open, 'live', live, 'seq', seq,
+call('HSET', run, 'rev', revision, 'by', token, 'head', head, 'state', state, 'open', open, 'live', live, 'seq', seq,
   'due', due, 'updated_at', updated .. '000', 'team', team, 'tenant', tenant, 'workflow', workflow)
-if not was.rev then call('HSET', KEYS[1], 'version', version, 'key', idempotency) end
-local at = lists
+if not was.rev then call('HSET', run, 'version', version, 'key', idempotency) end
+local at = more_args
 for i = 1, ARGV[at] do
   local name, is_there, body = unpack(ARGV, at + 3 * i - 2, at + 3 * i)
-  if is_there == '1' then call('HSET', KEYS[1], name, body) else call('HDEL', KEYS[1], name) end
+  if is_there == '1' then call('HSET', run, name, body) else call('HDEL', run, name) end
 end
 at = at + 3 * ARGV[at] + 1
-for i = 1, ARGV[at] do call('RPUSH', KEYS[2], ARGV[at + i]) end
-if tonumber(ARGV[at]) > 0 then call('LTRIM', KEYS[2], -lines_max, -1) end
+for i = 1, ARGV[at] do call('RPUSH', timeline, ARGV[at + i]) end
+if tonumber(ARGV[at]) > 0 then call('LTRIM', timeline, -lines_max, -1) end
 return {'done'}

@@ -1,6 +1,8 @@
 -- Removes runs that owe nothing, with all that is theirs: one that is named, or those last touched before a moment.
--- KEYS: wf:runs:ended. Says how many went.
-local prefix, named, before, limit, kept_ms = unpack(ARGV)
+-- Says how many went.
+--
+-- KEYS  ended
+-- ARGS  prefix, named, before, limit, kept_ms
 local call = redis.call
 local function key(...) return prefix .. table.concat({...}) end
 
@@ -17,7 +19,7 @@ local function remove(id)
   local tenant, workflow, version, state, idempotency, live =
     unpack(call('HMGET', run, 'tenant', 'workflow', 'version', 'state', 'key', 'live'))
   if not tenant then
-    call('ZREM', KEYS[1], id)
+    call('ZREM', ended, id)
     return 0
   end
   if live == '1' then return 0 end
@@ -36,7 +38,7 @@ end
 
 if named ~= '' then return remove(named) end
 local gone = 0
-for _, id in ipairs(call('ZRANGE', KEYS[1], '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
+for _, id in ipairs(call('ZRANGE', ended, '-inf', '(' .. before, 'BYSCORE', 'LIMIT', 0, limit)) do
   gone = gone + remove(id)
 end
 return gone

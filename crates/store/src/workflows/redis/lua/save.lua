@@ -1,16 +1,18 @@
--- Saves a workflow as its next version, unless it is as the last one. KEYS: wf:def, wf:index:org.
+-- Saves a workflow as its next version, unless it is as the last one.
 -- A version that no run goes by is gone when the next one is there. Says the version; nothing, if
 -- there is no room for a new one.
-local id, document, record, workflows_max = unpack(ARGV)
+--
+-- KEYS  definition, index
+-- ARGS  id, document, record, workflows_max
 local call = redis.call
-local last, current, saved = unpack(call('HMGET', KEYS[1], 'last', 'current', 'document'))
+local last, current, saved = unpack(call('HMGET', definition, 'last', 'current', 'document'))
 if current and saved == document then return tonumber(current) end
-if not current and call('ZCARD', KEYS[2]) >= tonumber(workflows_max) then return false end
+if not current and call('ZCARD', index) >= tonumber(workflows_max) then return false end
 local next = (tonumber(last) or 0) + 1
-if current and (call('HGET', KEYS[1], 'runs:' .. current) or '0') == '0' then
-  call('HDEL', KEYS[1], 'v:' .. current, 'runs:' .. current)
+if current and (call('HGET', definition, 'runs:' .. current) or '0') == '0' then
+  call('HDEL', definition, 'v:' .. current, 'runs:' .. current)
 end
-call('HSET', KEYS[1], 'last', next, 'current', next, 'document', document, 'v:' .. next, record)
-call('PERSIST', KEYS[1])
-call('ZADD', KEYS[2], 0, id)
+call('HSET', definition, 'last', next, 'current', next, 'document', document, 'v:' .. next, record)
+call('PERSIST', definition)
+call('ZADD', index, 0, id)
 return next

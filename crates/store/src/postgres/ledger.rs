@@ -1,0 +1,206 @@
+//! The audit trail of all replicas, sealed into chains.
+//!
+//! An entry needs the hash of the one before it, so one transaction at a time appends: whoever would
+//! append or prune takes a lock of PostgreSQL's first, which goes with the transaction, also when its
+//! client is killed.
+
+pub(super) mod pages;
+
+use super::database::Database;
+use super::text::{held, told};
+use crate::{AuditQuery, ChainPage, Ledger, Origin, Page, StoreError};
+use reveille_core::audit::{Draft, Entry, Hash, Link};
+use reveille_core::id::{JobId, TenantId};
+use reveille_core::time::Millis;
+use sqlx::postgres::{PgConnection, PgRow, Postgres};
+use sqlx::{Connection, Result, Row, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of the lock, which may be any number that nobody else locks in the same database.
+const SEALING: i64 = i64::from_be_bytes(*b"reveille");
+
+/// A handle; clones share one pool.
+#[derive(Clone)]
+pub struct PostgresLedger {
+    pub(super) database: Database,
+}
+
+impl PostgresLedger {
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait::async_trait]
+impl Ledger for PostgresLedger {
+    async fn seal(&self, drafts: Vec<(Origin, Draft)>) -> std::result::Result<(), StoreError> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        let drafts = drafts.into_iter().map(Unsealed::encode).collect::<std::result::Result<Vec<_>, _>>()?;
+        let drafts = &drafts[..];
+        self.database.insist(|| async |connection| seal(connection, drafts).await).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> std::result::Result<Page<Entry>, StoreError> {
+        self.database.ask(async |connection| pages::list(connection, query).await).await
+    }
+
+    async fn chain(
+        &self,
+        tenant: &TenantId,
+        after: u64,
+        limit: usize,
+    ) -> std::result::Result<ChainPage, StoreError> {
+        self.database.ask(async |connection| pages::chain(connection, tenant, after, limit).await).await
+    }
+
+    async fn prune(&self, before: Millis, limit: usize) -> std::result::Result<u64, StoreError> {
+        self.database.insist(|| async move |connection: &mut _| prune(connection, before, limit).await).await
+    }
+}
+
+struct Unsealed {
+    origin: Origin,
+    draft: Draft,
+    json: String,
+}
+
+impl Unsealed {
+    fn encode((origin, draft): (Origin, Draft)) -> std::result::Result<Self, StoreError> {
+        let json = serde_json::to_string(&draft)
+            .map_err(|error| StoreError::Refused(format!("an entry has no JSON: {error}")))?;
+        Ok(Self { origin, draft, json })
+    }
+}
+
+/// A transaction that no other appends or prunes beside.
+pub(super) async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+    let mut transaction = connection.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(SEALING).execute(&mut *transaction).await?;
+    Ok(transaction)
+}
+
+async fn seal(connection: &mut PgConnection, drafts: &[Unsealed]) -> Result<()> {
+    let mut transaction = alone(connection).await?;
+    let mut known = known(&mut transaction, drafts).await?;
+    let fresh: Vec<_> = drafts.iter().filter(|line| known.insert(line.origin)).collect();
+    let mut heads = heads(&mut transaction, &fresh).await?;
+    let mut entries = Vec::with_capacity(fresh.len());
+    for line in fresh {
+        let head = heads.entry(line.draft.tenant.clone()).or_default();
+        let before = std::mem::replace(head, head.next(&line.draft));
+        entries.push(Sealed { line, before, place: *head });
+    }
+    append(&mut transaction, &entries).await?;
+    put_heads(&mut transaction, &heads).await?;
+    transaction.commit().await
+}
+
+/// Which of them were sealed before.
+async fn known(connection: &mut PgConnection, drafts: &[Unsealed]) -> Result<BTreeSet<Origin>> {
+    let origins: Vec<_> = drafts.iter().map(|line| line.origin.0).collect();
+    let known = sqlx::query_scalar::<_, [u8; 16]>("SELECT origin FROM audit WHERE origin = ANY($1)");
+    Ok(known.bind(origins).fetch_all(connection).await?.into_iter().map(Origin).collect())
+}
+
+/// Where the chains end. What is recorded and what is there agree, unless somebody else wrote to the
+/// tables. Then a chain goes on after the higher number, so that nobody is held up; what is wrong is for
+/// a check to find.
+async fn heads(connection: &mut PgConnection, fresh: &[&Unsealed]) -> Result<BTreeMap<TenantId, Link>> {
+    let tenants: BTreeSet<_> = fresh.iter().map(|line| held(line.draft.tenant.as_str())).collect();
+    let rows = sqlx::query(
+        "SELECT tenant, head_seq, head_hash FROM audit_chains WHERE tenant = ANY($1)
+         UNION ALL
+         SELECT asked.tenant, newest.seq, newest.event_hash
+         FROM UNNEST($1::text[]) AS asked (tenant)
+         CROSS JOIN LATERAL (SELECT seq, event_hash FROM audit WHERE audit.tenant = asked.tenant
+                             ORDER BY seq DESC LIMIT 1) AS newest",
+    );
+    let mut heads = BTreeMap::new();
+    for row in rows.bind(tenants.into_iter().collect::<Vec<_>>()).fetch_all(connection).await? {
+        let found = link(&row, 1)?;
+        let head: &mut Link = heads.entry(TenantId::known(told(row.try_get(0)?))).or_default();
+        if found.seq > head.seq {
+            *head = found;
+        }
+    }
+    Ok(heads)
+}
+
+struct Sealed<'d> {
+    line: &'d Unsealed,
+    before: Link,
+    place: Link,
+}
+
+async fn append(connection: &mut PgConnection, entries: &[Sealed<'_>]) -> Result<()> {
+    fn column<'e, T>(entries: &'e [Sealed<'_>], value: impl Fn(&'e Sealed<'_>) -> T) -> Vec<T> {
+        entries.iter().map(value).collect()
+    }
+    sqlx::query(
+        "INSERT INTO audit (origin, tenant, seq, at, event_type, severity, job_id, draft, prev_hash, event_hash)
+         SELECT origin, tenant, seq, at, event_type, severity, job_id, draft, prev_hash, event_hash
+         FROM UNNEST($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
+                     $8::text[], $9::bytea[], $10::bytea[])
+              WITH ORDINALITY AS line (origin, tenant, seq, at, event_type, severity, job_id, draft, prev_hash,
+                                       event_hash, number)
+         ORDER BY number",
+    )
+    .bind(column(entries, |entry| entry.line.origin.0))
+    .bind(column(entries, |entry| held(entry.line.draft.tenant.as_str())))
+    .bind(column(entries, |entry| entry.place.seq as i64))
+    .bind(column(entries, |entry| entry.line.draft.at.0))
+    .bind(column(entries, |entry| entry.line.draft.event_type.as_str()))
+    .bind(column(entries, |entry| entry.line.draft.severity.as_str()))
+    .bind(column(entries, |entry| entry.line.draft.job_id.as_ref().map(JobId::as_str).map(held)))
+    .bind(column(entries, |entry| entry.line.json.as_str()))
+    .bind(column(entries, |entry| entry.before.hash.0))
+    .bind(column(entries, |entry| entry.place.hash.0))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn put_heads(connection: &mut PgConnection, heads: &BTreeMap<TenantId, Link>) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO audit_chains (tenant, head_seq, head_hash, boundary_seq, boundary_hash)
+         SELECT tenant, seq, hash, 0, $4
+         FROM UNNEST($1::text[], $2::bigint[], $3::bytea[]) AS head (tenant, seq, hash)
+         ON CONFLICT (tenant) DO UPDATE SET head_seq = excluded.head_seq, head_hash = excluded.head_hash",
+    )
+    .bind(heads.keys().map(|tenant| held(tenant.as_str())).collect::<Vec<_>>())
+    .bind(heads.values().map(|head| head.seq as i64).collect::<Vec<_>>())
+    .bind(heads.values().map(|head| head.hash.0).collect::<Vec<_>>())
+    .bind(Hash::default().0)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The oldest entries go, up to the last one that is old enough.
+async fn prune(connection: &mut PgConnection, before: Millis, limit: usize) -> Result<u64> {
+    let mut transaction = alone(connection).await?;
+    let last: Option<i64> = sqlx::query_scalar(
+        "SELECT max(id) FROM (SELECT id, at FROM audit ORDER BY id LIMIT $2) AS oldest WHERE at < $1",
+    )
+    .bind(before.0)
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .fetch_one(&mut *transaction)
+    .await?;
+    let boundaries = sqlx::query(
+        "UPDATE audit_chains SET boundary_seq = gone.seq, boundary_hash = gone.event_hash
+         FROM (SELECT DISTINCT ON (tenant) tenant, seq, event_hash FROM audit
+               WHERE id <= $1 ORDER BY tenant, id DESC) AS gone
+         WHERE audit_chains.tenant = gone.tenant",
+    );
+    boundaries.bind(last).execute(&mut *transaction).await?;
+    let gone = sqlx::query("DELETE FROM audit WHERE id <= $1").bind(last).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(gone.rows_affected())
+}
+
+/// A number and the hash in the column after it.
+fn link(row: &PgRow, column: usize) -> Result<Link> {
+    Ok(Link { seq: row.try_get::<i64, _>(column)? as u64, hash: Hash(row.try_get(column + 1)?) })
+}
