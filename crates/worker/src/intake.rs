@@ -88,7 +88,7 @@ impl Intake {
                 });
             }
             Arrival::Answer(traced_packet) => {
-                worker_context.results.send(traced_packet, worker_context.results.room().await)
+                worker_context.results.send(traced_packet, worker_context.results.room().await);
             }
             Arrival::Ignore => {}
         }

@@ -61,7 +61,7 @@ pub(super) async fn watch(client: Client, log: Arc<ConnectionLog>, link: watch::
         match now {
             Link::Away if before != now => tracing::warn!("NATS is unreachable; reconnecting"),
             Link::Connected if before != now || attempts != attempts_seen => {
-                tracing::info!("NATS is reachable again")
+                tracing::info!("NATS is reachable again");
             }
             Link::Away | Link::Connected => continue,
         }
