@@ -3,14 +3,16 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
+use crate::convert;
+use crate::convert::text::cursor;
 use crate::jobs::{INLINE_LEN_MAX, as_json, visible};
-use crate::types::approval::{
-    Approval, ApprovalContext, ApprovalPage, ApprovalQuery, Approved, BlastRadius, Input, PriorApproval,
-    Rejected, Resolution, RollbackHint, SnapshotSummary,
-};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use bytes::Bytes;
+use reveille_api_types::approval::{
+    Approval, ApprovalContext, ApprovalPage, ApprovalQuery, Approved, Input, PriorApproval, Rejected,
+    Resolution,
+};
 use reveille_core::approval::{self, Answer};
 use reveille_core::job::{self, Job};
 use reveille_engine::{Answered, Engine};
@@ -29,13 +31,13 @@ pub async fn list(
     Query(query): Query<ApprovalQuery>,
 ) -> Result<Json<ApprovalPage>, ApiError> {
     auth.needs(Scope::Read)?;
-    let asked = query.include_resolved()?;
+    let asked = convert::include_resolved(&query)?;
     let query = JobQuery {
         tenant: auth.list_of(),
         state: (!asked).then_some(job::State::ApprovalRequired),
         asked,
-        cursor: query.cursor()?,
-        limit: query.limit()?,
+        cursor: cursor(query.cursor.as_deref())?,
+        limit: convert::approvals_limit(&query)?,
         ..JobQuery::default()
     };
     let page = engine.jobs().list(&query).await?;
@@ -48,7 +50,7 @@ pub async fn list(
 /// The approval of a job, as this caller may act on it; nothing if nobody was ever asked.
 fn shown(engine: &Engine, auth: &Auth, job: &Job) -> Option<Approval> {
     let is_own = engine.jobs().is_from_submitter(&job.request, &answer(auth));
-    Approval::of(job, approval::status(job)?, is_own)
+    convert::approval(job, approval::status(job)?, is_own)
 }
 
 pub fn answer(auth: &Auth) -> Answer {
@@ -68,10 +70,10 @@ pub async fn context(
     let approval = shown(&engine, &auth, &job).ok_or_else(|| ApiError::not_found("approval"))?;
     let in_force = engine.rules().policy.snapshot().to_owned();
     Ok(Json(ApprovalContext {
-        blast_radius: BlastRadius::of(&job.request, &engine.jobs().eligible_workers(&job.request)),
+        blast_radius: convert::blast_radius(&job.request, &engine.jobs().eligible_workers(&job.request)),
         prior_approvals: prior(&engine, &job).await?,
-        rollback_hint: RollbackHint::of(&job.request),
-        policy_snapshot_summary: SnapshotSummary::of(&approval, in_force),
+        rollback_hint: convert::rollback_hint(&job.request),
+        policy_snapshot_summary: convert::snapshot_summary(&approval, in_force),
         time_remaining_ms: engine.jobs().time_to_decide(&job),
         constraints: approval.constraints.clone(),
         input: input(&engine, &job).await?,
@@ -89,7 +91,7 @@ async fn prior(engine: &Engine, job: &Job) -> Result<Vec<PriorApproval>, StoreEr
         ..JobQuery::default()
     };
     let others = engine.jobs().list(&query).await?.items.into_iter().filter(|other| other.id() != job.id());
-    Ok(others.filter_map(|other| PriorApproval::of(&other)).take(PRIOR_MAX).collect())
+    Ok(others.filter_map(|other| convert::prior_approval(&other)).take(PRIOR_MAX).collect())
 }
 
 /// The input, if it is still there; as long as it is not too long, whole.
@@ -101,7 +103,7 @@ async fn input(engine: &Engine, job: &Job) -> Result<Input, StoreError> {
     };
     let short = bytes.as_ref().filter(|bytes| bytes.len() <= INLINE_LEN_MAX);
     let value = short.and_then(|bytes| as_json(bytes));
-    Ok(Input { pointer, len: bytes.as_ref().map(Bytes::len), value })
+    Ok(Input { pointer, len: bytes.as_ref().map(Bytes::len), value: value.into() })
 }
 
 /// Lets a job run that waits for a person.
@@ -116,9 +118,9 @@ pub async fn approve(
 ) -> Result<Json<Approved>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(match engine.jobs().approve(job.id(), body.into_answer(answer(&auth))?).await? {
-        Answered::Now(job) => Approved::now(&job),
-        Answered::Before(job) => Approved::before(&job),
+    Ok(Json(match engine.jobs().approve(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
+        Answered::Now(job) => convert::approved_now(&job),
+        Answered::Before(job) => convert::approved_before(&job),
     }))
 }
 
@@ -134,8 +136,8 @@ pub async fn reject(
 ) -> Result<Json<Rejected>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(match engine.jobs().reject(job.id(), body.into_answer(answer(&auth))?).await? {
-        Answered::Now(job) => Rejected::now(&job),
-        Answered::Before(job) => Rejected::before(&job),
+    Ok(Json(match engine.jobs().reject(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
+        Answered::Now(job) => convert::rejected_now(&job),
+        Answered::Before(job) => convert::rejected_before(&job),
     }))
 }

@@ -2,10 +2,11 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::audit::{AuditEvent, TrailPage, TrailQuery, Verified, VerifyQuery, given};
+use crate::convert;
 use axum::extract::{Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
+use reveille_api_types::audit::{AuditEvent, TrailPage, TrailQuery, Verified, VerifyQuery};
 use reveille_core::id::TenantId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -33,9 +34,9 @@ pub async fn events(
         Some(tenant) => Some(tenant),
         None => auth.list_of(),
     };
-    let query = AuditQuery { tenant, ..query.understood(engine.now())? };
+    let query = AuditQuery { tenant, ..convert::audit_query(&query, engine.now())? };
     let page = engine.jobs().audit(&query).await?;
-    let items: Vec<AuditEvent> = page.items.into_iter().map(AuditEvent::of).collect();
+    let items: Vec<AuditEvent> = page.items.into_iter().map(convert::audit_event).collect();
     Ok(Json(TrailPage { returned: items.len(), next_cursor: page.next.map(|next| next.to_string()), items }))
 }
 
@@ -59,12 +60,12 @@ pub async fn verify(
     auth.needs(Scope::Read)?;
     let tenant = named(&auth, query.tenant.as_deref())?.unwrap_or_else(|| auth.tenant.clone());
     let found = engine.jobs().verify_audit(&tenant, VERIFY_MAX).await?;
-    Ok(Json(Verified::of(tenant.to_string(), &found, VERIFY_MAX)))
+    Ok(Json(convert::verified(tenant.to_string(), &found, VERIFY_MAX)))
 }
 
 /// The tenant that the query names, if the caller may look at its trail.
 fn named(auth: &Auth, name: Option<&str>) -> Result<Option<TenantId>, ApiError> {
-    let Some(tenant) = given(name).map(TenantId::parse).transpose()? else { return Ok(None) };
+    let Some(tenant) = convert::given(name).map(TenantId::parse).transpose()? else { return Ok(None) };
     if auth.sees(&tenant) {
         return Ok(Some(tenant));
     }

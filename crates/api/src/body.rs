@@ -51,6 +51,16 @@ fn explained<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
     }
 }
 
+/// Reads a part of a body that was taken as it was written.
+pub fn read_part<T: DeserializeOwned>(field: &str, text: &str) -> Result<T, ApiError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." { field.to_owned() } else { format!("{field}.{path}") };
+        ApiError::field(&place, error.inner())
+    })
+}
+
 fn refused(rejection: &BytesRejection) -> ApiError {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         too_long()

@@ -3,14 +3,15 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
-use crate::types::dead_letter::{
-    DeadLetter, DeadLetterList, DeadLetterPage, DeadLetterStats, LetterQuery, RetriedJob, RetriedMany,
-    RetryFilter,
-};
-use crate::types::dead_packet::{DeadPacket, DeadPacketPage, PacketQuery};
+use crate::convert;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use reveille_api_types::dead_letter::{
+    DeadLetter, DeadLetterList, DeadLetterPage, DeadLetterStats, LetterQuery, RetriedJob, RetriedMany,
+    RetryFilter,
+};
+use reveille_api_types::dead_packet::{DeadPacketPage, PacketQuery};
 use reveille_core::id::JobId;
 use reveille_core::job;
 use reveille_engine::Engine;
@@ -36,10 +37,10 @@ pub async fn page(
     Query(query): Query<LetterQuery>,
 ) -> Result<Json<DeadLetterPage>, ApiError> {
     auth.needs(Scope::Read)?;
-    let query = DeadLetterQuery { tenant: auth.list_of(), ..query.understood()? };
+    let query = DeadLetterQuery { tenant: auth.list_of(), ..convert::letter_query(&query)? };
     let page = engine.jobs().dead_letters(&query).await?;
     Ok(Json(DeadLetterPage {
-        items: page.items.iter().map(DeadLetter::of).collect(),
+        items: page.items.iter().map(convert::dead_letter).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
 }
@@ -49,7 +50,7 @@ pub async fn page(
 pub async fn stats(State(engine): State<Engine>, auth: Auth) -> Result<Json<DeadLetterStats>, ApiError> {
     auth.needs(Scope::Read)?;
     let counts = engine.jobs().count_dead_letters(auth.list_of().as_ref()).await?;
-    Ok(Json(DeadLetterStats::of(&counts)))
+    Ok(Json(convert::dead_letter_stats(&counts)))
 }
 
 /// Shows one dead letter.
@@ -60,7 +61,7 @@ pub async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetter>, ApiError> {
     auth.needs(Scope::Read)?;
-    Ok(Json(DeadLetter::of(&visible(&engine, &auth, &id).await?)))
+    Ok(Json(convert::dead_letter(&visible(&engine, &auth, &id).await?)))
 }
 
 /// Takes a dead letter off the list. The job itself stays.
@@ -88,7 +89,7 @@ pub async fn retry(
 ) -> Result<Json<RetriedJob>, ApiError> {
     auth.needs(Scope::Write)?;
     let letter = visible(&engine, &auth, &id).await?;
-    Ok(Json(RetriedJob::of(&*engine.jobs().retry(letter, auth.caller()).await?)))
+    Ok(Json(convert::retried_job(&*engine.jobs().retry(letter, auth.caller()).await?)))
 }
 
 /// Submits the jobs of many dead letters again, as a filter says.
@@ -99,8 +100,8 @@ pub async fn retry_many(
     OptionalBody(filter): OptionalBody<RetryFilter>,
 ) -> Result<Json<RetriedMany>, ApiError> {
     auth.needs(Scope::Write)?;
-    let query = DeadLetterQuery { tenant: auth.list_of(), ..filter.understood()? };
-    Ok(Json(RetriedMany::of(&engine.jobs().retry_many(query, auth.caller()).await?)))
+    let query = DeadLetterQuery { tenant: auth.list_of(), ..convert::retry_query(&filter)? };
+    Ok(Json(convert::retried_many(&engine.jobs().retry_many(query, auth.caller()).await?)))
 }
 
 /// Lists packets from the bus that nobody could read.
@@ -112,10 +113,10 @@ pub async fn packets(
     Query(query): Query<PacketQuery>,
 ) -> Result<Json<DeadPacketPage>, ApiError> {
     auth.needs(Scope::Admin)?;
-    let (cursor, limit) = query.understood()?;
+    let (cursor, limit) = convert::packet_query(&query)?;
     let page = engine.jobs().dead_packets(cursor, limit).await?;
     Ok(Json(DeadPacketPage {
-        items: page.items.iter().map(DeadPacket::of).collect(),
+        items: page.items.iter().map(convert::dead_packet).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
 }

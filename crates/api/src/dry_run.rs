@@ -2,10 +2,12 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::body::OptionalBody;
-use crate::types::dry_run::{DryRunBody, DryRunReply};
+use crate::body::{OptionalBody, read_part};
+use crate::convert;
 use axum::Json;
 use axum::extract::{Path, State};
+use reveille_api_types::dry_run::{DryRunBody, DryRunReply};
+use reveille_core::flow::WorkflowDocument;
 use reveille_core::id::WorkflowId;
 use reveille_core::request::Actor;
 use reveille_engine::{Asked, Engine};
@@ -23,7 +25,9 @@ pub async fn dry_run(
     OptionalBody(body): OptionalBody<DryRunBody>,
 ) -> Result<Json<DryRunReply>, ApiError> {
     auth.needs(Scope::Write)?;
-    if body.workflow.as_ref().is_some_and(|document| document.id != id) {
+    let document: Option<WorkflowDocument> =
+        body.workflow.written().map(|text| read_part("workflow", text)).transpose()?;
+    if document.as_ref().is_some_and(|document| document.id != id) {
         return Err(ApiError::field("workflow", format!("its id is not {id:?}")));
     }
     let asked = Asked {
@@ -34,7 +38,7 @@ pub async fn dry_run(
         started_by: Some(auth.caller().key.clone()),
         actor: Actor { principal_id: auth.name().to_owned(), ..Actor::default() },
     };
-    let mut reply = DryRunReply::of(engine.workflows().dry_run(&asked, body.workflow).await?);
+    let mut reply = convert::dry_run_reply(engine.workflows().dry_run(&asked, document).await?);
     if body.environment.is_some() {
         reply.warnings.push("environment: policy does not look at it".to_owned());
     }

@@ -2,13 +2,14 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::graph::GraphDetail;
-use crate::types::workflow::VersionQuery;
+use crate::convert;
 use crate::workflows::tenant;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use reveille_api_types::graph::GraphDetail;
+use reveille_api_types::workflow::VersionQuery;
 use reveille_core::id::WorkflowId;
 use reveille_diagram::{Layout, draw_svg};
 use reveille_engine::Engine;
@@ -38,7 +39,7 @@ pub async fn get(
     let layout = Layout::of(&flow);
     let vary = (header::VARY, "Accept");
     if !wants_svg(&headers) {
-        return Ok(([vary], Json(GraphDetail::of(&flow, &layout))).into_response());
+        return Ok(([vary], Json(convert::graph_detail(&flow, &layout))).into_response());
     }
     // Whoever opens it by itself gets a picture and nothing that runs.
     let policy = (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'");

@@ -3,16 +3,15 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::convert;
+use crate::convert::text::{cursor, duration, limit};
 use crate::trace::{Traced, with_trace};
-use crate::types::job::{
-    Cancelled, Explained, JobDetail, JobPage, JobRecord, ListQuery, Remediate, SubmitReply, SubmitRequest,
-    WaitQuery,
-};
-use crate::types::text::{cursor, duration, limit};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use reveille_api_types::job::{Cancelled, Explained, JobDetail, JobPage, ListQuery, WaitQuery};
+use reveille_api_types::submit::{Remediate, SubmitReply, SubmitRequest};
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{self, Job};
 use reveille_core::time::Millis;
@@ -41,7 +40,7 @@ pub async fn submit(
     Body(body): Body<SubmitRequest>,
 ) -> Result<Response, ApiError> {
     let job = submit_job(&engine, &auth, trace, body).await?;
-    let answer = accepted(&job).map(|()| Json(SubmitReply::of(&job)));
+    let answer = accepted(&job).map(|()| Json(convert::submit_reply(&job)));
     Ok(with_trace(answer.into_response(), &engine.jobs().trace_of(&job.request)))
 }
 
@@ -53,7 +52,8 @@ pub async fn submit_job(
     body: SubmitRequest,
 ) -> Result<Arc<Job>, ApiError> {
     auth.needs(Scope::Write)?;
-    let (mut request, context) = body.into_request(engine.jobs().new_id(), &auth.tenant, auth.name())?;
+    let (mut request, context) =
+        convert::job_request(body, engine.jobs().new_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
     request.follow(trace);
     let submission = Submission { request, context: Some(context), submitter: Submitter::Listens };
@@ -86,7 +86,7 @@ pub async fn list(
     auth.needs(Scope::Read)?;
     let page = engine.jobs().list(&understood(query, &auth)?).await?;
     Ok(Json(JobPage {
-        items: page.items.iter().map(|job| JobRecord::of(job)).collect(),
+        items: page.items.iter().map(|job| convert::job_record(job)).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
 }
@@ -149,7 +149,7 @@ pub async fn get(
         _ => None,
     };
     let trace = engine.jobs().trace_of(&job.request).job();
-    Ok(Json(JobDetail::of(&job, &trace, context, result, is_held)))
+    Ok(Json(convert::job_detail(&job, &trace, context.into(), result.into(), is_held)))
 }
 
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.
@@ -205,7 +205,7 @@ pub async fn remediate(
     let job = visible(&engine, &auth, &id).await?;
     let job = engine.jobs().remediate(&job, &body.remediation_id, auth.caller()).await?;
     accepted(&job)?;
-    Ok(Json(SubmitReply::of(&job)).into_response())
+    Ok(Json(convert::submit_reply(&job)).into_response())
 }
 
 /// Says why a job is where it is, and what it waits for.
@@ -217,7 +217,7 @@ pub async fn explain(
 ) -> Result<Json<Explained>, ApiError> {
     auth.needs(Scope::Read)?;
     let job = visible(&engine, &auth, &id).await?;
-    Ok(Json(Explained::of(&job, engine.jobs().explain(&job))))
+    Ok(Json(convert::explained(&job, engine.jobs().explain(&job))))
 }
 
 /// The job, if there is one that this caller may see. Another tenant's job does not exist for it.

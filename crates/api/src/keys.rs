@@ -3,10 +3,11 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
-use crate::types::key::{CreateKey, CreatedKey, Key, KeyList};
+use crate::convert;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use reveille_api_types::key::{CreateKey, CreatedKey, KeyList};
 use reveille_core::id::KeyId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -19,15 +20,16 @@ pub async fn create(
     Body(body): Body<CreateKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
-    let (key, secret) = engine.access().create_key(body.understood(&auth.tenant, auth.name())?).await?;
-    Ok((StatusCode::CREATED, Json(CreatedKey { key: Key::of(&key), secret })))
+    let (key, secret) =
+        engine.access().create_key(convert::new_key(body, &auth.tenant, auth.name())?).await?;
+    Ok((StatusCode::CREATED, Json(CreatedKey { key: convert::key(&key), secret })))
 }
 
 /// Lists all keys, without their secrets.
 #[utoipa::path(get, path = "/api/v1/auth/keys", tag = "keys", responses((status = 200, body = KeyList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<KeyList>, ApiError> {
     auth.needs(Scope::Admin)?;
-    Ok(Json(KeyList { items: engine.access().list_keys().iter().map(Key::of).collect() }))
+    Ok(Json(KeyList { items: engine.access().list_keys().iter().map(convert::key).collect() }))
 }
 
 /// Revokes a key, at once.

@@ -8,6 +8,7 @@ pub mod approvals;
 pub mod audit;
 pub mod auth;
 pub mod body;
+pub mod convert;
 pub mod dead_letters;
 mod dry_run;
 mod error;
@@ -30,14 +31,13 @@ pub mod stream;
 mod surface;
 pub mod system;
 mod trace;
-pub mod types;
+mod types;
 mod voicegateway;
 pub mod workers;
 pub mod workflows;
 
 pub use error::ApiError;
 pub use openapi::document as openapi_document;
-pub use types::graph::GraphDetail;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -6,8 +6,6 @@ mod reference;
 
 use crate::molecule::{delegations, discovery, events, registry, socket, talk, workspaces};
 use crate::openorca::{self, events as console, resolve};
-use crate::types::error::Error;
-use crate::types::event::{Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
 use crate::types::molecule::answer::MoleculeError;
 use crate::types::molecule::event::{Frame as SocketFrame, StreamEvent};
 use crate::types::openorca::Frame as ConsoleFrame;
@@ -19,6 +17,8 @@ use crate::{
 use axum::http::header;
 use axum::response::IntoResponse;
 use complete::Complete;
+use reveille_api_types::error::Error;
+use reveille_api_types::event::{Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]

@@ -2,10 +2,10 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::event::Counts;
-use crate::types::overview::{Overview, Throughput, Wait, Waiting, WaitingJob};
+use crate::convert;
 use axum::Json;
 use axum::extract::State;
+use reveille_api_types::overview::{Overview, Wait};
 use reveille_core::job::State as JobState;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -23,29 +23,48 @@ const COUNTED_MAX: usize = 100;
 #[utoipa::path(get, path = "/api/v1/overview", tag = "fleet", responses((status = 200, body = Overview)))]
 pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<Overview>, ApiError> {
     let waiting = waiting(&engine, &auth).await?;
-    let mut waits: BTreeMap<&'static str, Wait> = BTreeMap::new();
+    let mut waits: BTreeMap<&str, Wait> = BTreeMap::new();
     let mut explainer = engine.jobs().explainer();
     for state in [JobState::Pending, JobState::Scheduled] {
         let page = engine.jobs().list(&newest(&auth, state, LOOKED_AT)).await?;
         for job in &page.items {
             let why = explainer.explain(job);
-            let wait = waits.entry(why.code).or_insert_with(|| Wait::new(why.code));
+            let wait = waits.entry(why.code).or_insert_with(|| wait(why.code));
             wait.jobs += 1;
             wait.more |= page.next.is_some();
             if wait.examples.len() < NAMED {
-                wait.examples.push(WaitingJob::of(job, why));
+                wait.examples.push(convert::waiting_job(job, why));
             }
         }
     }
     Ok(Json(Overview {
         at: engine.now().rfc3339(),
-        fleet: Counts::of(engine.fleet().census().of(&auth.audience())),
+        fleet: convert::counts(engine.fleet().census().of(&auth.audience())),
         approvals: waiting.approvals,
         quarantined: waiting.quarantined,
         dead_letters: waiting.dead_letters,
         waits: waits.into_values().collect(),
-        throughput: auth.is_operator().then(|| Throughput::of(&engine.figures())),
+        throughput: auth.is_operator().then(|| convert::throughput(&engine.figures())),
     }))
+}
+
+fn wait(code: &str) -> Wait {
+    Wait { code: code.to_owned(), jobs: 0, more: false, examples: Vec::new() }
+}
+
+/// What waits for a person, as far as it is counted.
+#[derive(Clone, Copy, Default)]
+pub struct Waiting {
+    pub approvals: usize,
+    pub quarantined: usize,
+    pub dead_letters: u64,
+}
+
+impl Waiting {
+    pub fn of(overview: &Overview) -> Self {
+        let Overview { approvals, quarantined, dead_letters, .. } = *overview;
+        Self { approvals, quarantined, dead_letters }
+    }
 }
 
 /// What waits for a person.

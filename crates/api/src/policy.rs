@@ -3,12 +3,15 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::convert;
+use crate::convert::text::{limit, moment};
 use crate::jobs::visible;
-use crate::types::policy::{DecisionRecord, PolicyAnswer, PolicyCheck, ReplayReply, ReplayRequest};
-use crate::types::text::{limit, moment};
 use axum::extract::{Path, Query, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use reveille_api_types::policy::{
+    DecisionRecord, DecisionsQuery, PolicyAnswer, PolicyCheck, ReplayReply, ReplayRequest,
+};
 use reveille_core::id::TenantId;
 use reveille_core::policy::Trace;
 use reveille_core::request::Request;
@@ -16,7 +19,6 @@ use reveille_engine::Engine;
 use reveille_engine::rules::read_policy;
 use reveille_kernel::Purpose;
 use reveille_roster::Scope;
-use serde::Deserialize;
 
 pub fn routes() -> Router<Engine> {
     Router::new()
@@ -36,7 +38,7 @@ pub async fn evaluate(
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
     let verdict = engine.jobs().policy().evaluate(&request, Purpose::Evaluate).await?;
-    Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
+    Ok(Json(convert::policy_answer(verdict, Trace::default())))
 }
 
 /// Says the same as evaluate: neither counts anything.
@@ -48,7 +50,7 @@ pub async fn simulate(
 ) -> Result<Json<PolicyAnswer>, ApiError> {
     let request = asked(&auth, body)?;
     let verdict = engine.jobs().policy().evaluate(&request, Purpose::Simulate).await?;
-    Ok(Json(PolicyAnswer::of(verdict, Trace::default())))
+    Ok(Json(convert::policy_answer(verdict, Trace::default())))
 }
 
 /// Says what policy would decide about a job, and how each rule came out.
@@ -61,22 +63,22 @@ pub async fn explain(
     let request = asked(&auth, body)?;
     if engine.jobs().policy().kernel_address().is_some() {
         let verdict = engine.jobs().policy().evaluate(&request, Purpose::Explain).await?;
-        return Ok(Json(PolicyAnswer::of(verdict, Trace::default())));
+        return Ok(Json(convert::policy_answer(verdict, Trace::default())));
     }
     let (verdict, trace) = engine.jobs().policy().policy_trace(&request);
-    Ok(Json(PolicyAnswer::of(verdict, trace)))
+    Ok(Json(convert::policy_answer(verdict, trace)))
 }
 
 fn asked(auth: &Auth, body: PolicyCheck) -> Result<Request, ApiError> {
     auth.needs(Scope::Read)?;
-    let tenant = match body.named_tenant() {
+    let tenant = match convert::named_tenant(&body) {
         Some(name) => TenantId::parse(name)?,
         None => auth.tenant.clone(),
     };
     if !auth.sees(&tenant) {
         return Err(ApiError::forbidden("tenant: it is not this key's tenant"));
     }
-    body.into_request(tenant)
+    convert::policy_request(body, tenant)
 }
 
 /// Judges the jobs of the past by another policy. Nothing changes.
@@ -90,13 +92,7 @@ pub async fn replay(
     let policy = read_policy(&body.policy).map_err(|problem| ApiError::field("policy", problem))?;
     let since = moment("since", &body.since, engine.now())?;
     let replay = engine.jobs().replay(&policy, auth.list_of(), since).await?;
-    Ok(Json(ReplayReply::of(policy.snapshot(), replay)))
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct DecisionsQuery {
-    limit: Option<String>,
+    Ok(Json(convert::replay_reply(policy.snapshot(), replay)))
 }
 
 /// Lists what policy decided about a job, newest first.
@@ -110,5 +106,5 @@ pub async fn decisions(
     auth.needs(Scope::Read)?;
     let job = visible(&engine, &auth, &id).await?;
     let newest = job.verdicts.iter().rev().take(limit(query.limit.as_deref())?);
-    Ok(Json(newest.map(|recorded| DecisionRecord::of(&job, recorded)).collect()))
+    Ok(Json(newest.map(|recorded| convert::decision_record(&job, recorded)).collect()))
 }

@@ -3,10 +3,11 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
-use crate::types::drain::{DrainRequest, Drained, Undrained};
-use crate::types::worker::{Pool, PoolList};
+use crate::convert;
 use axum::Json;
 use axum::extract::{Path, State};
+use reveille_api_types::drain::{DrainRequest, Drained, Undrained};
+use reveille_api_types::worker::PoolList;
 use reveille_core::id::PoolId;
 use reveille_core::presence;
 use reveille_engine::Engine;
@@ -16,7 +17,9 @@ use reveille_roster::Scope;
 #[utoipa::path(get, path = "/api/v1/pools", tag = "fleet", responses((status = 200, body = PoolList)))]
 pub async fn list(State(engine): State<Engine>, auth: Auth) -> Result<Json<PoolList>, ApiError> {
     auth.needs(Scope::Read)?;
-    Ok(Json(PoolList { items: engine.fleet().pools(&auth.audience()).into_iter().map(Pool::of).collect() }))
+    Ok(Json(PoolList {
+        items: engine.fleet().pools(&auth.audience()).into_iter().map(convert::pool).collect(),
+    }))
 }
 
 /// Gives a pool no more jobs.
@@ -29,8 +32,8 @@ pub async fn drain(
 ) -> Result<Json<Drained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
-    let drain = engine.fleet().drain_workers(what, body.seconds()?, auth.name()).await?;
-    Ok(Json(Drained::of(&drain)))
+    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, auth.name()).await?;
+    Ok(Json(convert::drained(&drain)))
 }
 
 /// Gives a pool jobs again.

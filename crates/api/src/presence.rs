@@ -6,13 +6,14 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::agent::{BEATS_MAX, BeatBatch, RawBatch, Refused, Taken, Told, why_unreadable};
+use crate::types::agent::{BEATS_MAX, BeatBatch, RawBatch, Told, why_unreadable};
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use bytes::Bytes;
+use reveille_api_types::presence::{Batch, Refused, Taken};
 use reveille_core::presence::Contract;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_engine::{BeatError, Engine};
@@ -23,7 +24,7 @@ pub fn routes() -> Router<Engine> {
 }
 
 /// Takes beats of many agents. Each one is taken or refused by itself.
-#[utoipa::path(post, path = "/api/v1/presence", tag = "fleet", request_body = crate::types::agent::Batch, responses(
+#[utoipa::path(post, path = "/api/v1/presence", tag = "fleet", request_body = Batch, responses(
     (status = 202, body = Taken), (status = 400, description = "Not a batch, or more than 1,000 beats"),
     (status = 503, description = "The fleet is full")))]
 pub async fn take(

@@ -4,18 +4,18 @@ use crate::ApiError;
 use crate::approvals::answer;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
+use crate::convert;
+use crate::convert::text::{cursor, limit};
 use crate::jobs::visible;
-use crate::types::quarantine::{Decided, Held, HeldPage, ResolvedReply};
-use crate::types::text::{cursor, limit};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use reveille_api_types::quarantine::{Decided, Held, HeldPage, HeldQuery, ResolvedReply};
 use reveille_core::job::{Job, State as JobState};
 use reveille_engine::{DriveError, Engine};
 use reveille_roster::Scope;
 use reveille_store::JobQuery;
-use serde::Deserialize;
 use std::sync::Arc;
 
 /// Characters of a note.
@@ -27,13 +27,6 @@ pub fn routes() -> Router<Engine> {
         .route("/quarantine/{id}", get(show))
         .route("/quarantine/{id}/release", post(release))
         .route("/quarantine/{id}/discard", post(discard))
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct HeldQuery {
-    limit: Option<String>,
-    cursor: Option<String>,
 }
 
 /// Lists results that output policy holds back, newest first.
@@ -52,7 +45,7 @@ pub async fn list(
         ..JobQuery::default()
     };
     let page = engine.jobs().list(&query).await?;
-    let items = page.items.iter().map(|job| Held::of(job)).collect();
+    let items = page.items.iter().map(|job| convert::held(job)).collect();
     Ok(Json(HeldPage { items, next_cursor: page.next.map(|next| next.to_string()) }))
 }
 
@@ -64,7 +57,7 @@ pub async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<Held>, ApiError> {
     auth.needs(Scope::Read)?;
-    Ok(Json(Held::of(&*held(&engine, &auth, &id).await?)))
+    Ok(Json(convert::held(&*held(&engine, &auth, &id).await?)))
 }
 
 /// Makes a held result readable. The job is not run again.
@@ -99,16 +92,17 @@ pub async fn discard(
     resolved(done, "discarded")
 }
 
-fn resolved(
-    done: Result<Arc<Job>, DriveError>,
-    resolution: &'static str,
-) -> Result<Json<ResolvedReply>, ApiError> {
+fn resolved(done: Result<Arc<Job>, DriveError>, resolution: &str) -> Result<Json<ResolvedReply>, ApiError> {
     let job = match done {
         Ok(job) => job,
         Err(DriveError::Refused(_)) => return Err(not_held("somebody has decided about it already")),
         Err(error) => return Err(error.into()),
     };
-    Ok(Json(ResolvedReply { job_id: job.id().to_string(), state: job.state().to_string(), resolution }))
+    Ok(Json(ResolvedReply {
+        job_id: job.id().to_string(),
+        state: job.state().to_string(),
+        resolution: resolution.to_owned(),
+    }))
 }
 
 fn note(body: Decided) -> Result<String, ApiError> {

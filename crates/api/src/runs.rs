@@ -3,17 +3,18 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
-use crate::types::job::WaitQuery;
-use crate::types::text::{cursor, duration, limit};
-use crate::types::workflow::{
-    CancelBody, RerunBody, RunDetail, RunListQuery, RunPage, RunRecord, StartBody, StartQuery, StartedReply,
-    TimelineLine, TimelineQuery,
-};
+use crate::convert;
+use crate::convert::text::{cursor, duration, limit};
 use crate::workflows::tenant;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get as read, post};
 use axum::{Json, Router};
+use reveille_api_types::job::WaitQuery;
+use reveille_api_types::run::{
+    CancelBody, RerunBody, RunDetail, RunListQuery, RunPage, RunRecord, StartBody, StartQuery, StartedReply,
+    TimelineLine, TimelineQuery,
+};
 use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, StepId, WorkflowId};
 use reveille_core::request::Actor;
@@ -128,7 +129,7 @@ pub async fn list(
     };
     let page = engine.workflows().runs(&query).await?;
     Ok(Json(RunPage {
-        items: page.items.iter().map(RunRecord::of).collect(),
+        items: page.items.iter().map(convert::run_record).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
 }
@@ -150,7 +151,7 @@ pub async fn get(
         run = engine.workflows().run_after(&run.head.id, until).await?.ok_or_else(unknown)?;
     }
     let rollback = engine.workflows().rollback_made(&run.head).await?;
-    Ok(Json(RunDetail::of(&run, rollback.map(|id| id.to_string()))))
+    Ok(Json(convert::run_detail(&run, rollback.map(|id| id.to_string()))))
 }
 
 /// Deletes a run that is over.
@@ -184,7 +185,7 @@ pub async fn timeline(
         .workflows()
         .timeline(&run.head.id, query.after.unwrap_or(0), limit(query.limit.as_deref())?)
         .await?;
-    Ok(Json(lines.iter().map(|(n, line)| TimelineLine::of(&run.head, *n, line)).collect()))
+    Ok(Json(lines.iter().map(|(n, line)| convert::timeline_line(&run.head, *n, line)).collect()))
 }
 
 /// Cancels a run and its jobs.

@@ -11,8 +11,7 @@ pub use watch::{Moment, Watch, answer};
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::event::{Counts, EventQuery, Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
-use crate::types::worker::Worker;
+use crate::convert;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract;
@@ -22,9 +21,8 @@ use axum::response::Response;
 use axum::routing::get;
 use filter::Filter;
 use futures_util::stream::unfold;
-use reveille_core::flow::RunState;
-use reveille_core::id::{TenantId, WorkerId};
-use reveille_core::job::State;
+use reveille_api_types::event::{EventQuery, Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
+use reveille_core::id::TenantId;
 use reveille_engine::{Audience, Engine, Event, EventId, NextEvents, What};
 use reveille_roster::Scope;
 use serde::Serialize;
@@ -124,31 +122,31 @@ impl Feed {
         views.retain(|view| filter.wants_worker(view.worker.id.as_str()));
         Fleet {
             at: now.rfc3339(),
-            workers: views.iter().map(|view| Worker::of(view, now)).collect(),
-            counts: Counts::of(self.engine.fleet().census().of(&self.audience)),
+            workers: views.iter().map(|view| convert::worker(view, now)).collect(),
+            counts: convert::counts(self.engine.fleet().census().of(&self.audience)),
             truncated,
         }
     }
 
     fn tell(&self, out: &mut Vec<u8>, id: EventId, event: &Event) {
-        let (at, tenant) = (event.at.rfc3339(), event.tenant.as_str());
+        let (at, tenant) = (event.at.rfc3339(), event.tenant.as_str().into());
         match &event.what {
             What::Worker { member, change } => {
                 let view = self.engine.fleet().worker(member.who());
-                let worker = view.map(|view| Worker::of(&view, self.engine.now()));
+                let worker = view.map(|view| convert::worker(&view, self.engine.now()));
                 let name = format!("worker.{}", change.as_str());
-                let (worker_id, contract) = (member.id.as_str(), member.contract.as_str());
+                let (worker_id, contract) = (member.id.as_str().into(), member.contract.as_str().into());
                 frame(out, id, &name, &WorkerNews { at, tenant, worker_id, contract, worker });
             }
             What::Job { id: job, topic, state, before, worker } => {
                 let news = JobNews {
                     at,
                     tenant,
-                    job_id: job.as_str(),
-                    topic: topic.as_str(),
-                    state: state.as_str(),
-                    before: before.map(State::as_str),
-                    worker_id: worker.as_ref().map(WorkerId::as_str),
+                    job_id: job.as_str().into(),
+                    topic: topic.as_str().into(),
+                    state: state.as_str().into(),
+                    before: before.map(|before| before.as_str().into()),
+                    worker_id: worker.as_ref().map(|worker| worker.as_str().into()),
                 };
                 frame(out, id, "job.updated", &news);
             }
@@ -156,10 +154,10 @@ impl Feed {
                 let news = RunNews {
                     at,
                     tenant,
-                    run_id: run.as_str(),
-                    workflow_id: workflow.as_str(),
-                    state: state.as_str(),
-                    before: before.map(RunState::as_str),
+                    run_id: run.as_str().into(),
+                    workflow_id: workflow.as_str().into(),
+                    state: state.as_str().into(),
+                    before: before.map(|before| before.as_str().into()),
                     revision: *revision,
                 };
                 frame(out, id, "run.updated", &news);
@@ -171,7 +169,7 @@ impl Feed {
                     out,
                     id,
                     &event,
-                    &WorkspaceNews { at, tenant, workspace_id: workspace.as_str(), payload },
+                    &WorkspaceNews { at, tenant, workspace_id: workspace.as_str().into(), payload },
                 );
             }
         }

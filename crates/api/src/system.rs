@@ -2,9 +2,10 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::system::{CircuitState, LockHeld, System, Timers};
+use crate::convert;
 use axum::Json;
 use axum::extract::State;
+use reveille_api_types::system::System;
 use reveille_engine::{Circuit, Engine};
 use reveille_roster::Scope;
 
@@ -24,11 +25,11 @@ pub async fn get(State(engine): State<Engine>, auth: Auth) -> Result<Json<System
         recovered: engine.is_recovered(),
         policy: engine.rules().policy.snapshot().to_string(),
         snapshot_written_at: engine.figures().snapshot_age_ms.map(|age_ms| (now - age_ms).rfc3339()),
-        circuits: Circuit::ALL.map(|circuit| CircuitState::of(&engine, circuit)).into(),
-        locks: locks.map(|(held, _)| held.into_iter().map(LockHeld::of).collect()),
+        circuits: Circuit::ALL.map(|circuit| convert::circuit_state(&engine, circuit)).into(),
+        locks: locks.map(|(held, _)| held.into_iter().map(convert::lock_held).collect()),
         more_locks,
         decisions: engine.jobs().decisions(),
-        job_timers: Timers::of(engine.jobs().timers()),
-        run_timers: Timers::of(engine.workflows().timers()),
+        job_timers: convert::timers(engine.jobs().timers()),
+        run_timers: convert::timers(engine.workflows().timers()),
     }))
 }

@@ -3,10 +3,11 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::OptionalBody;
-use crate::types::drain::{DrainRequest, Drained, Undrained};
-use crate::types::worker::{PageQuery, Worker, WorkerPage};
+use crate::convert;
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use reveille_api_types::drain::{DrainRequest, Drained, Undrained};
+use reveille_api_types::worker::{PageQuery, Worker, WorkerPage};
 use reveille_core::fleet::Who;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::placement::Member;
@@ -34,7 +35,7 @@ pub async fn list(
     page.truncate(limit);
     let last = page.last().map(|view| Member::of(&view.worker));
     let next_cursor = last.filter(|_| more).map(|last| cursor(&last));
-    let items = page.iter().map(|view| Worker::of(view, engine.now())).collect();
+    let items = page.iter().map(|view| convert::worker(view, engine.now())).collect();
     Ok(Json(WorkerPage { items, next_cursor }))
 }
 
@@ -69,7 +70,7 @@ pub async fn get(
 ) -> Result<Json<Worker>, ApiError> {
     auth.needs(Scope::Read)?;
     let view = find(&engine, &auth, &id).ok_or_else(|| ApiError::not_found("worker"))?;
-    Ok(Json(Worker::of(&view, engine.now())))
+    Ok(Json(convert::worker(&view, engine.now())))
 }
 
 /// A member that the caller may see. A name that several contracts have means the CAP worker first.
@@ -94,8 +95,8 @@ pub async fn drain(
     if !is_known && !engine.fleet().drains().iter().any(|drain| drain.what == what) {
         return Err(ApiError::not_found("worker"));
     }
-    let drain = engine.fleet().drain_workers(what, body.seconds()?, auth.name()).await?;
-    Ok(Json(Drained::of(&drain)))
+    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, auth.name()).await?;
+    Ok(Json(convert::drained(&drain)))
 }
 
 /// Gives a worker jobs again.

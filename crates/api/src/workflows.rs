@@ -3,12 +3,13 @@
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::body::Body;
-use crate::types::text::limit;
-use crate::types::workflow::{SavedReply, VersionQuery, WorkflowDetail, WorkflowQuery};
+use crate::convert;
+use crate::convert::text::limit;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get as read, post};
 use axum::{Json, Router};
+use reveille_api_types::workflow::{SavedReply, VersionQuery, WorkflowDetail, WorkflowQuery};
 use reveille_core::flow::WorkflowDocument;
 use reveille_core::id::{TenantId, WorkflowId};
 use reveille_engine::{Engine, SaveError};
@@ -55,7 +56,7 @@ pub async fn list(
     let after =
         query.after.as_deref().filter(|after| !after.is_empty()).map(WorkflowId::parse).transpose()?;
     let found = engine.workflows().workflows(&tenant, after.as_ref(), limit(query.limit.as_deref())?).await?;
-    Ok(Json(found.iter().map(|saved| WorkflowDetail::of(saved)).collect()))
+    Ok(Json(found.iter().map(|saved| convert::workflow_detail(saved)).collect()))
 }
 
 /// Shows a workflow, its newest version unless told.
@@ -72,7 +73,7 @@ pub async fn get(
         Ok(id) => engine.workflows().workflow(&tenant, &id, query.version).await?,
         Err(_) => None,
     };
-    found.map(|saved| Json(WorkflowDetail::of(&saved))).ok_or_else(|| ApiError::not_found("workflow"))
+    found.map(|saved| Json(convert::workflow_detail(&saved))).ok_or_else(|| ApiError::not_found("workflow"))
 }
 
 /// Deletes a workflow. Runs that began with it go on.

@@ -1,9 +1,8 @@
 //! Approvals: what waits for a person, and the person's answer.
 
 use crate::client::segment;
-use crate::models::{Approval, Approved, Rejected};
 use crate::{Client, Error, Pages};
-use serde::Serialize;
+use reveille_api_types::approval::{Approval, Approved, Rejected, Resolution};
 
 const PATH: &str = "/api/v1/approvals";
 
@@ -28,22 +27,5 @@ impl<'a> Approvals<'a> {
 
     pub fn reject(&self, job_id: &str, answer: &Resolution) -> Result<Rejected, Error> {
         self.0.post(&format!("{PATH}/{}/reject", segment(job_id)), answer)
-    }
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Resolution {
-    pub reason: Option<String>,
-    pub note: Option<String>,
-    /// The request that is meant, as the list names it.
-    pub job_hash: Option<String>,
-    /// The policy that asked, as the list names it.
-    pub policy_snapshot: Option<String>,
-}
-
-impl Resolution {
-    pub fn because(reason: impl Into<String>) -> Self {
-        Self { reason: Some(reason.into()), ..Self::default() }
     }
 }

@@ -1,17 +1,13 @@
 //! Jobs: ask for one, look at them, change your mind, and ask why.
 
 use crate::client::segment;
-use crate::models::{Cancelled, Explained, JobDetail, JobRecord, SubmitReply};
 use crate::{Client, Error, Pages};
+use reveille_api_types::job::{Cancelled, Explained, JobDetail, JobRecord};
+use reveille_api_types::submit::SubmitReply;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// A job that is in one of these states stays there. (A result that output policy looks at late can still turn
-/// SUCCEEDED into `OUTPUT_QUARANTINED`, and a person can turn it back.)
-pub const JOB_ENDS: [&str; 6] =
-    ["SUCCEEDED", "FAILED", "TIMEOUT", "CANCELLED", "DENIED", "OUTPUT_QUARANTINED"];
 
 const PATH: &str = "/api/v1/jobs";
 

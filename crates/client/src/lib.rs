@@ -56,11 +56,16 @@ mod presence;
 mod runs;
 mod workers;
 
-pub use approvals::{Approvals, Resolution};
+pub use approvals::Approvals;
 pub use client::Client;
 pub use error::Error;
-pub use jobs::{JOB_ENDS, JobFilter, Jobs, NewJob};
+pub use jobs::{JobFilter, Jobs, NewJob};
 pub use pages::Pages;
-pub use presence::{Beat, Presence};
-pub use runs::{RUN_ENDS, RunFilter, Runs};
+pub use presence::Presence;
+pub use runs::{RunFilter, Runs};
 pub use workers::Workers;
+
+pub use reveille_api_types::approval::Resolution;
+pub use reveille_api_types::job::JOB_ENDS;
+pub use reveille_api_types::presence::Beat;
+pub use reveille_api_types::run::RUN_ENDS;

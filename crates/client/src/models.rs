@@ -2,16 +2,15 @@
 //!
 //! Times are as they come: of jobs and approvals microseconds since the epoch, of everything else RFC 3339.
 
-mod approval;
-mod job;
-mod presence;
-mod run;
-mod worker;
-
-pub use approval::{Approval, Approved, Rejected};
-pub use job::{
-    Cancelled, Decision, Explained, JobDetail, JobRecord, OutputSafety, Progress, SubmitReply, TimelineEntry,
+pub use crate::presence::Heard;
+pub use reveille_api_types::approval::{Approval, Approved, Rejected};
+pub use reveille_api_types::drain::{Drained, Undrained};
+pub use reveille_api_types::job::{
+    Cancelled, Decision, Explained, JobDetail, JobRecord, Progress, TimelineEntry,
 };
-pub use presence::{Heard, Refused, Taken};
-pub use run::{Rounds, RunDetail, RunRecord, StartedReply, StepRecord};
-pub use worker::{Drained, Undrained, Worker};
+pub use reveille_api_types::json::Json;
+pub use reveille_api_types::presence::{Refused, Taken};
+pub use reveille_api_types::quarantine::{OutputFinding, OutputSafety};
+pub use reveille_api_types::run::{Rounds, RunDetail, RunRecord, StartedReply, StepRecord};
+pub use reveille_api_types::submit::SubmitReply;
+pub use reveille_api_types::worker::Worker;

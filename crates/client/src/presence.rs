@@ -2,9 +2,8 @@
 //!
 //! An agent that beats by itself for as long as it runs is in the worker SDK (`register_worker`).
 
-use crate::models::{Heard, Taken};
 use crate::{Client, Error};
-use serde::Serialize;
+use reveille_api_types::presence::{Beat, Taken};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy)]
@@ -32,31 +31,8 @@ impl Presence<'_> {
     }
 }
 
-/// What an agent says of itself when it beats: who it is, and how it is.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Beat {
-    pub agent_id: String,
-    pub agent_name: String,
-    pub dispatch_name: Option<String>,
-    /// idle, busy or offline; idle unless told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    pub active_sessions: u32,
-    pub version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    pub region: Option<String>,
-    pub host: Option<String>,
-    /// Seconds since the epoch.
-    pub started_at: Option<f64>,
-    pub memory_rss_bytes: Option<u64>,
-    pub memory_total_bytes: Option<u64>,
-    /// From 0 to 100.
-    pub cpu_pct: Option<f32>,
-}
-
-impl Beat {
-    pub fn new(agent_id: impl Into<String>, agent_name: impl Into<String>) -> Self {
-        Self { agent_id: agent_id.into(), agent_name: agent_name.into(), ..Self::default() }
-    }
+/// How long the agent may be silent before its next beat is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    pub next_beat_s: i64,
 }

@@ -2,14 +2,10 @@
 
 use crate::client::segment;
 use crate::jobs::said;
-use crate::models::{RunDetail, RunRecord, StartedReply};
 use crate::{Client, Error, Pages};
+use reveille_api_types::run::{CancelBody, RunDetail, RunRecord, StartedReply};
 use serde::Serialize;
-use serde_json::json;
 use std::time::Duration;
-
-/// A run that is in one of these states stays there.
-pub const RUN_ENDS: [&str; 5] = ["succeeded", "failed", "denied", "cancelled", "timed_out"];
 
 const PATH: &str = "/api/v1/workflow-runs";
 
@@ -47,7 +43,7 @@ impl<'a> Runs<'a> {
 
     /// And the jobs and runs that it has under way. One that is over is refused.
     pub fn cancel(&self, run_id: &str, reason: &str) -> Result<(), Error> {
-        self.0.post(&format!("{}/cancel", path(run_id)), &json!({ "reason": reason }))
+        self.0.post(&format!("{}/cancel", path(run_id)), &CancelBody { reason: reason.to_owned() })
     }
 }
 

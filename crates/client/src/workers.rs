@@ -2,9 +2,10 @@
 
 use crate::client::segment;
 use crate::jobs::said;
-use crate::models::{Drained, Undrained, Worker};
 use crate::{Client, Error, Pages};
-use serde_json::{Map, json};
+use reveille_api_types::drain::{DrainRequest, Drained, Undrained};
+use reveille_api_types::worker::Worker;
+use serde_json::Map;
 
 const PATH: &str = "/api/v1/workers";
 
@@ -23,7 +24,7 @@ impl<'a> Workers<'a> {
 
     /// Gives it no more jobs. Those it has may stay for so long, 300 s unless told; then they go elsewhere.
     pub fn drain(&self, worker_id: &str, timeout_seconds: Option<u32>) -> Result<Drained, Error> {
-        self.0.post(&format!("{}/drain", path(worker_id)), &json!({ "timeout_seconds": timeout_seconds }))
+        self.0.post(&format!("{}/drain", path(worker_id)), &DrainRequest { timeout_seconds })
     }
 
     /// Puts it back.

@@ -12,9 +12,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use reveille_api::approvals;
 use reveille_api::body::OptionalBody;
-use reveille_api::types::approval::{ApprovalContext, ApprovalQuery, Resolution};
+use reveille_api::{approvals, convert};
+use reveille_api_types::approval::{ApprovalContext, ApprovalQuery, Resolution};
 use reveille_core::time::Millis;
 
 pub async fn list(
@@ -23,7 +23,7 @@ pub async fn list(
     headers: HeaderMap,
     Query(query): Query<ApprovalQuery>,
 ) -> Result<Page, Trouble> {
-    let is_past = query.include_resolved()?;
+    let is_past = convert::include_resolved(&query)?;
     let page = approvals::list(State(console.engine.clone()), session.auth.clone(), Query(query)).await?.0;
     let now = console.engine.now();
     let past = if is_past { "include_resolved=true&" } else { "" };
@@ -87,8 +87,8 @@ pub async fn show(
         section data-part="what" { h2 { "What it would do" } (what(&asked)) }
         section data-part="input" {
             h2 { "Input" }
-            @match &asked.input.value {
-                Some(value) => pre.blob tabindex="0" { (masked(value.get(), false).0) },
+            @match asked.input.value.written() {
+                Some(value) => pre.blob tabindex="0" { (masked(value, false).0) },
                 None => p.note { "It is not here to be read: " code { (asked.input.pointer) } },
             }
         }

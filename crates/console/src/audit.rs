@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use maud::{Markup, html};
 use reveille_api::audit;
-use reveille_api::types::audit::{AuditEvent, TrailQuery, VerifyQuery};
+use reveille_api_types::audit::{AuditEvent, TrailQuery, VerifyQuery};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ pub async fn show(
         div.title { h1 { "Audit" } a.button href="/ui/audit?verify=1" { "Verify the chain" } }
         @if let Some(found) = &found {
             p.reason role="status" {
-                "The chain of " b { (found.tenant_id) } " is " (chip(if found.status == "broken" { "bad" } else { found.status })) ": "
+                "The chain of " b { (found.tenant_id) } " is " (chip(if found.status == "broken" { "bad" } else { &found.status })) ": "
                 (found.words()) "."
             }
         }
@@ -92,7 +92,7 @@ fn table(entries: &[AuditEvent]) -> Markup {
                     td { time datetime=(entry.timestamp) { (entry.timestamp) } }
                     td { (chip(&entry.severity.to_ascii_lowercase())) " " code { (entry.event_type) } " " (entry.action) }
                     td { @if let Some(id) = &entry.job_id { a href={ "/ui/jobs/" (path(id)) } { code { (id) } } } }
-                    td { @if let Some(decision) = entry.decision { (chip(decision)) " " } code { (entry.matched_rule) } }
+                    td { @if let Some(decision) = &entry.decision { (chip(decision)) " " } code { (entry.matched_rule) } }
                     td { (entry.identity) " " span.quiet { (entry.tenant_id) } }
                     td { (entry.reason) }
                     td { code title=(entry.event_hash) { (entry.event_hash.chars().take(8).collect::<String>()) } }

@@ -13,7 +13,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use reveille_api::body::OptionalBody;
 use reveille_api::dead_letters;
-use reveille_api::types::dead_letter::{DeadLetter, LetterQuery, RetryFilter};
+use reveille_api_types::dead_letter::{DeadLetter, LetterQuery, RetryFilter};
 use reveille_core::time::Millis;
 use serde::Deserialize;
 

@@ -10,9 +10,9 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use reveille_api::body::OptionalBody;
-use reveille_api::types::drain::DrainRequest;
-use reveille_api::types::worker::{Pool, Worker};
 use reveille_api::{pools, workers};
+use reveille_api_types::drain::DrainRequest;
+use reveille_api_types::worker::{Pool, Worker};
 
 /// For those who may: CAP workers are everybody's, and so are their pools.
 pub fn of_worker(session: &Session, worker: &Worker) -> Markup {

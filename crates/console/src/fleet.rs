@@ -9,9 +9,10 @@ use crate::words::{ago, count, moment, path};
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use maud::{Markup, html};
-use reveille_api::types::event::Counts;
-use reveille_api::types::worker::{PageQuery, Worker};
+use reveille_api::convert;
 use reveille_api::{pools, workers};
+use reveille_api_types::event::Counts;
+use reveille_api_types::worker::{PageQuery, Worker};
 use reveille_core::time::Millis;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ pub async fn show(
 ) -> Result<Page, Trouble> {
     let (tiles, is_all) = find(&console, &session, &wanted).await?;
     let pools = pools::list(State(console.engine.clone()), session.auth.clone()).await?.0.items;
-    let total = Counts::of(console.engine.fleet().census().of(&session.auth.audience()));
+    let total = convert::counts(console.engine.fleet().census().of(&session.auth.audience()));
     let now = console.engine.now();
     let mut groups: BTreeMap<&str, Vec<&Worker>> = BTreeMap::new();
     for worker in &tiles {
@@ -165,7 +166,7 @@ fn tile(worker: &Worker, now: Millis) -> Markup {
             aria-label={ (name) ", " (worker.status) ", " (active) " of " (most) " jobs" } {
             b { (name) }
             span.load { (active) "/" (most) " " meter value=(active) max=(most.max(1)) {} }
-            span.task { (worker.current_task.as_deref().unwrap_or(worker.status)) }
+            span.task { (worker.current_task.as_deref().unwrap_or(&worker.status)) }
             span.seen { (worker.contract) " · " (ago(moment(&worker.last_heartbeat), now)) }
         }
     }

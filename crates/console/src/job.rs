@@ -13,14 +13,15 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use reveille_api::body::Body;
-use reveille_api::types::job::{Explained, JobDetail, Remediate, TimelineEntry, WaitQuery};
+use reveille_api::convert;
 use reveille_api::{dead_letters, jobs};
+use reveille_api_types::job::{Explained, JobDetail, TimelineEntry, WaitQuery};
+use reveille_api_types::submit::Remediate;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State as JobState};
 use reveille_core::policy::Remediation;
 use reveille_core::time::Millis;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
 pub struct Wanted {
@@ -42,7 +43,7 @@ pub async fn show(
             .await?
             .0;
     let job = jobs::visible(&console.engine, &session.auth, &id).await?;
-    let why = Explained::of(&job, console.engine.jobs().explain(&job));
+    let why = convert::explained(&job, console.engine.jobs().explain(&job));
     let is_dead = match JobId::parse(&id) {
         Ok(id) => console.engine.jobs().dead_letter(&id).await?.is_some(),
         Err(_) => false,
@@ -60,11 +61,11 @@ pub async fn show(
             section data-part="attempts" { h2 { "Attempts" } (attempts(&job)) }
         }
         section data-part="facts" { h2 { "What was asked" } (facts(&detail, now)) }
-        section data-part="input" { h2 { "Input" } (blob(detail.context.as_deref(), &detail.context_ptr, is_revealed, &id)) }
+        section data-part="input" { h2 { "Input" } (blob(detail.context.written(), &detail.context_ptr, is_revealed, &id)) }
         section data-part="result" {
             h2 { "Result" }
             @if detail.result_held { p.note { "It is held back. " a href="/ui/quarantine" { "See the quarantine." } } }
-            @else { (blob(detail.result.as_deref(), &detail.result_ptr, is_revealed, &id)) }
+            @else { (blob(detail.result.written(), &detail.result_ptr, is_revealed, &id)) }
         }
     };
     let about = About { title: &id, place: "/ui/jobs", live: &id, every: 5 };
@@ -149,7 +150,7 @@ fn decisions(detail: &JobDetail, now: Millis) -> Markup {
             } } }
         } }
         @if let Some(output) = &detail.output_safety {
-            p { "Its result: " (chip(output.decision)) " by " code { (output.rule_id) } " – " (output.reason) }
+            p { "Its result: " (chip(&output.decision)) " by " code { (output.rule_id) } " – " (output.reason) }
         }
     }
 }
@@ -216,13 +217,13 @@ fn facts(detail: &JobDetail, now: Millis) -> Markup {
 }
 
 /// JSON that somebody sent. Secrets are shown when somebody asks.
-fn blob(value: Option<&RawValue>, pointer: &str, is_revealed: bool, id: &str) -> Markup {
+fn blob(value: Option<&str>, pointer: &str, is_revealed: bool, id: &str) -> Markup {
     html! {
         @match value {
             None if pointer.is_empty() => p.note { "There is none." },
             None => p.note { "It is not shown here: it is large, expired, or kept elsewhere (" code { (pointer) } ")." },
             Some(value) => {
-                @let (text, hidden) = masked(value.get(), is_revealed);
+                @let (text, hidden) = masked(value, is_revealed);
                 pre.blob tabindex="0" { (text) }
                 @if hidden > 0 {
                     p.quiet {

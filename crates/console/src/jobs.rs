@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use maud::{Markup, html};
 use reveille_api::jobs;
-use reveille_api::types::job::{JobRecord, ListQuery};
+use reveille_api_types::job::{JobRecord, ListQuery};
 use reveille_core::job::State as JobState;
 use reveille_core::time::Millis;
 use serde::Deserialize;

@@ -10,8 +10,8 @@ use crate::words::{ago, chip, count, moment, path};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use maud::{Markup, html};
-use reveille_api::overview;
-use reveille_api::types::overview::{Overview, Wait};
+use reveille_api::overview::{self, Waiting};
+use reveille_api_types::overview::{Overview, Wait};
 use reveille_core::time::Millis;
 
 pub async fn show(
@@ -31,7 +31,7 @@ pub async fn show(
         }
     };
     let about = About { title: "Now", place: "/", live: "worker job", every: 10 };
-    Ok(console.page_where(&session, &headers, &about, overview.waiting(), &content))
+    Ok(console.page_where(&session, &headers, &about, Waiting::of(&overview), &content))
 }
 
 fn inbox(overview: &Overview) -> Markup {

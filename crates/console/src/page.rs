@@ -9,8 +9,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use reveille_api::overview;
-use reveille_api::types::overview::Waiting;
+use reveille_api::overview::{self, Waiting};
 use std::io::Write;
 
 /// Shorter pages are not worth packing.

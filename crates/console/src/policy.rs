@@ -12,7 +12,7 @@ use axum::http::HeaderMap;
 use maud::{Markup, html};
 use reveille_api::body::Body;
 use reveille_api::policy;
-use reveille_api::types::policy::{CheckMeta, PolicyAnswer, PolicyCheck};
+use reveille_api_types::policy::{CheckMeta, PolicyAnswer, PolicyCheck};
 use reveille_store::JobQuery;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ fn told(answer: &PolicyAnswer) -> Markup {
                 thead { tr { th { "Rule" } th { "Matched" } th { "Why" } } }
                 tbody { @for line in &answer.trace { tr {
                     td { code { (line.rule_id) } }
-                    td { @if line.matched { (chip(line.decision)) } @else { "no" } }
+                    td { @if line.matched { (chip(&line.decision)) } @else { "no" } }
                     td { (line.why) }
                 } } }
             } }

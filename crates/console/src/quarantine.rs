@@ -12,8 +12,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use reveille_api::body::OptionalBody;
-use reveille_api::quarantine::{self, HeldQuery};
-use reveille_api::types::quarantine::{Decided, Held, OutputFinding};
+use reveille_api::quarantine;
+use reveille_api_types::quarantine::{Decided, Held, HeldQuery, OutputFinding};
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 use reveille_roster::Scope;
@@ -57,7 +57,7 @@ fn card(session: &Session, held: &Held, text: Option<&str>, now: Millis) -> Mark
             p { (held.reason) " " span.quiet { "from " (held.worker_id) ", " (ago_micros(held.held_at, now)) } }
             @if !findings.is_empty() {
                 ul.findings { @for finding in findings { li {
-                    (chip(finding.severity)) " " b { (finding.name) } " " span.quiet { (finding.scanner) ", " (format!("{:.0} %", finding.confidence * 100.0)) " sure" }
+                    (chip(&finding.severity)) " " b { (finding.name) } " " span.quiet { (finding.scanner) ", " (format!("{:.0} %", finding.confidence * 100.0)) " sure" }
                     @if !finding.at.is_empty() { " at " code { (finding.at) } }
                     " " code { (finding.preview) }
                 } } }
@@ -161,7 +161,7 @@ mod tests {
         OutputFinding {
             scanner: "secret".to_owned(),
             name: name.to_owned(),
-            severity: "HIGH",
+            severity: "HIGH".to_owned(),
             confidence: 0.9,
             at: at.to_owned(),
             start,

@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, PreEscaped, html};
 use reveille_api::body::OptionalBody;
 use reveille_api::runs;
-use reveille_api::types::job::WaitQuery;
-use reveille_api::types::workflow::{
+use reveille_api_types::job::WaitQuery;
+use reveille_api_types::run::{
     CancelBody, RerunBody, RunDetail, RunListQuery, RunRecord, StepRecord, TimelineLine, TimelineQuery,
 };
 use reveille_core::flow::RunState;
@@ -114,16 +114,16 @@ pub async fn show(
         @if let Some(picture) = picture { section.picture data-part="picture" { (PreEscaped(picture)) } }
         @if let Some(undo) = &rollback {
             section data-part="rollback" {
-                h2 { "Rollback " (chip(&undo.run.status)) " " a href={ "/ui/runs/" (path(&undo.run.id)) } { "its own run" } }
+                h2 { "Rollback " (chip(&undo.status)) " " a href={ "/ui/runs/" (path(&undo.id)) } { "its own run" } }
                 (backwards(undo))
             }
         }
-        @if detail.run.origin == "rollback" { section data-part="backwards" { (backwards(&detail)) } }
+        @if detail.origin == "rollback" { section data-part="backwards" { (backwards(&detail)) } }
         section data-part="steps" { h2 { "Steps" } (steps(&session, &detail, now)) }
         section data-part="lines" { h2 { "Timeline" } (timeline(&lines)) }
         section data-part="values" {
             h2 { "Input" } pre.blob tabindex="0" { (masked(&detail.input.to_string(), false).0) }
-            @if let Some(output) = &detail.output { h2 { "Output" } pre.blob tabindex="0" { (masked(&output.to_string(), false).0) } }
+            @if !detail.output.is_null() { h2 { "Output" } pre.blob tabindex="0" { (masked(&detail.output.to_string(), false).0) } }
         }
     };
     let live = format!("{id} job");
@@ -132,7 +132,7 @@ pub async fn show(
 }
 
 fn head(session: &Session, detail: &RunDetail, now: Millis) -> Markup {
-    let run = &detail.run;
+    let run = &detail.record;
     let is_over = run.completed_at.is_some();
     let to = |act: &str| format!("/ui/runs/{}/{act}", path(&run.id));
     html! {
@@ -146,19 +146,19 @@ fn head(session: &Session, detail: &RunDetail, now: Millis) -> Markup {
         @if !run.error.is_empty() { p.bad { (run.error) } }
         div.acts {
             @if !is_over { (session.button(&to("cancel"), "Cancel", "danger")) }
-            @if is_over && matches!(run.origin, "started" | "rerun" | "step") { (session.button(&to("rerun"), "Run again", "main")) }
+            @if is_over && matches!(run.origin.as_str(), "started" | "rerun" | "step") { (session.button(&to("rerun"), "Run again", "main")) }
         }
     }
 }
 
 /// The workflow as it stands in this run, if it is still known.
 async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<Option<String>, Trouble> {
-    let run = &detail.run;
+    let run = &detail.record;
     let (Ok(tenant), Ok(workflow)) = (TenantId::parse(&run.org_id), WorkflowId::parse(&run.workflow_id))
     else {
         return Ok(None);
     };
-    if matches!(run.origin, "rollback" | "client") {
+    if matches!(run.origin.as_str(), "rollback" | "client") {
         return Ok(None);
     }
     let flow = console.engine.workflows().flow(&tenant, &workflow, Some(run.workflow_version)).await;
@@ -208,8 +208,9 @@ fn backwards(undo: &RunDetail) -> Markup {
 }
 
 fn steps(session: &Session, detail: &RunDetail, now: Millis) -> Markup {
-    let run = &detail.run;
-    let can_repeat = run.completed_at.is_some() && matches!(run.origin, "started" | "rerun" | "step");
+    let run = &detail.record;
+    let can_repeat =
+        run.completed_at.is_some() && matches!(run.origin.as_str(), "started" | "rerun" | "step");
     let to = format!("/ui/runs/{}/rerun", path(&run.id));
     html! {
         div.scroll { table {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use reveille_api::jobs;
-use reveille_api::types::job::SubmitRequest;
+use reveille_api_types::submit::SubmitRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -89,7 +89,7 @@ pub async fn send(
     let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let request = SubmitRequest {
         topic: some(&asked.topic),
-        context: Some(context),
+        context: Some(context).into(),
         priority: some(&asked.priority),
         capability: some(&asked.capability),
         risk_tags: asked.risk_tags.split(',').filter_map(some).collect(),

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use maud::{Markup, html};
 use reveille_api::system;
-use reveille_api::types::system::{LockHeld, System, Timers};
+use reveille_api_types::system::{LockHeld, System, Timers};
 use reveille_core::time::Millis;
 use reveille_engine::Figures;
 
@@ -118,7 +118,7 @@ fn circuits(system: &System, now: Millis) -> Markup {
         dl.facts {
             @for circuit in &system.circuits {
                 dt { (circuit.name) }
-                dd { (chip(match circuit.state { "closed" => "ok", state => state })) }
+                dd { (chip(match circuit.state.as_str() { "closed" => "ok", state => state })) }
             }
             dt { "workers' snapshot" }
             dd { @match &system.snapshot_written_at {

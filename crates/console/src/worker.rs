@@ -11,8 +11,9 @@ use crate::words::{ago, chip, count, moment, span};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
-use reveille_api::types::job::JobRecord;
-use reveille_api::types::worker::Worker;
+use reveille_api::convert;
+use reveille_api_types::job::JobRecord;
+use reveille_api_types::worker::Worker;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::job::Job;
 use reveille_core::placement::Member;
@@ -47,7 +48,7 @@ pub async fn show(
         .worker(member.who())
         .filter(|view| session.auth.sees(&view.worker.tenant))
         .ok_or_else(unknown)?;
-    let (now, worker) = (engine.now(), Worker::of(&view, engine.now()));
+    let (now, worker) = (engine.now(), convert::worker(&view, engine.now()));
     let held = engine.fleet().held_by(member.who());
     let mut at_work = Vec::new();
     for job in held.iter().take(SHOWN_MAX) {
@@ -57,14 +58,15 @@ pub async fn show(
     let last = engine.jobs().list(&query).await?.items;
     let was_its = |job: &&Arc<Job>| job.worker() == Some(&member.id) && job.state().is_terminal();
     let ended: Vec<JobRecord> =
-        last.iter().filter(was_its).take(SHOWN_MAX).map(|job| JobRecord::of(job)).collect();
+        last.iter().filter(was_its).take(SHOWN_MAX).map(|job| convert::job_record(job)).collect();
     // A worker may have jobs of several tenants in hand.
     let is_ours = |job: &&Arc<Job>| session.auth.audience().includes(&job.request.tenant);
-    let at_work: Vec<JobRecord> = at_work.iter().filter(is_ours).map(|job| JobRecord::of(job)).collect();
+    let at_work: Vec<JobRecord> =
+        at_work.iter().filter(is_ours).map(|job| convert::job_record(job)).collect();
     let title = if worker.agent_name.is_empty() { id.clone() } else { worker.agent_name.clone() };
     let content = html! {
         div data-part="head" {
-            h1 { (title) " " (chip(worker.status)) }
+            h1 { (title) " " (chip(&worker.status)) }
             p.quiet {
                 (worker.contract) " worker of " (worker.tenant)
                 ", heard " (ago(moment(&worker.last_heartbeat), now))

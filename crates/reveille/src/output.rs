@@ -1,7 +1,43 @@
-//! What commands print: data to standard output, as a table for people or as JSON.
+//! What commands print: data to standard output, in words for people or as JSON for programs.
 
-use serde_json::Value;
+use crate::args::Server;
+use anyhow::Result;
+use reveille_client::{Error, Pages};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
+
+/// Prints what a server answered: as it came for a program, in words for a person.
+pub fn answer<T: DeserializeOwned>(server: &Server, answer: &Value, in_words: impl FnOnce(T)) -> Result<()> {
+    if server.json {
+        json(answer);
+    } else {
+        in_words(read(answer)?);
+    }
+    Ok(())
+}
+
+/// Prints the items of a list: as they came for a program, as a table for a person.
+pub fn list<T: DeserializeOwned>(
+    server: &Server,
+    items: Pages<'_, Value>,
+    titles: &[&str],
+    row: impl Fn(T) -> Vec<String>,
+) -> Result<()> {
+    let items: Vec<Value> = items.collect::<Result<_, _>>()?;
+    if server.json {
+        json(&json!({ "items": items }));
+    } else {
+        let rows = items.iter().map(|item| Ok(row(read(item)?))).collect::<Result<Vec<_>>>()?;
+        table(titles, &rows);
+    }
+    Ok(())
+}
+
+/// An answer in the shape that the API gives it.
+pub fn read<T: DeserializeOwned>(answer: &Value) -> Result<T> {
+    Ok(T::deserialize(answer).map_err(|error| Error::Unreadable(error.to_string()))?)
+}
 
 /// Prints JSON: indented for a terminal, one line for a pipe.
 pub fn json(value: &Value) {
@@ -34,6 +70,13 @@ pub fn table(titles: &[&str], rows: &[Vec<String>]) {
     }
 }
 
+/// Prints what is known of something, a line each, with the names in a column of this width.
+pub fn facts(width: usize, facts: &[(&str, &str)]) {
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        line(&format!("{name:width$} {value}"));
+    }
+}
+
 /// A field as text, whatever it is.
 pub fn text(value: &Value) -> String {
     match value {
@@ -44,9 +87,8 @@ pub fn text(value: &Value) -> String {
 }
 
 /// Microseconds since the epoch as "how long ago".
-pub fn ago(micros: &Value, now_ms: i64) -> String {
-    let Some(then) = micros.as_i64() else { return String::new() };
-    match (now_ms - then / 1000).max(0) / 1000 {
+pub fn ago(micros: i64, now_ms: i64) -> String {
+    match (now_ms - micros / 1000).max(0) / 1000 {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
         seconds @ 3600..86400 => format!("{}h{}m", seconds / 3600, seconds % 3600 / 60),

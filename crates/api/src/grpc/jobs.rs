@@ -1,9 +1,10 @@
 //! `cordum.v1.CordumApi`: jobs, as over HTTP.
 
 use super::Services;
+use crate::convert;
 use crate::jobs::{accepted, submit_job, visible};
 use crate::trace::context;
-use crate::types::job::{SubmitReply, SubmitRequest};
+use reveille_api_types::submit::{SubmitReply, SubmitRequest};
 use reveille_kernel::cordum::cordum_api_server::CordumApi;
 use reveille_roster::Scope;
 use reveille_wire::cordum::{GetJobStatusRequest, GetJobStatusResponse, SubmitJobRequest, SubmitJobResponse};
@@ -20,7 +21,7 @@ impl CordumApi for Services {
         let job = submit_job(&self.engine, &auth, trace, asked(request.into_inner())).await?;
         accepted(&job)?;
         let reason = job.last_verdict().map(|recorded| recorded.verdict.reason.clone());
-        let SubmitReply { job_id, trace_id, .. } = SubmitReply::of(&job);
+        let SubmitReply { job_id, trace_id, .. } = convert::submit_reply(&job);
         Ok(Response::new(SubmitJobResponse {
             job_id,
             trace_id,

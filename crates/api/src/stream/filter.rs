@@ -1,7 +1,7 @@
 //! Which events somebody wants. A filter lets through what has the property and matches it.
 
 use crate::ApiError;
-use crate::types::event::EventQuery;
+use reveille_api_types::event::EventQuery;
 use reveille_core::presence::Contract;
 use reveille_engine::What;
 

@@ -143,48 +143,6 @@ pub fn why_unreadable(json: &[u8]) -> Unreadable {
 /// Beats in one batch, at most.
 pub const BEATS_MAX: usize = 1_000;
 
-/// What an agent says of itself.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; Told is what is read")]
-pub struct Beat {
-    /// 1 to 256 bytes without spaces.
-    agent_id: String,
-    /// 1 to 256 bytes.
-    agent_name: String,
-    dispatch_name: Option<String>,
-    /// idle, busy or offline; idle unless told.
-    #[schema(required = false)]
-    status: String,
-    /// 0 unless told.
-    #[schema(required = false)]
-    active_sessions: u32,
-    version: Option<String>,
-    /// `default` unless told.
-    #[schema(required = false)]
-    project: String,
-    region: Option<String>,
-    host: Option<String>,
-    /// Seconds since the epoch, by the agent's clock.
-    started_at: Option<f64>,
-    memory_rss_bytes: Option<u64>,
-    memory_total_bytes: Option<u64>,
-    /// From 0 to 100.
-    cpu_pct: Option<f32>,
-    /// Not looked at: the tenant is the key's.
-    tenant_id: Option<String>,
-    /// Not looked at: the time is the server's.
-    #[schema(value_type = Option<Value>)]
-    ts: Option<()>,
-}
-
-/// Beats of many agents.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; BeatBatch is what is read")]
-pub struct Batch {
-    /// At most 1,000.
-    beats: Vec<Beat>,
-}
-
 /// A beat was taken.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes; what is answered is written once, at the start")]
@@ -236,23 +194,6 @@ fn beats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AgentBeat<'de
         }
     }
     deserializer.deserialize_seq(BeatsVisitor)
-}
-
-/// What became of a batch.
-#[derive(Serialize, ToSchema)]
-pub struct Taken {
-    pub accepted: usize,
-    pub rejected: Vec<Refused>,
-    /// How often an agent should beat, in seconds.
-    pub next_beat_s: i64,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct Refused {
-    /// Its place in the batch, from zero.
-    pub index: usize,
-    pub field: Option<String>,
-    pub error: String,
 }
 
 /// An agent in `GET /v1/agents`.

@@ -7,7 +7,7 @@
 use super::Detail;
 use super::principal::{caller, may_ingest};
 use crate::error::no_such_method;
-use crate::types::agent::{Beat, BeatTaken, Told, why_unreadable};
+use crate::types::agent::{BeatTaken, Told, why_unreadable};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use reveille_api_types::presence::Beat;
 use reveille_core::presence::Contract;
 use reveille_engine::Engine;
 

@@ -1,6 +1,7 @@
 //! The models against `docs/openapi.json`: whatever a server may answer can be read, and nothing is read that no server
 //! answers.
 
+use reveille_api_types as shape;
 use reveille_client::models;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -73,7 +74,7 @@ impl Document {
     }
 
     fn is_read_as<T: DeserializeOwned + Debug>(&self) {
-        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap().trim_end_matches("<'_>");
         for answer in [Answer::Shortest, Answer::Fullest] {
             let example = self.example(name, answer);
             let read: T = serde_json::from_value(example.clone())
@@ -109,4 +110,40 @@ fn every_model_reads_what_the_document_says() {
     document.is_read_as::<models::Drained>();
     document.is_read_as::<models::Undrained>();
     document.is_read_as::<models::Worker>();
+}
+
+/// What has no call of its own here is read by whoever asks for it with [`reveille_client::Client::get`] and the like.
+#[test]
+fn every_other_answer_can_be_read_in_the_shape_that_the_server_gives_it() {
+    let document = Document::new();
+    document.is_read_as::<shape::approval::ApprovalContext>();
+    document.is_read_as::<shape::approval::ApprovalPage>();
+    document.is_read_as::<shape::audit::TrailPage>();
+    document.is_read_as::<shape::audit::Verified>();
+    document.is_read_as::<shape::dead_letter::DeadLetterPage>();
+    document.is_read_as::<shape::dead_letter::DeadLetterStats>();
+    document.is_read_as::<shape::dead_letter::RetriedMany>();
+    document.is_read_as::<shape::dead_packet::DeadPacketPage>();
+    document.is_read_as::<shape::error::Error>();
+    document.is_read_as::<shape::event::Fleet>();
+    document.is_read_as::<shape::event::JobNews<'_>>();
+    document.is_read_as::<shape::event::RunNews<'_>>();
+    document.is_read_as::<shape::event::WorkerNews<'_>>();
+    document.is_read_as::<shape::event::WorkspaceNews<'_>>();
+    document.is_read_as::<shape::graph::GraphDetail>();
+    document.is_read_as::<shape::job::JobPage>();
+    document.is_read_as::<shape::key::CreatedKey>();
+    document.is_read_as::<shape::key::KeyList>();
+    document.is_read_as::<shape::overview::Overview>();
+    document.is_read_as::<shape::policy::DecisionRecord>();
+    document.is_read_as::<shape::policy::PolicyAnswer>();
+    document.is_read_as::<shape::policy::ReplayReply>();
+    document.is_read_as::<shape::quarantine::HeldPage>();
+    document.is_read_as::<shape::quarantine::ResolvedReply>();
+    document.is_read_as::<shape::run::RunPage>();
+    document.is_read_as::<shape::run::TimelineLine>();
+    document.is_read_as::<shape::system::System>();
+    document.is_read_as::<shape::worker::PoolList>();
+    document.is_read_as::<shape::worker::WorkerPage>();
+    document.is_read_as::<shape::workflow::SavedReply>();
 }

@@ -4,117 +4,114 @@ use crate::args::{Approval, Resolve, Server};
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
-use reveille_client::Resolution;
+use reveille_api_types::approval::{
+    self as shape, ApprovalContext, Approved, PriorApproval, Rejected, Resolution,
+};
 use reveille_engine::{Clock, SystemClock};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
 pub fn run(command: Approval) -> Result<ExitCode> {
     match command {
         Approval::List { all, limit, server } => list(all, limit, &server),
         Approval::Show { id, server } => show(&id, &server),
-        Approval::Approve(resolve) => decide("approve", "approved", &resolve),
-        Approval::Reject(resolve) => decide("reject", "rejected", &resolve),
+        Approval::Approve(resolve) => approve(&resolve),
+        Approval::Reject(resolve) => reject(&resolve),
     }
 }
 
 fn list(all: bool, limit: usize, server: &Server) -> Result<ExitCode> {
     let include = if all { "true" } else { "false" };
-    let items: Vec<Value> = connect(server)?
-        .list("/api/v1/approvals", &[("include_resolved", include)], limit)
-        .collect::<Result<_, _>>()?;
-    if server.json {
-        output::json(&json!({ "items": items }));
-        return Ok(ExitCode::SUCCESS);
-    }
     let now = SystemClock::start().now().0;
-    let row = |item: &Value| {
-        let (text, job) = (|field: &str| output::text(&item[field]), &item["job"]);
-        let status = match item["approval_actionability"].as_str() {
-            Some("own_job") => "pending (yours)".to_owned(),
-            _ => text("approval_status"),
-        };
-        vec![
-            output::text(&job["id"]),
-            output::text(&job["topic"]),
-            output::text(&job["tenant"]),
-            output::text(&job["principal"]),
-            text("policy_rule_id"),
-            status,
-            text("resolved_by"),
-            output::ago(&item["requested_at"], now),
-        ]
-    };
-    output::table(
+    output::list(
+        server,
+        connect(server)?.list("/api/v1/approvals", &[("include_resolved", include)], limit),
         &["JOB", "TOPIC", "TENANT", "ASKED BY", "RULE", "STATUS", "DECIDED BY", "ASKED"],
-        &items.iter().map(row).collect::<Vec<_>>(),
-    );
+        |approval: shape::Approval| {
+            let is_own = approval.approval_actionability == "own_job";
+            vec![
+                approval.job.id,
+                approval.job.topic,
+                approval.job.tenant,
+                approval.job.principal,
+                approval.policy_rule_id,
+                if is_own { "pending (yours)".to_owned() } else { approval.approval_status },
+                approval.resolved_by.unwrap_or_default(),
+                output::ago(approval.requested_at, now),
+            ]
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(id: &str, server: &Server) -> Result<ExitCode> {
-    let context: Value = connect(server)?.get(&format!("/api/v1/approvals/{id}/context"), &[])?;
-    if server.json {
-        output::json(&context);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (approval, reach) = (&context["approval"], &context["blast_radius"]);
-    let list = |value: &Value| {
-        value.as_array().into_iter().flatten().map(output::text).collect::<Vec<_>>().join(", ")
-    };
-    let left = context["time_remaining_ms"]
-        .as_i64()
-        .map_or("as long as it takes".to_owned(), |ms| format!("{} s", ms / 1000));
-    let lines = [
-        ("job", output::text(&approval["job"]["id"])),
-        ("topic", output::text(&reach["topic"])),
-        ("asked by", output::text(&approval["job"]["principal"])),
-        ("status", output::text(&approval["approval_status"])),
-        ("rule", output::text(&approval["policy_rule_id"])),
-        ("reason", output::text(&approval["policy_reason"])),
-        ("risk tags", list(&reach["risk_tags"])),
-        ("pools", list(&reach["pools"])),
-        ("workers", format!("{} {}", output::text(&reach["workers_total"]), list(&reach["workers"]))),
-        ("rollback", output::text(&context["rollback_hint"]["hint"])),
-        ("time left", left),
-        ("decided by", output::text(&approval["resolved_by"])),
-        ("comment", output::text(&approval["resolved_comment"])),
-        ("job hash", output::text(&approval["job_hash"])),
-        ("policy", output::text(&approval["policy_snapshot"])),
-        ("input", output::text(&context["input"]["value"])),
-    ];
-    for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("{name:12} {}", value.trim_end()));
-    }
-    for prior in context["prior_approvals"].as_array().into_iter().flatten() {
-        let text = |field: &str| output::text(&prior[field]);
-        output::line(&format!(
-            "{:12} {} {} {}",
-            "before",
-            text("job_id"),
-            text("decision"),
-            text("resolved_by")
-        ));
-    }
+    let answer: Value = connect(server)?.get(&format!("/api/v1/approvals/{id}/context"), &[])?;
+    output::answer(server, &answer, |context: ApprovalContext| {
+        let (approval, reach) = (&context.approval, &context.blast_radius);
+        let left = context
+            .time_remaining_ms
+            .map_or("as long as it takes".to_owned(), |ms| format!("{} s", ms / 1000));
+        let workers = format!("{} {}", reach.workers_total, reach.workers.join(", "));
+        output::facts(
+            12,
+            &[
+                ("job", &approval.job.id),
+                ("topic", &reach.topic),
+                ("asked by", &approval.job.principal),
+                ("status", &approval.approval_status),
+                ("rule", &approval.policy_rule_id),
+                ("reason", approval.policy_reason.trim_end()),
+                ("risk tags", &reach.risk_tags.join(", ")),
+                ("pools", &reach.pools.join(", ")),
+                ("workers", workers.trim_end()),
+                ("rollback", &context.rollback_hint.hint),
+                ("time left", &left),
+                ("decided by", approval.resolved_by.as_deref().unwrap_or_default()),
+                ("comment", approval.resolved_comment.as_deref().unwrap_or_default().trim_end()),
+                ("job hash", &approval.job_hash),
+                ("policy", &approval.policy_snapshot),
+                ("input", output::text(&context.input.value).trim_end()),
+            ],
+        );
+        for PriorApproval { job_id, decision, resolved_by, .. } in &context.prior_approvals {
+            let by = resolved_by.as_deref().unwrap_or_default();
+            output::line(&format!("{:12} {job_id} {decision} {by}", "before"));
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn decide(verb: &str, done: &str, resolve: &Resolve) -> Result<ExitCode> {
+fn approve(resolve: &Resolve) -> Result<ExitCode> {
+    let answer = decide("approve", resolve)?;
+    output::answer(&resolve.server, &answer, |said: Approved| {
+        print_decision(&resolve.id, "approved", said.status.is_some(), said.approved_by);
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reject(resolve: &Resolve) -> Result<ExitCode> {
+    let answer = decide("reject", resolve)?;
+    output::answer(&resolve.server, &answer, |said: Rejected| {
+        print_decision(&resolve.id, "rejected", said.status.is_some(), said.rejected_by);
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn decide(verb: &str, resolve: &Resolve) -> Result<Value> {
     let body = Resolution {
         reason: resolve.reason.clone(),
         note: None,
         job_hash: resolve.job_hash.clone(),
         policy_snapshot: resolve.policy_snapshot.clone(),
     };
-    let path = format!("/api/v1/approvals/{}/{verb}", resolve.id);
-    let reply: Value = connect(&resolve.server)?.post(&path, &body)?;
-    if resolve.server.json {
-        output::json(&reply);
-    } else if reply["status"].is_null() {
-        output::line(&format!("{} is {done}", resolve.id));
+    Ok(connect(&resolve.server)?.post(&format!("/api/v1/approvals/{}/{verb}", resolve.id), &body)?)
+}
+
+/// Says what has become of a job, and whether somebody had decided before.
+fn print_decision(id: &str, done: &str, was_before: bool, by: Option<String>) {
+    if was_before {
+        output::line(&format!("{id} was {done} already, by {}", by.unwrap_or_default()));
     } else {
-        let by = output::text(&reply[format!("{done}_by")]);
-        output::line(&format!("{} was {done} already, by {by}", resolve.id));
+        output::line(&format!("{id} is {done}"));
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,8 @@ use crate::args::{Audit, AuditList, Server};
 use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::Result;
-use serde_json::{Value, json};
+use reveille_api_types::audit::{AuditEvent, Verified};
+use serde_json::Value;
 use std::process::ExitCode;
 
 pub fn run(command: Audit) -> Result<ExitCode> {
@@ -23,22 +24,23 @@ fn entries(list: &AuditList) -> Result<ExitCode> {
     ];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let items: Vec<Value> = connect(&list.server)?
-        .list("/api/v1/audit/events", &filters, list.limit)
-        .collect::<Result<_, _>>()?;
-    if list.server.json {
-        output::json(&json!({ "items": items }));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |item: &Value| {
-        ["seq", "timestamp", "event_type", "action", "decision", "matched_rule", "identity", "job_id"]
-            .map(|field| output::text(&item[field]))
-            .to_vec()
-    };
-    output::table(
+    output::list(
+        &list.server,
+        connect(&list.server)?.list("/api/v1/audit/events", &filters, list.limit),
         &["SEQ", "TIME", "TYPE", "ACTION", "DECISION", "RULE", "WHO", "JOB"],
-        &items.iter().map(row).collect::<Vec<_>>(),
-    );
+        |entry: AuditEvent| {
+            vec![
+                entry.seq.to_string(),
+                entry.timestamp,
+                entry.event_type,
+                entry.action,
+                entry.decision.unwrap_or_default(),
+                entry.matched_rule,
+                entry.identity,
+                entry.job_id.unwrap_or_default(),
+            ]
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -47,28 +49,25 @@ fn verify(tenant: Option<&str>, server: &Server) -> Result<ExitCode> {
     let query: Vec<(&str, &str)> = tenant.map(|tenant| ("tenant", tenant)).into_iter().collect();
     let client = connect(server)?;
     let checked = "checking every hash of the chain";
-    let found: Value = progress::during(checked, || client.get("/api/v1/audit/verify", &query))?;
+    let answer: Value = progress::during(checked, || client.get("/api/v1/audit/verify", &query))?;
+    let found: Verified = output::read(&answer)?;
     if server.json {
-        output::json(&found);
+        output::json(&answer);
     } else {
-        let text = |field: &str| output::text(&found[field]);
         output::line(&format!(
             "{}: {}; {} of {} entries are sound",
-            text("tenant_id"),
-            text("status"),
-            text("verified_events"),
-            text("total_events"),
+            found.tenant_id, found.status, found.verified_events, found.total_events,
         ));
-        if found["complete"] == false {
+        if !found.complete {
             output::line("  the chain is longer than one check looks at; its newest entries were left out");
         }
-        for gap in found["gaps"].as_array().into_iter().flatten() {
-            output::line(&format!("  {}: {}", output::text(&gap["at_seq"]), output::text(&gap["type"])));
+        for gap in &found.gaps {
+            output::line(&format!("  {}: {}", gap.at_seq, gap.fault));
         }
     }
-    let is_sound = match found["status"].as_str() {
-        Some("ok") => true,
-        Some("partial") => found["complete"] == true,
+    let is_sound = match found.status.as_str() {
+        "ok" => true,
+        "partial" => found.complete,
         _ => false,
     };
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })

@@ -5,7 +5,9 @@ use crate::client::connect;
 use crate::progress::Progress;
 use crate::{exit, output};
 use anyhow::{Context, Result};
-use reveille_client::{Error, JOB_ENDS, NewJob};
+use reveille_api_types::job::{Cancelled, Explained, JobDetail, JobRecord, TimelineEntry};
+use reveille_api_types::submit::SubmitReply;
+use reveille_client::{Error, NewJob};
 use reveille_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,26 +29,25 @@ pub fn run(command: Job) -> Result<ExitCode> {
 fn run_submit(submit: &Submit) -> Result<ExitCode> {
     let client = connect(&submit.server)?;
     let reply: Value = client.post("/api/v1/jobs", &wanted(submit)?)?;
-    let id = output::text(&reply["job_id"]);
     if !submit.wait {
-        if submit.server.json {
-            output::json(&reply);
-        } else {
-            output::line(&id);
-        }
+        output::answer(&submit.server, &reply, |reply: SubmitReply| output::line(&reply.job_id))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(reason) = reply["reason"].as_str() {
+    let SubmitReply { job_id: id, reason, .. } = output::read(&reply)?;
+    if let Some(reason) = reason {
         eprintln!("job {id} waits for approval: {reason}");
     }
     let patience = Duration::from_secs(submit.timeout);
     let shown = Progress::waiting(format!("job {id}"));
     let waited = client.wait(&format!("/api/v1/jobs/{id}"), patience, |job: &Value| {
-        shown.say(format!("job {id} is {}", output::text(&job["state"])));
-        has_ended(job)
+        // One that cannot be read is not waited for: why, is said when it is read below.
+        output::read(job).map_or(true, |job: JobRecord| {
+            shown.say(format!("job {id} is {}", job.state));
+            job.has_ended()
+        })
     });
     drop(shown);
-    let job = match waited {
+    let answer = match waited {
         Err(Error::WaitTimeout(_)) => {
             eprintln!(
                 "job {id} has not ended after {} s; `reveille job explain {id}` says why",
@@ -56,10 +57,11 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
         }
         waited => waited?,
     };
+    let job: JobDetail = output::read(&answer)?;
     if submit.server.json {
-        output::json(&job);
-    } else if job["state"] == "SUCCEEDED" {
-        output::json(&job["result"]);
+        output::json(&answer);
+    } else if job.state == "SUCCEEDED" {
+        output::json(&job.result);
     }
     Ok(told_end(&job))
 }
@@ -89,98 +91,65 @@ fn wanted(submit: &Submit) -> Result<NewJob> {
     })
 }
 
-/// The job is as the server tells it, because it is printed so.
-fn has_ended(job: &Value) -> bool {
-    JOB_ENDS.iter().any(|end| job["state"] == *end)
-}
-
 /// The exit code says how it ended; anything but success is also said in words.
-fn told_end(job: &Value) -> ExitCode {
-    if job["state"] == "SUCCEEDED" {
+fn told_end(job: &JobDetail) -> ExitCode {
+    if job.state == "SUCCEEDED" {
         return ExitCode::SUCCESS;
     }
-    let words = [&job["error_message"], &job["failure_reason"]]
-        .into_iter()
-        .map(output::text)
-        .find(|words| !words.is_empty());
-    eprintln!(
-        "job {} ended as {}: {}",
-        output::text(&job["id"]),
-        output::text(&job["state"]),
-        words.unwrap_or_default()
-    );
+    let words = if job.error_message.is_empty() { &job.failure_reason } else { &job.error_message };
+    eprintln!("job {} ended as {}: {words}", job.id, job.state);
     ExitCode::from(exit::JOB_FAILED)
 }
 
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
-    let job: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
-    if server.json {
-        output::json(&job);
-        return Ok(ExitCode::SUCCESS);
-    }
-    for field in [
-        "id",
-        "state",
-        "topic",
-        "tenant",
-        "priority",
-        "worker_id",
-        "attempts",
-        "safety_decision",
-        "safety_rule_id",
-        "error_message",
-    ] {
-        let value = output::text(&job[field]);
-        if !value.is_empty() {
-            output::line(&format!("{field:16} {value}"));
+    let answer: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
+    output::answer(server, &answer, |job: JobDetail| {
+        let text = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
+        output::facts(
+            16,
+            &[
+                ("id", &job.id),
+                ("state", &job.state),
+                ("topic", &job.topic),
+                ("tenant", &job.tenant),
+                ("priority", &job.priority),
+                ("worker_id", &job.worker_id),
+                ("attempts", &job.attempts.to_string()),
+                ("safety_decision", &job.safety_decision),
+                ("safety_rule_id", &job.safety_rule_id),
+                ("error_message", &job.error_message),
+                ("context", &text(&job.context)),
+                ("result", &text(&job.result)),
+            ],
+        );
+        output::line("");
+        for entry in &job.timeline {
+            output::line(&timeline_line(entry, job.created_at));
         }
-    }
-    for field in ["context", "result"] {
-        if !job[field].is_null() {
-            output::line(&format!("{field:16} {}", job[field]));
-        }
-    }
-    output::line("");
-    for entry in job["timeline"].as_array().into_iter().flatten() {
-        output::line(&timeline_line(entry, job["created_at"].as_i64().unwrap_or_default()));
-    }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn timeline_line(entry: &Value, start: i64) -> String {
-    let after_ms = (entry["at"].as_i64().unwrap_or_default() - start) / 1000;
-    let (state, event) = (output::text(&entry["state"]), output::text(&entry["event"]));
-    let (worker, note) = (output::text(&entry["worker_id"]), output::text(&entry["note"]));
-    format!("{after_ms:>9} ms  {state:<18} {event:<16} {worker}  {note}").trim_end().to_owned()
+fn timeline_line(entry: &TimelineEntry, start: i64) -> String {
+    let TimelineEntry { at, event, state, worker_id, note } = entry;
+    let after_ms = (at - start) / 1000;
+    format!("{after_ms:>9} ms  {state:<18} {event:<16} {worker_id}  {note}").trim_end().to_owned()
 }
 
 fn run_list(list: &List) -> Result<ExitCode> {
     let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let jobs: Vec<Value> =
-        connect(&list.server)?.list("/api/v1/jobs", &filters, list.limit).collect::<Result<_, _>>()?;
-    if list.server.json {
-        output::json(&json!({ "items": jobs }));
-        return Ok(ExitCode::SUCCESS);
-    }
     let now = SystemClock::start().now().0;
-    let row = |job: &Value| {
-        let text = |field: &str| output::text(&job[field]);
-        vec![
-            text("id"),
-            text("state"),
-            text("topic"),
-            text("tenant"),
-            text("priority"),
-            text("worker_id"),
-            output::ago(&job["updated_at"], now),
-        ]
-    };
-    output::table(
+    output::list(
+        &list.server,
+        connect(&list.server)?.list("/api/v1/jobs", &filters, list.limit),
         &["JOB", "STATE", "TOPIC", "TENANT", "PRIORITY", "WORKER", "UPDATED"],
-        &jobs.iter().map(row).collect::<Vec<_>>(),
-    );
+        |job: JobRecord| {
+            let updated = output::ago(job.updated_at, now);
+            vec![job.id, job.state, job.topic, job.tenant, job.priority, job.worker_id, updated]
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -188,47 +157,37 @@ fn watch(id: &str, server: &Server) -> Result<ExitCode> {
     let client = connect(server)?;
     let mut shown = 0;
     loop {
-        let job: Value = client.get(&format!("/api/v1/jobs/{id}"), &[("wait", "500ms")])?;
-        let entries = job["timeline"].as_array().cloned().unwrap_or_default();
-        for entry in entries.iter().skip(shown) {
+        let job: JobDetail = client.get(&format!("/api/v1/jobs/{id}"), &[("wait", "500ms")])?;
+        for entry in job.timeline.iter().skip(shown) {
             if server.json {
-                output::json(entry);
+                output::json(&json!(entry));
             } else {
-                output::line(&timeline_line(entry, job["created_at"].as_i64().unwrap_or_default()));
+                output::line(&timeline_line(entry, job.created_at));
             }
         }
-        shown = entries.len();
-        if has_ended(&job) {
+        shown = job.timeline.len();
+        if job.has_ended() {
             return Ok(told_end(&job));
         }
     }
 }
 
 fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
-    let reply: Value = connect(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
-    if server.json {
-        output::json(&reply);
-    } else {
-        let reason = reply["reason"].as_str().map_or(String::new(), |reason| format!(" ({reason})"));
-        output::line(&format!("{} is {}{reason}", output::text(&reply["id"]), output::text(&reply["state"])));
-    }
+    let answer: Value = connect(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
+    output::answer(server, &answer, |Cancelled { id, state, reason }| {
+        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        output::line(&format!("{id} is {state}{reason}"));
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn explain(id: &str, server: &Server) -> Result<ExitCode> {
-    let reply: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
-    if server.json {
-        output::json(&reply);
-        return Ok(ExitCode::SUCCESS);
-    }
-    output::line(&format!(
-        "{} since {}: {}",
-        output::text(&reply["state"]),
-        output::text(&reply["since"]),
-        output::text(&reply["explanation"])
-    ));
-    if let Some(unblock) = reply["unblock"].as_str() {
-        output::line(&format!("What helps: {unblock}"));
-    }
+    let answer: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
+    output::answer(server, &answer, |why: Explained| {
+        output::line(&format!("{} since {}: {}", why.state, why.since, why.explanation));
+        if let Some(unblock) = why.unblock {
+            output::line(&format!("What helps: {unblock}"));
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,48 +4,26 @@ use crate::args::Key;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
+use reveille_api_types::key::{self as shape, CreateKey, CreatedKey, KeyList};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(command: Key) -> Result<ExitCode> {
     match command {
         Key::Create { name, scopes, tenant, expires, server } => {
-            let body = json!({ "name": name, "scopes": scopes, "tenant": tenant, "expiresAt": expires });
-            let reply: Value = connect(&server)?.post("/api/v1/auth/keys", &body)?;
-            if server.json {
-                output::json(&reply);
-            } else {
-                eprintln!(
-                    "key {} for tenant {}; the secret is shown once:",
-                    output::text(&reply["key"]["id"]),
-                    output::text(&reply["key"]["tenant"])
-                );
-                output::line(&output::text(&reply["secret"]));
-            }
+            let body = CreateKey { name, scopes, tenant, expires_at: expires };
+            let answer: Value = connect(&server)?.post("/api/v1/auth/keys", &body)?;
+            output::answer(&server, &answer, |CreatedKey { key, secret }| {
+                eprintln!("key {} for tenant {}; the secret is shown once:", key.id, key.tenant);
+                output::line(&secret);
+            })?;
         }
         Key::List { server } => {
-            let reply: Value = connect(&server)?.get("/api/v1/auth/keys", &[])?;
-            if server.json {
-                output::json(&reply);
-                return Ok(ExitCode::SUCCESS);
-            }
-            let row = |key: &Value| {
-                let text = |field: &str| output::text(&key[field]);
-                let scopes: Vec<String> =
-                    key["scopes"].as_array().into_iter().flatten().map(output::text).collect();
-                let status = if key["revokedAt"].is_null() { String::new() } else { "revoked".to_owned() };
-                vec![
-                    text("id"),
-                    text("name"),
-                    text("tenant"),
-                    scopes.join(","),
-                    text("createdAt"),
-                    text("expiresAt"),
-                    status,
-                ]
-            };
-            let rows: Vec<Vec<String>> = reply["items"].as_array().into_iter().flatten().map(row).collect();
-            output::table(&["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", ""], &rows);
+            let answer: Value = connect(&server)?.get("/api/v1/auth/keys", &[])?;
+            output::answer(&server, &answer, |KeyList { items }| {
+                let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();
+                output::table(&["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", ""], &rows);
+            })?;
         }
         Key::Revoke { id, server } => {
             connect(&server)?.delete::<Value>(&format!("/api/v1/auth/keys/{id}"))?;
@@ -57,4 +35,17 @@ pub fn run(command: Key) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(key: shape::Key) -> Vec<String> {
+    let status = if key.revoked_at.is_some() { "revoked" } else { "" };
+    vec![
+        key.id,
+        key.name,
+        key.tenant,
+        key.scopes.join(","),
+        key.created_at,
+        key.expires_at.unwrap_or_default(),
+        status.to_owned(),
+    ]
 }

@@ -6,9 +6,12 @@ use crate::args::{Ask, Policy as Command, Server};
 use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::{Context, Result, anyhow};
+use reveille_api_types::policy::{
+    CheckMeta, PolicyAnswer, PolicyCheck, ReplayDifference, ReplayReply, ReplayRequest, TraceLine,
+};
 use reveille_core::policy::Policy;
 use reveille_engine::rules::read_policy;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -47,63 +50,48 @@ fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
     let text = read(file)?;
     // A mistake in the file is found here, with its name.
     load(file)?;
-    let body = json!({ "policy": text, "since": since });
+    let body = ReplayRequest { policy: text, since: since.to_owned() };
     let client = connect(server)?;
     let asked = "asking the policy about the jobs of the past";
-    let reply: Value = progress::during(asked, || client.post("/api/v1/policy/replay", &body))?;
-    if server.json {
-        output::json(&reply);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |found: &Value| {
-        let text = |field: &str| output::text(&found[field]);
-        let pair = |decision: &str, rule: &str| format!("{} ({})", text(decision), text(rule));
-        vec![
-            text("job_id"),
-            text("tenant"),
-            text("topic"),
-            pair("was", "was_rule"),
-            pair("would_be", "would_be_rule"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = reply["differences"].as_array().into_iter().flatten().map(row).collect();
-    if !rows.is_empty() {
-        output::table(&["JOB", "TENANT", "TOPIC", "WAS", "WOULD BE"], &rows);
-    }
-    let (changed, examined) = (output::text(&reply["changed"]), output::text(&reply["examined"]));
-    let more = if reply["partial"] == true { "; there are more jobs than are looked at" } else { "" };
-    output::line(&format!("{changed} of {examined} decisions would be others{more}"));
+    let answer: Value = progress::during(asked, || client.post("/api/v1/policy/replay", &body))?;
+    output::answer(server, &answer, |reply: ReplayReply| {
+        let rows: Vec<Vec<String>> = reply.differences.into_iter().map(difference_row).collect();
+        if !rows.is_empty() {
+            output::table(&["JOB", "TENANT", "TOPIC", "WAS", "WOULD BE"], &rows);
+        }
+        let more = if reply.partial { "; there are more jobs than are looked at" } else { "" };
+        output::line(&format!("{} of {} decisions would be others{more}", reply.changed, reply.examined));
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn difference_row(found: ReplayDifference) -> Vec<String> {
+    let was = format!("{} ({})", found.was, found.was_rule);
+    let would_be = format!("{} ({})", found.would_be, found.would_be_rule);
+    vec![found.job_id, found.tenant, found.topic, was, would_be]
+}
+
 fn ask(question: &Ask) -> Result<ExitCode> {
-    let labels: Map<_, _> =
-        question.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-    let body = json!({
-        "topic": question.topic,
-        "principal_id": question.principal.as_deref().unwrap_or_default(),
-        "labels": labels,
-        "meta": {
-            "capability": question.capability.as_deref().unwrap_or_default(),
-            "risk_tags": question.risk_tags,
+    let body = PolicyCheck {
+        topic: question.topic.clone(),
+        principal_id: question.principal.clone().unwrap_or_default(),
+        labels: question.labels.iter().cloned().collect(),
+        meta: CheckMeta {
+            capability: question.capability.clone().unwrap_or_default(),
+            risk_tags: question.risk_tags.clone(),
+            ..CheckMeta::default()
         },
-    });
+        ..PolicyCheck::default()
+    };
     let answer: Value = connect(&question.server)?.post("/api/v1/policy/explain", &body)?;
-    if question.server.json {
-        output::json(&answer);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let decision = output::text(&answer["decision"]);
-    let decision = decision.strip_prefix("DECISION_TYPE_").unwrap_or(&decision);
-    output::line(&format!(
-        "{decision} by {}: {}",
-        output::text(&answer["ruleId"]),
-        output::text(&answer["reason"])
-    ));
-    let row = |line: &Value| ["ruleId", "matched", "why"].map(|field| output::text(&line[field])).to_vec();
-    let rows: Vec<Vec<String>> = answer["trace"].as_array().into_iter().flatten().map(row).collect();
-    if !rows.is_empty() {
-        output::table(&["RULE", "MATCHED", "WHY"], &rows);
-    }
+    output::answer(&question.server, &answer, |said: PolicyAnswer| {
+        let decision = said.decision.strip_prefix("DECISION_TYPE_").unwrap_or(&said.decision);
+        output::line(&format!("{decision} by {}: {}", said.rule_id, said.reason));
+        let row = |line: TraceLine| vec![line.rule_id, line.matched.to_string(), line.why];
+        let rows: Vec<Vec<String>> = said.trace.into_iter().map(row).collect();
+        if !rows.is_empty() {
+            output::table(&["RULE", "MATCHED", "WHY"], &rows);
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }

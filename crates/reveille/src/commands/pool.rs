@@ -5,6 +5,7 @@ use crate::client::connect;
 use crate::commands::worker;
 use crate::output;
 use anyhow::Result;
+use reveille_api_types::worker::{self as shape, PoolList};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -17,25 +18,21 @@ pub fn run(command: Pool) -> Result<ExitCode> {
 }
 
 fn list(server: &Server) -> Result<ExitCode> {
-    let reply: Value = connect(server)?.get("/api/v1/pools", &[])?;
-    if server.json {
-        output::json(&reply);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |pool: &Value| {
-        let text = |field: &str| output::text(&pool[field]);
-        let name = Some(text("name")).filter(|name| !name.is_empty()).unwrap_or_else(|| "(none)".to_owned());
-        let used = pool["utilization"].as_f64().unwrap_or_default() * 100.0;
-        vec![
-            name,
-            text("workers"),
-            text("active_jobs"),
-            text("capacity"),
-            format!("{used:.0}%"),
-            text("status"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = reply["items"].as_array().into_iter().flatten().map(row).collect();
-    output::table(&["POOL", "WORKERS", "JOBS", "CAPACITY", "USED", "STATUS"], &rows);
+    let answer: Value = connect(server)?.get("/api/v1/pools", &[])?;
+    output::answer(server, &answer, |PoolList { items }| {
+        let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();
+        output::table(&["POOL", "WORKERS", "JOBS", "CAPACITY", "USED", "STATUS"], &rows);
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(pool: shape::Pool) -> Vec<String> {
+    vec![
+        if pool.name.is_empty() { "(none)".to_owned() } else { pool.name },
+        pool.workers.to_string(),
+        pool.active_jobs.to_string(),
+        pool.capacity.to_string(),
+        format!("{:.0}%", pool.utilization * 100.0),
+        pool.status,
+    ]
 }

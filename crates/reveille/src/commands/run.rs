@@ -4,7 +4,8 @@ use crate::args::{Run, Server};
 use crate::client::connect;
 use crate::{exit, output};
 use anyhow::{Context, Result};
-use reveille_client::{Client, RUN_ENDS};
+use reveille_api_types::run::{RerunBody, RunDetail, RunRecord, StartBody, StartedReply, TimelineLine};
+use reveille_client::Client;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::process::ExitCode;
@@ -33,13 +34,12 @@ fn start(
     server: &Server,
 ) -> Result<ExitCode> {
     let client = connect(server)?;
-    let body = json!({ "input": self::input(input)?, "idempotency_key": key });
+    let body = StartBody { input: Some(self::input(input)?), idempotency_key: key.map(str::to_owned) };
     let reply: Value = client.post(&format!("/api/v1/workflows/{workflow}/runs"), &body)?;
     if wait {
-        return watch(&client, &output::text(&reply["run_id"]), server);
+        return watch(&client, &output::read::<StartedReply>(&reply)?.run_id, server);
     }
-    said(&reply, server);
-    Ok(ExitCode::SUCCESS)
+    said(&reply, server)
 }
 
 /// What a run is given: JSON, or `-` for what comes on standard input.
@@ -55,49 +55,39 @@ pub fn input(given: Option<&str>) -> Result<Value> {
     }
 }
 
-fn said(reply: &Value, server: &Server) {
-    if server.json {
-        output::json(reply);
-    } else {
-        output::line(&output::text(&reply["run_id"]));
-    }
+fn said(reply: &Value, server: &Server) -> Result<ExitCode> {
+    output::answer(server, reply, |reply: StartedReply| output::line(&reply.run_id))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
-    let run: Value = connect(server)?.get(&format!("/api/v1/workflow-runs/{id}"), &[])?;
-    if server.json {
-        output::json(&run);
-        return Ok(ExitCode::SUCCESS);
-    }
-    for field in [
-        "id",
-        "workflow_id",
-        "workflow_version",
-        "status",
-        "origin",
-        "parent_run_id",
-        "rollback_run_id",
-        "created_at",
-        "completed_at",
-        "error",
-    ] {
-        let value = output::text(&run[field]);
-        if !value.is_empty() {
-            output::line(&format!("{field:17} {value}"));
-        }
-    }
-    for field in ["input", "output"] {
-        if !run[field].is_null() {
-            output::line(&format!("{field:17} {}", run[field]));
-        }
-    }
-    output::line("");
-    let row = |(id, step): (&String, &Value)| {
-        let text = |field: &str| output::text(&step[field]);
-        vec![id.clone(), text("status"), text("attempt"), text("since"), text("message")]
-    };
-    let rows: Vec<_> = run["steps"].as_object().into_iter().flatten().map(row).collect();
-    output::table(&["STEP", "STATUS", "ATTEMPT", "SINCE", "WHY"], &rows);
+    let answer: Value = connect(server)?.get(&format!("/api/v1/workflow-runs/{id}"), &[])?;
+    output::answer(server, &answer, |run: RunDetail| {
+        let text = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
+        output::facts(
+            17,
+            &[
+                ("id", &run.id),
+                ("workflow_id", &run.workflow_id),
+                ("workflow_version", &run.workflow_version.to_string()),
+                ("status", &run.status),
+                ("origin", &run.origin),
+                ("parent_run_id", run.parent_run_id.as_deref().unwrap_or_default()),
+                ("rollback_run_id", run.rollback_run_id.as_deref().unwrap_or_default()),
+                ("created_at", &run.created_at),
+                ("completed_at", run.completed_at.as_deref().unwrap_or_default()),
+                ("error", &run.error),
+                ("input", &text(&run.input)),
+                ("output", &text(&run.output)),
+            ],
+        );
+        output::line("");
+        let steps = run.steps.into_iter();
+        let rows: Vec<_> = steps
+            .map(|(id, step)| vec![id, step.status, step.attempt.to_string(), step.since, step.message])
+            .collect();
+        output::table(&["STEP", "STATUS", "ATTEMPT", "SINCE", "WHY"], &rows);
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,19 +95,12 @@ fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Ser
     let filters = [("workflow_id", workflow), ("status", status)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
-    let items: Vec<Value> =
-        connect(server)?.list("/api/v1/workflow-runs", &filters, limit).collect::<Result<_, _>>()?;
-    if server.json {
-        output::json(&json!({ "items": items }));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |run: &Value| {
-        ["id", "workflow_id", "status", "origin", "created_at", "error"]
-            .map(|field| output::text(&run[field]))
-            .to_vec()
-    };
-    let rows: Vec<_> = items.iter().map(row).collect();
-    output::table(&["RUN", "WORKFLOW", "STATUS", "ORIGIN", "BEGAN", "ERROR"], &rows);
+    output::list(
+        server,
+        connect(server)?.list("/api/v1/workflow-runs", &filters, limit),
+        &["RUN", "WORKFLOW", "STATUS", "ORIGIN", "BEGAN", "ERROR"],
+        |run: RunRecord| vec![run.id, run.workflow_id, run.status, run.origin, run.created_at, run.error],
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -125,22 +108,23 @@ fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Ser
 fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
     let mut shown = 0;
     loop {
-        let run: Value = client.get(&format!("/api/v1/workflow-runs/{id}"), &[("wait", "1s")])?;
+        let answer: Value = client.get(&format!("/api/v1/workflow-runs/{id}"), &[("wait", "1s")])?;
+        let run: RunDetail = output::read(&answer)?;
         // The lines of a run that is over are complete, so they are read after the run.
         for line in lines(client, id, shown)? {
             eprintln!("{}", told(&line));
-            shown = line["n"].as_u64().unwrap_or(shown);
+            shown = line.n;
         }
-        if RUN_ENDS.iter().any(|end| run["status"] == *end) {
+        if run.has_ended() {
             if server.json {
-                output::json(&run);
-            } else if !run["output"].is_null() {
-                output::json(&run["output"]);
+                output::json(&answer);
+            } else if !run.output.is_null() {
+                output::json(&run.output);
             }
-            if run["status"] == "succeeded" {
+            if run.status == "succeeded" {
                 return Ok(ExitCode::SUCCESS);
             }
-            eprintln!("run {id} ended as {}: {}", output::text(&run["status"]), output::text(&run["error"]));
+            eprintln!("run {id} ended as {}: {}", run.status, run.error);
             return Ok(ExitCode::from(exit::JOB_FAILED));
         }
     }
@@ -149,7 +133,7 @@ fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
 fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
     let all = lines(&connect(server)?, id, 0)?;
     if server.json {
-        output::json(&Value::Array(all));
+        output::json(&json!(all));
     } else {
         for line in &all {
             output::line(&told(line));
@@ -159,21 +143,20 @@ fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 /// All lines after this one.
-fn lines(client: &Client, id: &str, mut after: u64) -> Result<Vec<Value>> {
-    let mut all = Vec::new();
+fn lines(client: &Client, id: &str, mut after: u64) -> Result<Vec<TimelineLine>> {
+    let mut all: Vec<TimelineLine> = Vec::new();
     loop {
         let query = [("limit", "500"), ("after", &after.to_string())];
-        let page: Vec<Value> = client.get(&format!("/api/v1/workflow-runs/{id}/timeline"), &query)?;
+        let page: Vec<TimelineLine> = client.get(&format!("/api/v1/workflow-runs/{id}/timeline"), &query)?;
         let Some(last) = page.last() else { return Ok(all) };
-        after = last["n"].as_u64().unwrap_or(u64::MAX);
+        after = last.n;
         all.extend(page);
     }
 }
 
-fn told(line: &Value) -> String {
-    let text = |field: &str| output::text(&line[field]);
-    let what = if line["step_id"].is_null() { "the run".to_owned() } else { text("step_id") };
-    let told = format!("{:24}  {what:<20}  {:<10}  {}", text("time"), text("status"), text("message"));
+fn told(line: &TimelineLine) -> String {
+    let what = line.step_id.as_deref().unwrap_or("the run");
+    let told = format!("{:24}  {what:<20}  {:<10}  {}", line.time, line.status, line.message);
     told.trim_end().to_owned()
 }
 
@@ -188,8 +171,7 @@ fn cancel(id: &str, reason: &str, server: &Server) -> Result<ExitCode> {
 }
 
 fn rerun(id: &str, from: Option<&str>, server: &Server) -> Result<ExitCode> {
-    let reply: Value =
-        connect(server)?.post(&format!("/api/v1/workflow-runs/{id}/rerun"), &json!({ "from_step": from }))?;
-    said(&reply, server);
-    Ok(ExitCode::SUCCESS)
+    let body = RerunBody { from_step: from.map(str::to_owned), dry_run: None };
+    let reply: Value = connect(server)?.post(&format!("/api/v1/workflow-runs/{id}/rerun"), &body)?;
+    said(&reply, server)
 }

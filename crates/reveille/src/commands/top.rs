@@ -7,8 +7,10 @@ use crate::args::Top;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
+use reveille_api_types::overview::{Overview, Throughput};
+use reveille_api_types::worker::PoolList;
 use reveille_client::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
@@ -26,8 +28,8 @@ const BAR: usize = 20;
 
 /// One look at the server.
 struct Look {
-    overview: Value,
-    pools: Value,
+    overview: Overview,
+    pools: PoolList,
     at: Instant,
 }
 
@@ -45,7 +47,7 @@ pub fn run(command: &Top) -> Result<ExitCode> {
     let client = connect(&command.server)?;
     let mut before = Look::take(&client)?;
     if command.server.json {
-        output::json(&json!({ "overview": before.overview, "pools": before.pools["items"] }));
+        output::json(&json!({ "overview": before.overview, "pools": before.pools.items }));
         return Ok(ExitCode::SUCCESS);
     }
     if command.once || !std::io::stdout().is_terminal() {
@@ -92,52 +94,42 @@ fn draw(screen: &str) -> Result<()> {
 /// What is seen, cut to the terminal.
 fn screen(now: &Look, before: Option<&Look>, url: &str, (width, height): (usize, usize)) -> String {
     let overview = &now.overview;
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
     let mut text = String::new();
-    let fleet = &overview["fleet"];
-    let _ = writeln!(text, "reveille top  {url}  {}", output::text(&overview["at"]));
+    let fleet = &overview.fleet;
+    let _ = writeln!(text, "reveille top  {url}  {}", overview.at);
     let _ = writeln!(
         text,
         "fleet   {} alive, {} busy, {} degraded, {} offline",
-        number(&fleet["online"]),
-        number(&fleet["busy"]),
-        number(&fleet["degraded"]),
-        number(&fleet["offline"])
+        fleet.online, fleet.busy, fleet.degraded, fleet.offline
     );
     let _ = writeln!(
         text,
         "people  {} approvals, {} held results, {} dead letters",
-        number(&overview["approvals"]),
-        number(&overview["quarantined"]),
-        number(&overview["dead_letters"])
+        overview.approvals, overview.quarantined, overview.dead_letters
     );
     let _ = writeln!(text, "jobs    {}", throughput(now, before));
-    let pools = now.pools["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let _ = writeln!(text, "\n{:<24} {:>8} {:>11}  LOAD", "POOL", "WORKERS", "JOBS");
-    for pool in pools {
-        let (active, most) = (number(&pool["active_jobs"]), number(&pool["capacity"]));
-        let name = Some(output::text(&pool["name"])).filter(|name| !name.is_empty());
+    for pool in &now.pools.items {
         let _ = writeln!(
             text,
             "{:<24} {:>8} {:>11}  {}{}",
-            name.as_deref().unwrap_or("(no pool)"),
-            number(&pool["workers"]),
-            format!("{active}/{most}"),
-            bar(active, most),
-            if pool["status"] == "draining" { " draining" } else { "" }
+            if pool.name.is_empty() { "(no pool)" } else { &pool.name },
+            pool.workers,
+            format!("{}/{}", pool.active_jobs, pool.capacity),
+            bar(pool.active_jobs, pool.capacity),
+            if pool.status == "draining" { " draining" } else { "" }
         );
     }
-    let waits = overview["waits"].as_array().map(Vec::as_slice).unwrap_or_default();
     let _ = writeln!(text, "\nNOT RUNNING, AND WHY");
-    if waits.is_empty() {
+    if overview.waits.is_empty() {
         let _ = writeln!(text, "nothing waits");
     }
-    for wait in waits {
-        let more = if wait["more"] == true { "+" } else { "" };
-        let _ = writeln!(text, "{:>4}{more} {}", number(&wait["jobs"]), output::text(&wait["code"]));
-        for job in wait["examples"].as_array().into_iter().flatten().take(1) {
-            let _ = writeln!(text, "      {}", output::text(&job["explanation"]));
-            let _ = writeln!(text, "      {}", output::text(&job["unblock"]));
+    for wait in &overview.waits {
+        let more = if wait.more { "+" } else { "" };
+        let _ = writeln!(text, "{:>4}{more} {}", wait.jobs, wait.code);
+        if let Some(job) = wait.examples.first() {
+            let _ = writeln!(text, "      {}", job.explanation);
+            let _ = writeln!(text, "      {}", job.unblock.as_deref().unwrap_or_default());
         }
     }
     let cut = |line: &str| line.chars().take(width).collect::<String>();
@@ -146,27 +138,22 @@ fn screen(now: &Look, before: Option<&Look>, url: &str, (width, height): (usize,
 
 /// Jobs a second since the look before; totals without one.
 fn throughput(now: &Look, before: Option<&Look>) -> String {
-    let of = |look: &Look, name: &str| look.overview["throughput"][name].as_u64();
-    let Some(live) = of(now, "live") else { return "figures are for operators".to_owned() };
-    let mut parts = vec![format!("{live} live")];
-    for (name, words) in
-        [("received", "submitted"), ("succeeded", "succeeded"), ("failed", "ended otherwise")]
-    {
-        let total = of(now, name).unwrap_or(0);
-        parts.push(match before {
-            None => format!("{total} {words} since the server started"),
-            Some(before) => {
-                let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
-                // A server that was started anew counts from zero.
-                let since = total.saturating_sub(of(before, name).unwrap_or(0));
-                format!("{:.1}/s {words}", since as f64 / seconds)
-            }
-        });
-    }
-    parts.join(", ")
+    let Some(figures) = &now.overview.throughput else { return "figures are for operators".to_owned() };
+    let told = |count: fn(&Throughput) -> u64, words: &str| {
+        let total = count(figures);
+        let Some(before) = before else { return format!("{total} {words} since the server started") };
+        let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
+        // A server that was started anew counts from zero.
+        let since = total.saturating_sub(before.overview.throughput.as_ref().map_or(0, count));
+        format!("{:.1}/s {words}", since as f64 / seconds)
+    };
+    let submitted = told(|figures| figures.received, "submitted");
+    let succeeded = told(|figures| figures.succeeded, "succeeded");
+    let failed = told(|figures| figures.failed, "ended otherwise");
+    format!("{} live, {submitted}, {succeeded}, {failed}", figures.live)
 }
 
-fn bar(part: u64, whole: u64) -> String {
+fn bar(part: u32, whole: u32) -> String {
     let filled = (part as usize * BAR).checked_div(whole as usize).unwrap_or(0).min(BAR);
     format!("[{}{}]", "#".repeat(filled), "-".repeat(BAR - filled))
 }
@@ -177,16 +164,19 @@ mod tests {
 
     fn look(received: u64) -> Look {
         let wait = json!({"code": "no_workers", "jobs": 3, "more": false, "examples": [
-            {"explanation": "No live worker fits topic job.x.", "unblock": "Start a worker that serves job.x."}]});
+            {"job_id": "j", "topic": "job.x", "tenant": "acme", "since": "",
+             "explanation": "No live worker fits topic job.x.", "unblock": "Start a worker that serves job.x."}]});
         Look {
-            overview: json!({
+            overview: output::read(&json!({
                 "at": "2026-11-15T12:00:00Z",
-                "fleet": {"online": 3, "busy": 1, "degraded": 0, "offline": 2},
+                "fleet": {"total": 5, "online": 3, "busy": 1, "degraded": 0, "offline": 2},
                 "approvals": 1, "quarantined": 0, "dead_letters": 4, "waits": [wait],
                 "throughput": {"received": received, "succeeded": 7, "failed": 0, "live": 5},
-            }),
-            pools: json!({"items": [{"name": "gpu", "workers": 2, "active_jobs": 3, "capacity": 4, "status": "draining"},
-                                    {"name": "", "workers": 0, "active_jobs": 0, "capacity": 0, "status": "active"}]}),
+            }))
+            .unwrap(),
+            pools: output::read(&json!({"items": [{"name": "gpu", "workers": 2, "active_jobs": 3, "capacity": 4, "utilization": 0.75, "status": "draining"},
+                                    {"name": "", "workers": 0, "active_jobs": 0, "capacity": 0, "utilization": 0.0, "status": "active"}]}))
+            .unwrap(),
             at: Instant::now(),
         }
     }
@@ -221,7 +211,7 @@ mod tests {
             throughput(&now, Some(&before)),
             "5 live, 10.0/s submitted, 0.0/s succeeded, 0.0/s ended otherwise"
         );
-        now.overview["throughput"]["received"] = json!(0);
+        now.overview.throughput.as_mut().unwrap().received = 0;
         assert!(throughput(&now, Some(&before)).contains(" 0.0/s submitted"), "it was started anew");
     }
 }

@@ -4,6 +4,8 @@ use crate::args::{Server, Worker};
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
+use reveille_api_types::drain::{DrainRequest, Undrained};
+use reveille_api_types::worker as shape;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -18,34 +20,28 @@ pub fn run(command: Worker) -> Result<ExitCode> {
 
 fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
     let filter: Vec<(&str, &str)> = contract.map(|contract| ("contract", contract)).into_iter().collect();
-    let items: Vec<Value> =
-        connect(server)?.list("/api/v1/workers", &filter, usize::MAX).collect::<Result<_, _>>()?;
-    if server.json {
-        output::json(&json!({ "items": items }));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |worker: &Value| {
-        let text = |field: &str| output::text(&worker[field]);
-        let topics: Vec<String> =
-            worker["topics"].as_array().into_iter().flatten().map(output::text).collect();
-        vec![
-            text("worker_id"),
-            text("contract"),
-            text("tenant"),
-            text("pool"),
-            text("status"),
-            format!("{}/{}", text("active_jobs"), text("max_parallel_jobs")),
-            format!("{:.0}%", worker["cpu_load"].as_f64().unwrap_or_default()),
-            topics.join(","),
-            text("last_heartbeat"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
-    let head = ["WORKER", "CONTRACT", "TENANT", "POOL", "STATUS", "JOBS", "CPU", "TOPICS", "LAST HEARD"];
-    output::table(&head, &rows);
+    output::list(
+        server,
+        connect(server)?.list("/api/v1/workers", &filter, usize::MAX),
+        &["WORKER", "CONTRACT", "TENANT", "POOL", "STATUS", "JOBS", "CPU", "TOPICS", "LAST HEARD"],
+        |worker: shape::Worker| {
+            vec![
+                worker.worker_id,
+                worker.contract,
+                worker.tenant,
+                worker.pool,
+                worker.status,
+                format!("{}/{}", worker.active_jobs, worker.max_parallel_jobs),
+                format!("{:.0}%", worker.cpu_load),
+                worker.topics.join(","),
+                worker.last_heartbeat,
+            ]
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Every field, by its name.
 fn get(id: &str, server: &Server) -> Result<ExitCode> {
     let worker: Value = connect(server)?.get(&format!("/api/v1/workers/{id}"), &[])?;
     if server.json {
@@ -65,7 +61,7 @@ fn get(id: &str, server: &Server) -> Result<ExitCode> {
 /// Takes a worker or a pool out of service.
 pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<ExitCode> {
     let path = format!("/api/v1/{kind}/{name}/drain");
-    let reply: Value = connect(server)?.post(&path, &json!({ "timeout_seconds": seconds }))?;
+    let reply: Value = connect(server)?.post(&path, &DrainRequest { timeout_seconds: Some(seconds) })?;
     if server.json {
         output::json(&reply);
     } else {
@@ -77,12 +73,8 @@ pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<Ex
 /// Puts it back.
 pub fn undrain(kind: &str, name: &str, server: &Server) -> Result<ExitCode> {
     let reply: Value = connect(server)?.post(&format!("/api/v1/{kind}/{name}/undrain"), &json!({}))?;
-    if server.json {
-        output::json(&reply);
-    } else if reply["was_drained"] == true {
-        println!("{name} is back in service");
-    } else {
-        println!("{name} was not drained");
-    }
+    output::answer(server, &reply, |Undrained { was_drained, .. }| {
+        println!("{name} {}", if was_drained { "is back in service" } else { "was not drained" });
+    })?;
     Ok(ExitCode::SUCCESS)
 }

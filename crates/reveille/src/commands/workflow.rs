@@ -7,6 +7,7 @@ use crate::args::{Server, Workflow};
 use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result, bail};
+use reveille_api_types::workflow::{SavedReply, WorkflowDetail};
 use reveille_core::flow::{Flow, WorkflowDocument};
 use reveille_core::time::Millis;
 use reveille_engine::{Clock, SystemClock};
@@ -31,12 +32,10 @@ pub fn run(command: Workflow) -> Result<ExitCode> {
 
 fn apply(file: &Path, server: &Server) -> Result<ExitCode> {
     let document = checked(file)?;
-    let reply: Value = connect(server)?.post("/api/v1/workflows", &json!(document))?;
-    if server.json {
-        output::json(&reply);
-    } else {
-        output::line(&format!("{} version {}", output::text(&reply["id"]), output::text(&reply["version"])));
-    }
+    let answer: Value = connect(server)?.post("/api/v1/workflows", &document)?;
+    output::answer(server, &answer, |SavedReply { id, version }| {
+        output::line(&format!("{id} version {version}"));
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,21 +72,23 @@ fn list(server: &Server) -> Result<ExitCode> {
     let client = connect(server)?;
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let page: Vec<Value> = client.get("/api/v1/workflows", &[("limit", "500"), ("after", &after)])?;
+        let page: Vec<WorkflowDetail> =
+            client.get("/api/v1/workflows", &[("limit", "500"), ("after", &after)])?;
         let Some(last) = page.last() else { break };
-        after = output::text(&last["id"]);
+        after = output::text(&last.document["id"]);
         all.extend(page);
     }
     if server.json {
-        output::json(&Value::Array(all));
+        output::json(&json!(all));
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |workflow: &Value| {
-        let steps = workflow["steps"].as_object().map_or(0, serde_json::Map::len).to_string();
-        let text = |field: &str| output::text(&workflow[field]);
-        vec![text("id"), text("version"), steps, text("saved_at"), text("saved_by"), text("name")]
+    let row = |WorkflowDetail { document, saved_at, saved_by }| {
+        let document: Value = document;
+        let steps = document["steps"].as_object().map_or(0, serde_json::Map::len).to_string();
+        let text = |field: &str| output::text(&document[field]);
+        vec![text("id"), text("version"), steps, saved_at, saved_by, text("name")]
     };
-    let rows: Vec<_> = all.iter().map(row).collect();
+    let rows: Vec<_> = all.into_iter().map(row).collect();
     output::table(&["WORKFLOW", "VERSION", "STEPS", "SAVED", "BY", "NAME"], &rows);
     Ok(ExitCode::SUCCESS)
 }

@@ -3,24 +3,28 @@
 use super::checked;
 use crate::args::Server;
 use crate::client::connect;
+use crate::commands::run::input as read_input;
 use crate::{exit, output};
-use anyhow::Result;
-use serde_json::{Value, json};
+use anyhow::{Context, Result};
+use reveille_api_types::dry_run::{DryRunBody, DryRunReply, DryStepRecord};
+use serde_json::Value;
+use serde_json::value::to_raw_value;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// The exit code says whether some step would be denied or fail.
 pub fn run(of: &str, input: Option<&str>, server: &Server) -> Result<ExitCode> {
-    let mut body = json!({ "input": crate::commands::run::input(input)? });
+    let mut body = DryRunBody { input: Some(read_input(input)?), ..DryRunBody::default() };
     let mut id = of.to_owned();
     if Path::new(of).is_file() {
         let document = checked(Path::new(of))?;
-        id.clone_from(&document.id);
-        body["workflow"] = json!(document);
+        body.workflow = Some(to_raw_value(&document).context("writing the workflow")?).into();
+        id = document.id;
     }
-    let reply: Value = connect(server)?.post(&format!("/api/v1/workflows/{id}/dry-run"), &body)?;
+    let answer: Value = connect(server)?.post(&format!("/api/v1/workflows/{id}/dry-run"), &body)?;
+    let reply: DryRunReply = output::read(&answer)?;
     if server.json {
-        output::json(&reply);
+        output::json(&answer);
     } else {
         print(&reply);
     }
@@ -28,54 +32,45 @@ pub fn run(of: &str, input: Option<&str>, server: &Server) -> Result<ExitCode> {
 }
 
 /// Whether some step would be denied or fail, here or in a run within the run.
-fn has_bad_end(reply: &Value) -> bool {
-    steps(reply)
-        .any(|step| step["status"] == "denied" || step["status"] == "failed" || has_bad_end(&step["run"]))
-}
-
-fn steps(reply: &Value) -> impl Iterator<Item = &Value> {
-    reply["steps"].as_array().into_iter().flatten()
+fn has_bad_end(reply: &DryRunReply) -> bool {
+    reply.steps.iter().any(|step| {
+        matches!(step.status.as_str(), "denied" | "failed") || step.run.as_deref().is_some_and(has_bad_end)
+    })
 }
 
 /// A row for each step; those of a run within the run stand below it, as `step/inner`.
-fn rows(reply: &Value, within: &str) -> Vec<Vec<String>> {
+fn rows(reply: &DryRunReply, within: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for step in steps(reply) {
-        let text = |field: &str| output::text(&step[field]);
-        let policy = |field: &str| output::text(&step["policy"][field]);
-        let name = format!("{within}{}", text("step_id"));
-        let inner = self::rows(&step["run"], &format!("{name}/"));
-        rows.push(vec![name, text("status"), policy("decision"), policy("rule_id"), why(step)]);
-        rows.extend(inner);
+    for step in &reply.steps {
+        let name = format!("{within}{}", step.step_id);
+        let inner = step.run.as_deref().map(|run| self::rows(run, &format!("{name}/")));
+        let policy = step.policy.as_ref().map(|policy| (policy.decision.clone(), policy.rule_id.clone()));
+        let (decision, rule) = policy.unwrap_or_default();
+        rows.push(vec![name, step.status.clone(), decision, rule, why(step)]);
+        rows.extend(inner.into_iter().flatten());
     }
     rows
 }
 
-fn print(reply: &Value) {
-    let rows = rows(reply, "");
-    output::table(&["STEP", "WOULD BE", "POLICY", "RULE", "WHY"], &rows);
-    for warning in reply["warnings"].as_array().into_iter().flatten() {
-        eprintln!("warning: {}", output::text(warning));
+fn print(reply: &DryRunReply) {
+    output::table(&["STEP", "WOULD BE", "POLICY", "RULE", "WHY"], &rows(reply, ""));
+    for warning in &reply.warnings {
+        eprintln!("warning: {warning}");
     }
 }
 
 /// What is not known beforehand, or what stands in the way.
-fn why(step: &Value) -> String {
-    let list = |field: &str| {
-        let list = step[field].as_array().into_iter().flatten().map(output::text);
-        list.collect::<Vec<_>>().join(", ")
-    };
-    let mut words = vec![output::text(&step["error"])];
-    if step["policy"]["decision"] != "ALLOW" {
-        words.push(output::text(&step["policy"]["reason"]));
+fn why(step: &DryStepRecord) -> String {
+    let mut words = vec![step.error.clone()];
+    if let Some(policy) = step.policy.as_ref().filter(|policy| policy.decision != "ALLOW") {
+        words.push(policy.reason.clone());
     }
-    if !step["rounds"].is_null() {
-        words.push(format!("{} rounds", step["rounds"]));
+    if let Some(rounds) = step.rounds {
+        words.push(format!("{rounds} rounds"));
     }
-    for (field, what) in [("begins_on", "begins"), ("input_on", "input")] {
-        let on = list(field);
+    for (what, on) in [("begins", &step.begins_on), ("input", &step.input_on)] {
         if !on.is_empty() {
-            words.push(format!("{what} rests on {on}"));
+            words.push(format!("{what} rests on {}", on.join(", ")));
         }
     }
     words.retain(|words| !words.is_empty());

@@ -5,11 +5,12 @@ use crate::args::Server;
 use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result};
-use reveille_api::GraphDetail;
+use reveille_api::convert;
+use reveille_api_types::workflow::WorkflowDetail;
 use reveille_client::Client;
 use reveille_core::flow::{Flow, WorkflowDocument};
 use reveille_diagram::{Layout, draw_svg, draw_text};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &Server) -
             let what = || format!("writing {}", path.display());
             std::fs::write(path, draw_svg(&flow, &layout)).with_context(what)?;
         }
-        None if server.json => output::json(&json!(GraphDetail::of(&flow, &layout))),
+        None if server.json => output::json(&json!(convert::graph_detail(&flow, &layout))),
         None => output::line(draw_text(&flow, &layout, COLUMNS).trim_end()),
     }
     Ok(ExitCode::SUCCESS)
@@ -49,12 +50,9 @@ fn flow(of: &str, version: Option<u32>, server: &Server) -> Result<Flow> {
 fn saved(client: &Client, id: &str, version: Option<u32>) -> Result<Flow> {
     let version = version.map(|version| version.to_string());
     let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
-    let mut found: Value = client.get(&format!("/api/v1/workflows/{id}"), &query)?;
-    let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or(1);
-    if let Value::Object(parts) = &mut found {
-        // What the server says of it is no part of the document.
-        parts.retain(|name, _| name != "saved_at" && name != "saved_by");
-    }
-    let document: WorkflowDocument = serde_json::from_value(found).context("reading the workflow")?;
-    Ok(Flow::read(&document, version)?)
+    let found: WorkflowDetail = client.get(&format!("/api/v1/workflows/{id}"), &query)?;
+    let version = found.document["version"].as_u64().and_then(|version| u32::try_from(version).ok());
+    let document: WorkflowDocument =
+        serde_json::from_value(found.document).context("reading the workflow")?;
+    Ok(Flow::read(&document, version.unwrap_or(1))?)
 }
