@@ -23,6 +23,8 @@ mod shared;
 pub use alone::Alone;
 pub use announcer::SeenBy;
 pub use job_cache::JobCache;
+#[cfg(test)]
+pub use lease::STRIKES_MAX;
 pub use lease::{LeaderLease, Lease};
 pub use peer_message::{PeerJob, PeerMessage, PeerMessages};
 pub use shared::Shared;

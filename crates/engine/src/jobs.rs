@@ -29,8 +29,12 @@ mod waiters;
 pub use approvals::Answered;
 pub use change::DriveError;
 pub use dead_letters::{Retried, RetryError};
+#[cfg(test)]
+pub use dispatch::BUS_PAUSE;
 pub use explain::{Explainer, Explanation};
 pub use hooks::{DelegationHook, RunHook};
+#[cfg(test)]
+pub use output_scan::LOOK_WITHIN;
 pub use replay::{Difference, REPLAY_MAX, Replay};
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use waiters::Waiters;

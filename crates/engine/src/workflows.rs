@@ -22,6 +22,8 @@ pub use definitions::SaveError;
 pub use dry_run::{DryRun, DryStep, Judged};
 pub use rerun::RerunError;
 pub use rollback::{rollback_id, rollback_of};
+#[cfg(test)]
+pub use run_lock::TTL_MS as RUN_LOCK_TTL_MS;
 pub use run_lock::{LOCK as RUN_LOCK, RunLocks};
 pub use start::{Asked, StartRunError, Started};
 

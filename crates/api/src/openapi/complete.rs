@@ -122,7 +122,7 @@ fn take_tenant(operation: &mut Operation, shape: &str) {
 }
 
 /// What can go wrong wherever a key is asked for.
-pub const REFUSALS: [(&str, &str); 7] = [
+const REFUSALS: [(&str, &str); 7] = [
     ("400", "Something in the request is wrong"),
     ("401", "No valid key"),
     ("403", "The key may not do this, or not for this tenant"),

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A job that ends sooner than this after it was heard never needs a commit for RUNNING alone.
 const RUNNING_AFTER: Duration = Duration::from_millis(25);
 /// How long to leave a bus alone that has just failed.
-pub(crate) const BUS_PAUSE: Duration = Duration::from_secs(2);
+pub const BUS_PAUSE: Duration = Duration::from_secs(2);
 
 impl Jobs {
     /// Sends the packet that a dispatched job owes.

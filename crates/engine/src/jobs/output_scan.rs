@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long the second look may take.
-pub(crate) const LOOK_WITHIN: Duration = Duration::from_secs(30);
+pub const LOOK_WITHIN: Duration = Duration::from_secs(30);
 /// A result that is read through in less time than it takes to hand it over.
 const SMALL: usize = 64 * 1024;
 const PAUSE: Duration = Duration::from_secs(1);

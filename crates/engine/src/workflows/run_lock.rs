@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// What stands before the run's id.
 pub const LOCK: &str = "cordum:wf:run:lock:";
 /// Seed 004, section 8.
-pub(crate) const TTL_MS: i64 = 30_000;
+pub const TTL_MS: i64 = 30_000;
 /// How long to leave a run alone that another server is at, and how often.
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
 const PAUSES_MAX: u32 = 20;

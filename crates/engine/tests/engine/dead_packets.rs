@@ -1,16 +1,14 @@
 //! Packets that can never be dealt with are kept before the bus is told to forget them.
 
-use crate::reconcile::{Shared, pass};
+use crate::reconcile::Shared;
 use bytes::Bytes;
 use reveille_bus::{
     Ack, Bus, BusError, Delivery, DeliveryReport, Listener, LocalBus, Message, MessageKey, Subscription, Word,
 };
 use reveille_core::id::JobId;
-use reveille_core::time::Millis;
 use reveille_store::{DeadPacket, DeadPackets, JobStore};
-use reveille_wire::cap::JobRequest;
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::{packet, subject};
+use reveille_test_kit::{job_packet, pass};
+use reveille_wire::subject;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -60,7 +58,7 @@ impl Bench {
             submits: Arc::new(Mutex::new(Some(Subscription::new(subscription)))),
         };
         let shared = Shared::new();
-        shared.start_on(Arc::new(bus)).await;
+        shared.start_with(|engine| engine.bus(Arc::new(bus))).await;
         let (says, said) = mpsc::unbounded_channel();
         Self { shared, submits, said, says }
     }
@@ -90,11 +88,6 @@ impl Bench {
     }
 }
 
-fn job(id: &str, topic: &str) -> Bytes {
-    let job = JobRequest { job_id: id.into(), topic: topic.into(), ..JobRequest::default() };
-    packet::encode(&packet::envelope("client", "trace", Millis(1), Payload::JobRequest(job)))
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_nobody_can_read_is_tried_three_times_and_then_kept() {
     let mut bench = Bench::start().await;
@@ -112,17 +105,17 @@ async fn what_nobody_can_read_is_tried_three_times_and_then_kept() {
 #[tokio::test(start_paused = true)]
 async fn what_can_be_read_and_never_done_is_kept_at_once() {
     let mut bench = Bench::start().await;
-    assert_eq!(bench.becomes(job("a", "no topic at all"), 1).await, Word::End);
+    assert_eq!(bench.becomes(job_packet("a", "no topic at all"), 1).await, Word::End);
     assert_eq!(bench.buried().await.len(), 1);
-    assert_eq!(bench.becomes(job("b", "job.echo"), 1).await, Word::Done);
+    assert_eq!(bench.becomes(job_packet("b", "job.echo"), 1).await, Word::Done);
     assert_eq!(bench.buried().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_handed_out_a_hundred_times_is_not_tried_again() {
     let mut bench = Bench::start().await;
-    assert_eq!(bench.becomes(job("a", "job.echo"), 99).await, Word::Done);
-    assert_eq!(bench.becomes(job("b", "job.echo"), 100).await, Word::End);
+    assert_eq!(bench.becomes(job_packet("a", "job.echo"), 99).await, Word::Done);
+    assert_eq!(bench.becomes(job_packet("b", "job.echo"), 100).await, Word::End);
     assert_eq!(bench.buried().await[0].about.deliveries, 100);
     for (id, is_made) in [("a", true), ("b", false)] {
         assert_eq!(bench.shared.store.job(&JobId::known(id)).await.unwrap().is_some(), is_made, "{id}");
@@ -150,7 +143,7 @@ async fn what_cannot_be_kept_is_not_ended() {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_is_kept_the_same_packet_is_buried_once() {
     let shared = Shared::new();
-    let (_engine, bus) = shared.start().await;
+    let bus = shared.start().await.bus;
     let mut inbox = bus.subscribe("_INBOX.test", None).await.unwrap();
     for payload in ["garbage", "garbage", "rubbish", "garbage"] {
         let message = Message::new(subject::JOB_RESULT, payload);

@@ -6,119 +6,103 @@ mod rollbacks;
 mod unwanted;
 
 use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus, Message};
 use reveille_core::approval::Answer;
-use reveille_core::fleet::{Beat, Load};
 use reveille_core::flow::{Run, RunState, WorkflowDocument};
-use reveille_core::id::{JobId, RunId, StepId, TenantId, Topic, WorkerId, WorkflowId};
+use reveille_core::id::{JobId, RunId, StepId, TenantId, WorkflowId};
 use reveille_core::job::State;
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_engine::{
-    Asked, Clock, Engine, Parts, Rules, RunError, SaveError, SeededRng, Settings, StartRunError, Started,
-};
-use reveille_roster::MemoryRoster;
-use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};
-use reveille_store::{BlobKey, Blobs, MemoryStore, PutMode, Store};
-use reveille_traces::Nowhere;
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{JobResult, JobStatus};
-use reveille_wire::convert::Introduction;
-use reveille_wire::{packet, subject};
+use reveille_engine::{Asked, Engine, RunError, SaveError, StartRunError, Started};
+use reveille_store::workflows::WorkflowStore;
+use reveille_store::{BlobKey, Blobs, PutMode, Store};
+use reveille_test_kit::{EngineBuilder, Worker, introduce, keep_beating, succeeded};
+use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-const START: Millis = Millis(1_800_000_000_000);
-
-/// The test's own time. Somebody may set it, as somebody sets clocks.
-pub struct WorldClock {
-    began: Instant,
-    ahead_ms: AtomicI64,
-}
-
-impl Clock for WorldClock {
-    fn now(&self) -> Millis {
-        START + self.began.elapsed().as_millis() as i64 + self.ahead_ms.load(Ordering::Relaxed)
-    }
-}
-
 /// What a worker does with a job: how it ends, and what it gives.
 type Work = Arc<dyn Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync>;
 
+/// A world with workers that do as they were told.
+#[derive(Clone)]
 pub struct World {
-    pub store: MemoryStore,
-    pub flows: MemoryWorkflows,
-    pub clock: Arc<WorldClock>,
+    kept: reveille_test_kit::World,
     work: Work,
     /// Every job that a worker was given: topic and input.
-    pub done: Done,
+    pub done: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-type Done = Arc<Mutex<Vec<(String, Value)>>>;
+impl Deref for World {
+    type Target = reveille_test_kit::World;
+    fn deref(&self) -> &Self::Target {
+        &self.kept
+    }
+}
 
 impl World {
     pub fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
-        let clock = Arc::new(WorldClock { began: Instant::now(), ahead_ms: AtomicI64::new(0) });
-        let now = clock.clone();
-        Self {
-            store: MemoryStore::new(Arc::new(move || now.now())),
-            flows: MemoryWorkflows::default(),
-            clock,
-            work: Arc::new(work),
-            done: Arc::default(),
-        }
+        Self { kept: reveille_test_kit::World::new(), work: Arc::new(work), done: Arc::default() }
     }
 
     fn echo() -> Self {
         Self::new(|_, input| (JobStatus::Succeeded, input.clone()))
     }
 
+    pub fn failing_at_c() -> Self {
+        Self::new(|topic, input| match topic {
+            "job.c" => (JobStatus::FailedFatal, json!(null)),
+            _ => (JobStatus::Succeeded, input.clone()),
+        })
+    }
+
     /// A server with one worker for each of two tenants, which takes every topic of these tests.
     pub async fn start(&self) -> Engine {
-        self.start_as(|parts| parts).await
+        self.start_as(|engine| engine).await
     }
 
     /// The same, with something between the server and what it keeps.
-    pub async fn start_on(&self, store: Arc<dyn Store>, flows: Arc<dyn WorkflowStore>) -> Engine {
-        self.start_as(|parts| Parts { store, flows, ..parts }).await
+    pub async fn start_on(&self, store: Arc<dyn Store>, workflows: Arc<dyn WorkflowStore>) -> Engine {
+        self.start_as(|engine| engine.store(store).workflows(workflows)).await
     }
 
     /// The same, made of some other parts.
-    pub async fn start_as(&self, other: impl FnOnce(Parts) -> Parts) -> Engine {
-        let bus = LocalBus::default();
-        let parts = Parts {
-            store: Arc::new(self.store.clone()),
-            roster: Arc::new(MemoryRoster::new()),
-            flows: Arc::new(self.flows.clone()),
-            bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: self.clock.clone(),
-            rng: Arc::new(SeededRng::new(7)),
-            rules: Rules::default(),
-            settings: Settings::default(),
-        };
-        let engine = Engine::start(other(parts)).await.unwrap();
+    pub async fn start_as(&self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
+        let server = change(self.engine().seed(7)).start().await;
         for (worker, tenant) in [("w", "default"), ("v", "other")] {
-            let (id, tenant) = (WorkerId::known(worker), TenantId::known(tenant));
-            let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"].map(Topic::known).to_vec();
-            engine.fleet().introduce(&tenant, Introduction { worker: id.clone(), topics });
-            tokio::spawn(work(worker, bus.clone(), self.store.clone(), self.work.clone(), self.done.clone()));
-            let beating = engine.clone();
-            tokio::spawn(async move {
-                loop {
-                    let load = Load { max_parallel_jobs: 100, ..Load::default() };
-                    beating.beat(&id, &tenant, &Beat { load, ..Beat::default() });
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                }
-            });
+            let tenant = TenantId::known(tenant);
+            let topics = ["job.a", "job.b", "job.c", "job.undo.a", "job.undo.b"];
+            introduce(&server, &tenant, worker, &topics);
+            let world = self.clone();
+            let work = move |job| {
+                let world = world.clone();
+                async move { Some(world.work_on(job).await) }
+            };
+            Worker::listen(&server.bus, worker).await.work(work);
+            keep_beating(&server, &tenant, worker, 100, Duration::from_secs(5));
         }
-        engine
+        server.engine
+    }
+
+    async fn work_on(&self, job: JobRequest) -> JobResult {
+        let input = BlobKey::from_pointer(&job.context_ptr).unwrap();
+        let input = self.store.blob(&input).await.unwrap().unwrap();
+        let input: Value = serde_json::from_slice(&input).unwrap();
+        self.done.lock().unwrap().push((job.topic.clone(), input.clone()));
+        let (status, output) = (self.work)(&job.topic, &input);
+        let result = BlobKey::from_pointer(&format!("redis://res:{}", job.job_id)).unwrap();
+        let output = Bytes::from(output.to_string());
+        self.store.put_blob(result.clone(), output, Millis(i64::MAX), PutMode::Always).await.unwrap();
+        let is_done = status == JobStatus::Succeeded;
+        JobResult {
+            status: status as i32,
+            result_ptr: result.pointer(),
+            error_message: if is_done { String::new() } else { "it broke".to_owned() },
+            ..succeeded(&job.job_id)
+        }
     }
 
     pub async fn save(&self, engine: &Engine, steps: Value) -> u32 {
@@ -144,35 +128,6 @@ fn document(id: &str, steps: Value, mut more: Value) -> WorkflowDocument {
     parts.append(more.as_object_mut().unwrap());
     parts.insert("steps".to_owned(), steps);
     serde_json::from_value(document).unwrap()
-}
-
-async fn work(worker: &str, bus: LocalBus, store: MemoryStore, work: Work, done: Done) {
-    let mut jobs = bus.subscribe(&format!("worker.{worker}.jobs"), None).await.unwrap();
-    while let Some(delivery) = jobs.recv().await {
-        let packet = packet::decode(&delivery.message.payload).unwrap();
-        let Some(Payload::JobRequest(job)) = packet.payload else { continue };
-        let id = JobId::known(job.job_id.as_str());
-        let input = BlobKey::from_pointer(&job.context_ptr).unwrap();
-        let input = store.blob(&input).await.unwrap().unwrap();
-        let input: Value = serde_json::from_slice(&input).unwrap();
-        done.lock().unwrap().push((job.topic.clone(), input.clone()));
-        let (status, output) = work(&job.topic, &input);
-        let result = BlobKey::from_pointer(&format!("redis://res:{id}")).unwrap();
-        store
-            .put_blob(result.clone(), Bytes::from(output.to_string()), Millis(i64::MAX), PutMode::Always)
-            .await
-            .unwrap();
-        let report = JobResult {
-            job_id: job.job_id,
-            worker_id: worker.to_owned(),
-            status: status as i32,
-            result_ptr: result.pointer(),
-            error_message: if status == JobStatus::Succeeded { String::new() } else { "it broke".to_owned() },
-            ..JobResult::default()
-        };
-        let packet = packet::envelope(worker, "trace", START, Payload::JobResult(report));
-        bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
-    }
 }
 
 fn asked(input: Value) -> Asked {

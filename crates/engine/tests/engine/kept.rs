@@ -1,20 +1,15 @@
 //! What a bus that keeps packets is told of each of them, and when.
 
 use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{
     Ack, Bus, BusError, Delivery, DeliveryReport, Listener, LocalBus, Message, MessageKey, Subscription, Word,
 };
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
-use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, SystemClock};
-use reveille_roster::MemoryRoster;
-use reveille_store::MemoryStore;
+use reveille_engine::{Engine, Settings};
+use reveille_test_kit::{World, job_packet};
 use reveille_traces::{TraceCounts, Traces};
-use reveille_wire::cap::JobRequest;
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::{packet, subject};
+use reveille_wire::subject;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -86,26 +81,11 @@ struct Bench {
 
 impl Bench {
     async fn start(settings: Settings) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-        let (bus, now) = (LocalBus::default(), clock.clone());
+        let bus = LocalBus::default();
         let (tell, words) = mpsc::unbounded_channel();
         let keeping = KeepingBus { inner: bus.clone(), words: tell };
-        let engine = Engine::start(Parts {
-            store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
-            roster: Arc::new(MemoryRoster::new()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(keeping),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(LongStory),
-            clock,
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules::default(),
-            settings,
-        })
-        .await
-        .unwrap();
-        Self { engine, bus, words }
+        let engine = World::new().engine().bus(Arc::new(keeping)).traces(Arc::new(LongStory));
+        Self { engine: engine.settings(settings).start().await.engine, bus, words }
     }
 
     /// What is said of a submitted packet that was handed out this many times.
@@ -125,8 +105,7 @@ impl Bench {
 }
 
 fn job(id: &str) -> Bytes {
-    let job = JobRequest { job_id: id.into(), topic: "job.echo".into(), ..JobRequest::default() };
-    packet::encode(&packet::envelope("client", "trace", Millis(1), Payload::JobRequest(job)))
+    job_packet(id, "job.echo")
 }
 
 const fn later(seconds: u64) -> Word {

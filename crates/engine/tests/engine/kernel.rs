@@ -2,27 +2,21 @@
 //! than it must.
 
 use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::LocalBus;
 use reveille_core::approval::Answer;
 use reveille_core::job::{Job, State};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
-use reveille_core::policy::{Decision, Document, FailMode, Policy, Verdict};
+use reveille_core::policy::{Decision, FailMode, Policy, Verdict};
 use reveille_core::request::Request;
-use reveille_core::time::Millis;
 use reveille_engine::{
-    Circuit, Clock, DriveError, Engine, OutputSettings, Parts, Rules, SeededRng, Settings, Submission,
-    Submitted, Submitter,
+    Circuit, DriveError, Engine, OutputSettings, Rules, Settings, Submission, Submitted, Submitter,
 };
 use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
-use reveille_roster::MemoryRoster;
-use reveille_store::{BlobKey, MemoryStore, PutMode};
-use reveille_traces::Nowhere;
+use reveille_store::{BlobKey, PutMode};
+use reveille_test_kit::{Server, World, new_job, policy, submission};
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-
-const START: Millis = Millis(1_800_000_000_000);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
@@ -114,50 +108,15 @@ impl Kernel for Moody {
     }
 }
 
-/// The wall clock of a world whose time the test moves.
-struct WorldClock(Instant);
-
-impl Clock for WorldClock {
-    fn now(&self) -> Millis {
-        START + self.0.elapsed().as_millis() as i64
-    }
+async fn start(world: &World, kernel: &Arc<Moody>, settings: Settings) -> Server {
+    start_with(world, kernel, settings, Policy::builtin()).await
 }
 
-struct World {
-    store: MemoryStore,
-    clock: Arc<WorldClock>,
-}
-
-impl World {
-    fn new() -> Self {
-        let clock = Arc::new(WorldClock(Instant::now()));
-        let now = clock.clone();
-        Self { store: MemoryStore::new(Arc::new(move || now.now())), clock }
-    }
-
-    async fn start(&self, kernel: &Arc<Moody>, settings: Settings) -> Engine {
-        self.start_with(kernel, settings, Policy::builtin()).await
-    }
-
-    async fn start_with(&self, kernel: &Arc<Moody>, settings: Settings, policy: Policy) -> Engine {
-        let engine = Engine::start(Parts {
-            store: Arc::new(self.store.clone()),
-            roster: Arc::new(MemoryRoster::new()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(LocalBus::default()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: Some(kernel.clone()),
-            traces: Arc::new(Nowhere),
-            clock: self.clock.clone(),
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules { policy, ..Rules::default() },
-            settings,
-        })
-        .await
-        .unwrap();
-        sleep(1).await;
-        engine
-    }
+async fn start_with(world: &World, kernel: &Arc<Moody>, settings: Settings, policy: Policy) -> Server {
+    let engine = world.engine().kernel(kernel.clone()).settings(settings).policy(policy);
+    let server = engine.start().await;
+    sleep(1).await;
+    server
 }
 
 async fn sleep(seconds: u64) {
@@ -167,12 +126,7 @@ async fn sleep(seconds: u64) {
 async fn submit(engine: &Engine, id: &str) -> Arc<Job> {
     let mut request = Request::plain(id, "job.echo");
     request.context_ptr = format!("redis://ctx:{id}");
-    let context = Some(Bytes::from_static(b"{}"));
-    let submission = Submission { request, context, submitter: Submitter::Listens };
-    match engine.jobs().submit(submission).await.unwrap() {
-        Submitted::New(job) => job,
-        other => panic!("{other:?}"),
-    }
+    new_job(engine, request).await
 }
 
 async fn job(engine: &Engine, job: &Job) -> Arc<Job> {
@@ -187,7 +141,7 @@ fn rules_of(job: &Job) -> Vec<&str> {
 #[tokio::test(start_paused = true)]
 async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_back() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Hangs));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let mut jobs = Vec::new();
     for (number, circuit) in [(1, "closed"), (2, "closed"), (3, "open")] {
         let began = Instant::now();
@@ -237,7 +191,7 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
 #[tokio::test(start_paused = true)]
 async fn probes_that_fail_keep_the_circuit_open_for_another_thirty_seconds() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     for id in ["a", "b", "c", "d", "e", "f"] {
         submit(&engine, id).await;
     }
@@ -253,7 +207,7 @@ async fn probes_that_fail_keep_the_circuit_open_for_another_thirty_seconds() {
 async fn fail_open_allows_and_says_so() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
     let settings = Settings { policy_fail_mode: Some(FailMode::Open), ..Settings::default() };
-    let engine = world.start(&kernel, settings).await;
+    let engine = start(&world, &kernel, settings).await;
     let job = submit(&engine, "j").await;
     assert_eq!((job.state(), rules_of(&job)), (State::Scheduled, vec!["fail-open"]));
     let verdict = &job.last_verdict().unwrap().verdict;
@@ -266,7 +220,7 @@ async fn fail_open_allows_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn the_kernels_word_is_the_jobs_fate() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let rows = [
         (Decision::Allow, State::Scheduled),
         (Decision::AllowWithConstraints, State::Scheduled),
@@ -283,7 +237,7 @@ async fn the_kernels_word_is_the_jobs_fate() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_waits_for_a_kernel_that_is_away_and_changes_nothing() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let asking = submit(&engine, "j").await;
     let answer = || Answer { by: "boss".to_owned(), ..Answer::default() };
     kernel.feel(Mood::Fails);
@@ -298,22 +252,24 @@ async fn an_approval_waits_for_a_kernel_that_is_away_and_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn replicas_see_the_circuit_open_at_the_same_moment() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
-    let (one, other) =
-        (world.start(&kernel, Settings::default()).await, world.start(&kernel, Settings::default()).await);
+    let (one, other) = (
+        start(&world, &kernel, Settings::default()).await,
+        start(&world, &kernel, Settings::default()).await,
+    );
     submit(&one, "a").await;
     submit(&other, "b").await;
     submit(&one, "c").await;
     assert_eq!(kernel.asked(), 3);
     let late = submit(&other, "d").await;
     assert_eq!(kernel.asked(), 3, "the other replica has failed once, and knows of three");
-    assert!(other.explain(&late).words.contains("circuit open"), "{:?}", other.explain(&late));
+    assert!(other.jobs().explain(&late).words.contains("circuit open"), "{:?}", other.jobs().explain(&late));
 }
 
 #[tokio::test(start_paused = true)]
 async fn questions_about_results_fail_apart_from_those_about_jobs() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
     let output = OutputSettings { enabled: Some(true), ..OutputSettings::default() };
-    let engine = world.start(&kernel, Settings { output, ..Settings::default() }).await;
+    let engine = start(&world, &kernel, Settings { output, ..Settings::default() }).await;
     for id in ["a", "b", "c"] {
         submit(&engine, id).await;
     }
@@ -326,7 +282,7 @@ async fn questions_about_results_fail_apart_from_those_about_jobs() {
 #[tokio::test(start_paused = true)]
 async fn nobody_changes_an_input_after_its_job_was_judged() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
     let key = || BlobKey::parse("ctx:j").unwrap();
@@ -343,7 +299,7 @@ async fn nobody_changes_an_input_after_its_job_was_judged() {
 #[tokio::test(start_paused = true)]
 async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let until = engine.now() + 60_000;
     let (key, harmless) = (BlobKey::parse("ctx:own").unwrap(), Bytes::from_static(b"harmless"));
     engine.jobs().readable_blobs().put_blob(key, harmless.clone(), until, PutMode::Always).await.unwrap();
@@ -363,7 +319,7 @@ async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
 #[tokio::test(start_paused = true)]
 async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
     let (world, kernel) = (World::new(), Moody::new(Mood::SaysLater(Decision::Allow)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
     let put = async |text: &'static str| {
@@ -390,7 +346,7 @@ async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_submit_holds_up_nobody() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let asking = submit(&engine, "j").await;
     kernel.feel(Mood::Hangs);
     let mut request = Request::plain("j", "job.echo");
@@ -410,7 +366,7 @@ async fn a_repeated_submit_holds_up_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_refused_opens_no_circuit() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Refuses));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     for number in 0..5 {
         let job = submit(&engine, &format!("j{number}")).await;
         assert_eq!(job.state(), State::Pending, "it is not judged all the same");
@@ -429,14 +385,14 @@ async fn a_question_that_is_refused_opens_no_circuit() {
 async fn a_kernel_that_is_away_approves_nothing() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
     let settings = || Settings { policy_fail_mode: Some(FailMode::Open), ..Settings::default() };
-    let engine = world.start(&kernel, settings()).await;
+    let engine = start(&world, &kernel, settings()).await;
     let asking = submit(&engine, "j").await;
     assert_eq!(asking.state(), State::ApprovalRequired);
     kernel.feel(Mood::Fails);
     engine.use_rules(Rules::default());
     sleep(5).await;
     engine.kill();
-    let engine = world.start(&kernel, settings()).await;
+    let engine = start(&world, &kernel, settings()).await;
     sleep(60).await;
     assert_eq!(job(&engine, &asking).await.state(), State::ApprovalRequired);
     let error =
@@ -448,14 +404,12 @@ async fn a_kernel_that_is_away_approves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_tenants_lists_hold_beside_a_kernel() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
-    let document = serde_json::json!({"tenants": {"default": {"deny_topics": ["job.echo"]}}});
-    let document: Document = serde_json::from_value(document).unwrap();
-    let policy = Policy::new(document, b"lists").unwrap();
+    let policy = policy(json!({"tenants": {"default": {"deny_topics": ["job.echo"]}}}));
     for (mood, fail_mode) in [(Mood::Says(Decision::Allow), FailMode::Closed), (Mood::Fails, FailMode::Open)]
     {
         kernel.feel(mood);
         let settings = Settings { policy_fail_mode: Some(fail_mode), ..Settings::default() };
-        let engine = world.start_with(&kernel, settings, policy.clone()).await;
+        let engine = start_with(&world, &kernel, settings, policy.clone()).await;
         let job = submit(&engine, &format!("{fail_mode:?}")).await;
         assert_eq!((job.state(), rules_of(&job)), (State::Denied, vec!["tenant-topics"]));
         engine.kill();
@@ -466,12 +420,11 @@ async fn a_tenants_lists_hold_beside_a_kernel() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_submit_is_not_judged_again() {
     let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
-    let engine = world.start(&kernel, Settings::default()).await;
+    let engine = start(&world, &kernel, Settings::default()).await;
     let submitted = async |id: &str| {
         let mut request = Request::plain(id, "job.echo");
         request.idempotency_key = Some("once".to_owned());
-        let context = Some(Bytes::from_static(b"{}"));
-        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap()
+        engine.jobs().submit(submission(request)).await.unwrap()
     };
     let Submitted::New(first) = submitted("a").await else { panic!("it is new") };
     kernel.feel(Mood::Says(Decision::Throttle));

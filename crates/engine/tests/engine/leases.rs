@@ -1,11 +1,12 @@
 //! Leases: renewed while they are held, told when they are lost; and the two layers of a run's lock.
 
-use crate::reconcile::{Failing, Shared, pass};
+use crate::reconcile::{Failing, Shared};
 use prometheus_client::metrics::counter::Counter;
 use reveille_core::id::RunId;
 use reveille_engine::{Clock, Lease, RunLocks, SystemClock};
 use reveille_store::suite::hooked::Hooked;
 use reveille_store::{MemoryLedger, RedisOptions, RedisStore, Store};
+use reveille_test_kit::pass;
 use reveille_test_servers::{Fsync, Redis};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,116 +2,66 @@
 
 mod watched;
 
-use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, Delivery, LocalBus, Message};
-use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use reveille_core::fleet::Beat;
+use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
-use reveille_core::policy::{Document, Policy};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_engine::{
-    Clock, Engine, LimitSettings, Parts, Rules, SeededRng, Settings, Submission, SubmitError, Submitted,
-    Submitter, SystemClock,
-};
-use reveille_roster::MemoryRoster;
+use reveille_engine::{Engine, LimitSettings, Rules, Settings, Submission, SubmitError, Submitted};
 use reveille_store::suite::hooked::Hooked;
-use reveille_store::{BlobKey, MemoryStore, PutMode};
-use reveille_traces::Nowhere;
-use reveille_wire::cap::bus_packet::Payload;
+use reveille_store::{BlobKey, PutMode};
+use reveille_test_kit::{Worker, World, idle, job, rules, submission, submit, tenant};
 use reveille_wire::cap::{JobResult, JobStatus, ResourceRef};
-use reveille_wire::convert::Introduction;
-use reveille_wire::{packet, subject};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use watched::Watched;
 
 /// What outlives a server.
-struct Disk(Hooked<Watched>);
+struct Disk {
+    world: World,
+    store: Hooked<Watched>,
+}
 
 /// One life of a server, with a worker `w` that listens.
 struct Life {
     engine: Engine,
-    bus: LocalBus,
-    /// Jobs that reached the worker.
-    got: mpsc::UnboundedReceiver<JobId>,
+    worker: Worker,
 }
 
 impl Disk {
     fn new() -> Self {
-        let clock = SystemClock::start();
-        Self(Hooked::new(MemoryStore::new(Arc::new(move || clock.now())), Watched::new()))
+        let world = World::new();
+        Self { store: Hooked::new(world.store.clone(), Watched::new()), world }
     }
 
     async fn start(&self, rules: Rules, settings: Settings, capacity: u32) -> Life {
-        let bus = LocalBus::default();
-        let engine = Engine::start(Parts {
-            store: Arc::new(self.0.clone()),
-            roster: Arc::new(MemoryRoster::new()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: Arc::new(SystemClock::start()),
-            rng: Arc::new(SeededRng::new(1)),
-            rules,
-            settings,
-        })
-        .await
-        .unwrap();
-        let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-        let (tell, got) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(Delivery { message, .. }) = jobs.recv().await {
-                let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
-                    continue;
-                };
-                let _ = tell.send(JobId::known(job.job_id));
-            }
-        });
-        let (worker, tenant) = (WorkerId::known("w"), TenantId::known("default"));
-        engine.fleet().introduce(
-            &tenant,
-            Introduction { worker: worker.clone(), topics: vec![Topic::known("job.echo")] },
-        );
-        let load = Load { max_parallel_jobs: capacity, ..Load::default() };
-        engine.fleet().beat(&worker, &tenant, &Beat { load, ..Beat::default() });
-        Life { engine, bus, got }
+        let engine = self.world.engine().store(Arc::new(self.store.clone()));
+        let server = engine.rules(rules).settings(settings).start().await;
+        Life { worker: server.hire("w", &["job.echo"], capacity).await, engine: server.engine }
     }
 }
 
 impl Life {
     async fn submit(&self, id: &str, tenant: &str) -> Result<Submitted, SubmitError> {
-        let request = Request { tenant: TenantId::known(tenant), ..Request::plain(id, "job.echo") };
-        let context = Some(Bytes::from_static(b"{}"));
-        self.engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await
+        submit(&self.engine, of_tenant(tenant, id)).await
     }
 
     async fn job(&self, id: &str) -> Arc<Job> {
-        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap()
+        job(&self.engine, id).await
     }
 
     /// The worker has done a job.
     async fn report(&self, id: &JobId, result: JobResult) {
-        let result = JobResult {
-            job_id: id.to_string(),
-            worker_id: "w".to_owned(),
-            status: JobStatus::Succeeded as i32,
-            ..result
-        };
-        let packet = packet::envelope("w", "trace", Millis(1), Payload::JobResult(result));
-        self.bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
+        let (job_id, status) = (id.to_string(), JobStatus::Succeeded as i32);
+        self.worker.report(JobResult { job_id, status, ..result }).await;
     }
 
     /// The next job that reaches the worker.
     async fn next(&mut self) -> JobId {
-        tokio::time::timeout(Duration::from_mins(1), self.got.recv()).await.unwrap().unwrap()
+        JobId::known(self.worker.next().await.job_id)
     }
 
     async fn ended(&self, id: &str) -> Arc<Job> {
@@ -119,15 +69,13 @@ impl Life {
     }
 }
 
-fn policy(document: Value) -> Rules {
-    let source = document.to_string();
-    let document: Document = serde_json::from_value(document).unwrap();
-    Rules { policy: Policy::new(document, source.as_bytes()).unwrap(), ..Rules::default() }
+fn of_tenant(tenant: &str, id: &str) -> Request {
+    Request { tenant: TenantId::known(tenant), ..Request::plain(id, "job.echo") }
 }
 
 /// Acme may have three jobs at workers; everything is allowed.
 fn three_for_acme() -> Rules {
-    policy(json!({
+    rules(json!({
         "rules": [{ "id": "all", "decision": "allow" }],
         "tenants": { "acme": { "max_concurrent_jobs": 3 } },
     }))
@@ -142,14 +90,14 @@ async fn a_tenant_never_has_more_jobs_at_workers_than_it_may_not_even_over_a_res
     life.engine.kill();
 
     // The next life takes jobs in before it knows what is at workers.
-    disk.0.hook.open_lists(false);
+    disk.store.hook.open_lists(false);
     let mut life = disk.start(three_for_acme(), Settings::default(), 100).await;
     submit_at_once(&life, "b", 20).await;
     life.submit("z", "zeta").await.unwrap();
     assert_eq!(life.next().await.as_str(), "z", "who has no limit is not held up");
-    assert_eq!(disk.0.hook.active("acme"), 3);
+    assert_eq!(disk.store.hook.active("acme"), 3);
     assert!(!life.engine.is_recovered());
-    disk.0.hook.open_lists(true);
+    disk.store.hook.open_lists(true);
 
     for id in &first {
         life.report(id, JobResult::default()).await;
@@ -166,20 +114,14 @@ async fn a_tenant_never_has_more_jobs_at_workers_than_it_may_not_even_over_a_res
     for number in 0..40 {
         assert_eq!(life.ended(&format!("a{number}")).await.state(), State::Succeeded);
     }
-    assert_eq!(disk.0.hook.most("acme"), 3, "the limit was reached, and never exceeded");
+    assert_eq!(disk.store.hook.most("acme"), 3, "the limit was reached, and never exceeded");
 }
 
 async fn submit_at_once(life: &Life, prefix: &str, count: usize) {
     let submits = (0..count).map(|number| {
         let (engine, id) = (life.engine.clone(), format!("{prefix}{number}"));
         tokio::spawn(async move {
-            let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&id, "job.echo") };
-            let context = Some(Bytes::from_static(b"{}"));
-            engine
-                .jobs()
-                .submit(Submission { request, context, submitter: Submitter::Listens })
-                .await
-                .unwrap();
+            submit(&engine, of_tenant("acme", &id)).await.unwrap();
         })
     });
     for submit in submits.collect::<Vec<_>>() {
@@ -207,7 +149,7 @@ async fn a_flood_of_one_tenant_does_not_hold_up_the_others() {
         life.ended(&format!("a{number}")).await;
         life.ended(&format!("z{number}")).await;
     }
-    let order = disk.0.hook.dispatched();
+    let order = disk.store.hook.dispatched();
     let last = order.iter().rposition(|job| !job.as_str().starts_with("flood")).unwrap();
     // Thirty turns for three tenants, and a few that the flood had before the others came.
     assert!(last < 36, "the last of the others went as number {last}");
@@ -218,7 +160,7 @@ async fn a_tenant_has_no_more_live_jobs_than_it_may_however_many_ask_at_once() {
     let disk = Disk::new();
     let limits = LimitSettings { queued_per_tenant: 10, ..LimitSettings::default() };
     let settings = Settings { limits, ..Settings::default() };
-    let rules = policy(json!({
+    let rules = rules(json!({
         "rules": [{ "id": "all", "decision": "allow" }],
         "tenants": { "small": { "max_queued_jobs": 2 } },
     }));
@@ -227,11 +169,8 @@ async fn a_tenant_has_no_more_live_jobs_than_it_may_however_many_ask_at_once() {
         .map(|number| {
             let (engine, id) = (life.engine.clone(), format!("a{number}"));
             tokio::spawn(async move {
-                let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&id, "job.echo") };
-                engine
-                    .jobs()
-                    .submit(Submission { request, context: None, submitter: Submitter::Listens })
-                    .await
+                let request = of_tenant("acme", &id);
+                engine.jobs().submit(Submission { context: None, ..submission(request) }).await
             })
         })
         .collect();
@@ -261,8 +200,8 @@ async fn a_tenant_has_no_more_live_jobs_than_it_may_however_many_ask_at_once() {
 
 #[tokio::test]
 async fn a_result_that_is_larger_than_policy_allows_does_not_pass() {
-    let rules = || {
-        policy(json!({ "rules": [{
+    let small = || {
+        rules(json!({ "rules": [{
             "id": "small", "decision": "allow_with_constraints",
             "constraints": { "budgets": { "max_artifact_bytes": 10 } },
         }] }))
@@ -280,7 +219,7 @@ async fn a_result_that_is_larger_than_policy_allows_does_not_pass() {
         (1, artifact, false),
     ] {
         let disk = Disk::new();
-        let mut life = disk.start(rules(), Settings::default(), 10).await;
+        let mut life = disk.start(small(), Settings::default(), 10).await;
         life.submit("j", "acme").await.unwrap();
         let id = life.next().await;
         let (key, far) = (BlobKey::result_of(&id), Millis(i64::MAX));
@@ -311,9 +250,8 @@ async fn a_job_that_waits_for_its_topic_or_its_tenant_says_so() {
         Arc::new(reveille_core::placement::routing::Routing::Mapped(serde_json::from_value(pools).unwrap()));
     let disk = Disk::new();
     let mut life = disk.start(rules, Settings::default(), 100).await;
-    let load = Load { max_parallel_jobs: 100, ..Load::default() };
-    let beat = Beat { pool: PoolId::parse("p").ok(), load, ..Beat::default() };
-    life.engine.fleet().beat(&WorkerId::known("w"), &TenantId::known("default"), &beat);
+    let beat = Beat { pool: PoolId::parse("p").ok(), load: idle(100), ..Beat::default() };
+    life.engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat);
     for number in 0..4 {
         life.submit(&format!("a{number}"), "acme").await.unwrap();
     }

@@ -3,70 +3,39 @@
 use async_nats::{Client, Subscriber, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use reveille_a2a::{AddressRules, HttpA2aClient};
 use reveille_bus::{NatsBus, NatsOptions};
 use reveille_core::id::JobId;
 use reveille_core::job::State;
-use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, SystemClock};
-use reveille_roster::MemoryRoster;
-use reveille_store::{MemoryStore, Store};
+use reveille_engine::{Engine, Settings};
+use reveille_store::DeadPackets;
+use reveille_test_kit::{TestClock, World, job_packet, packet, succeeded, wait_for_state};
 use reveille_test_servers::Nats;
-use reveille_traces::Nowhere;
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{ComponentRole, Handshake, Heartbeat, JobRequest, JobResult, JobStatus};
-use reveille_wire::{packet, subject};
+use reveille_wire::cap::{ComponentRole, Handshake, Heartbeat, JobResult, JobStatus};
+use reveille_wire::{packet as wire, subject};
 use std::sync::Arc;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(30);
 const SUBMITS: &str = "dur_cordum-scheduler__sys_job_submit";
 
-fn store() -> Arc<dyn Store> {
-    let clock = SystemClock::start();
-    Arc::new(MemoryStore::new(Arc::new(move || clock.now())))
+fn world() -> World {
+    World::with_clock(TestClock::of_the_wall())
 }
 
-async fn start(nats: &Nats, store: &Arc<dyn Store>, settings: Settings) -> Engine {
+async fn start(nats: &Nats, world: &World, settings: Settings) -> Engine {
     let options = NatsOptions {
         stream_bytes_max: 64 << 20,
         backoff: vec![Duration::from_millis(400)],
         progress_every: Duration::from_millis(100),
         ..NatsOptions::new([nats.url()])
     };
-    let parts = Parts {
-        store: store.clone(),
-        roster: Arc::new(MemoryRoster::new()),
-        workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-        bus: Arc::new(NatsBus::open(options).await.unwrap()),
-        courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-        kernel: None,
-        traces: Arc::new(Nowhere),
-        clock: Arc::new(SystemClock::start()),
-        rng: Arc::new(SeededRng::new(1)),
-        rules: Rules::default(),
-        settings,
-    };
-    Engine::start(parts).await.unwrap()
-}
-
-async fn until(engine: &Engine, job: &str, state: State) {
-    let id = JobId::known(job);
-    let reached = async {
-        while engine.jobs().job(&id).await.unwrap().map(|job| job.state()) != Some(state) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(SOON, reached).await.unwrap_or_else(|_| panic!("{job} is never {state}"));
-}
-
-fn packet(sender: &str, payload: Payload) -> Bytes {
-    packet::encode(&packet::envelope(sender, "trace", Millis(1), payload))
+    let bus = Arc::new(NatsBus::open(options).await.unwrap());
+    world.engine().bus(bus).settings(settings).start().await.engine
 }
 
 fn job(id: &str) -> Bytes {
-    let job = JobRequest { job_id: id.into(), topic: "job.echo".into(), ..JobRequest::default() };
-    packet("client", Payload::JobRequest(job))
+    job_packet(id, "job.echo")
 }
 
 /// A worker as the stock SDK makes one: it publishes, and keeps nothing.
@@ -100,55 +69,50 @@ impl Worker {
 
     async fn work(&mut self) {
         let message = tokio::time::timeout(SOON, self.jobs.next()).await.unwrap().unwrap();
-        let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
+        let Some(Payload::JobRequest(job)) = wire::decode(&message.payload).unwrap().payload else {
             panic!("not a job")
         };
-        let result = JobResult {
-            job_id: job.job_id,
-            worker_id: "w".into(),
-            status: JobStatus::Succeeded as i32,
-            ..JobResult::default()
-        };
+        let result = JobResult { worker_id: "w".into(), ..succeeded(&job.job_id) };
         self.say(subject::JOB_RESULT, Payload::JobResult(result)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_runs_from_submit_to_result() {
-    let (nats, store) = (Nats::start(), store());
-    let engine = start(&nats, &store, Settings::default()).await;
+    let (nats, world) = (Nats::start(), world());
+    let engine = start(&nats, &world, Settings::default()).await;
     let mut worker = Worker::start(&nats).await;
     worker.greet().await;
     worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
     worker.work().await;
-    until(&engine, "a", State::Succeeded).await;
+    wait_for_state(&engine, "a", State::Succeeded).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_published_while_nobody_was_there_is_worked_on_later() {
-    let (nats, store) = (Nats::start(), store());
+    let (nats, world) = (Nats::start(), world());
     // The streams are made by whoever is there first.
-    let first = start(&nats, &store, Settings::default()).await;
+    let first = start(&nats, &world, Settings::default()).await;
     first.drain(Duration::from_secs(1)).await;
     drop(first);
     let mut worker = Worker::start(&nats).await;
     worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
     worker.nats.flush().await.unwrap();
 
-    let second = start(&nats, &store, Settings::default()).await;
-    until(&second, "a", State::Scheduled).await;
+    let second = start(&nats, &world, Settings::default()).await;
+    wait_for_state(&second, "a", State::Scheduled).await;
     worker.greet().await;
     worker.work().await;
-    until(&second, "a", State::Succeeded).await;
+    wait_for_state(&second, "a", State::Succeeded).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_submit_that_finds_no_room_comes_back_when_there_is_some() {
-    let (nats, store) = (Nats::start(), store());
-    let engine = start(&nats, &store, Settings { live_jobs_max: 1, ..Settings::default() }).await;
+    let (nats, world) = (Nats::start(), world());
+    let engine = start(&nats, &world, Settings { live_jobs_max: 1, ..Settings::default() }).await;
     let client = async_nats::connect(nats.url()).await.unwrap();
     client.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
-    until(&engine, "a", State::Scheduled).await;
+    wait_for_state(&engine, "a", State::Scheduled).await;
     client.publish(subject::JOB_SUBMIT, job("b")).await.unwrap();
     let stream = jetstream::new(client).get_stream("CORDUM_SYS").await.unwrap();
     let came_back = async {
@@ -158,13 +122,13 @@ async fn a_submit_that_finds_no_room_comes_back_when_there_is_some() {
     };
     tokio::time::timeout(SOON, came_back).await.unwrap();
     engine.jobs().cancel(&JobId::known("a"), "test", "makes room").await.unwrap();
-    until(&engine, "b", State::Scheduled).await;
+    wait_for_state(&engine, "b", State::Scheduled).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_packet_that_can_never_be_dealt_with_is_kept_and_then_gone_from_its_stream() {
-    let (nats, store) = (Nats::start(), store());
-    let _engine = start(&nats, &store, Settings::default()).await;
+    let (nats, world) = (Nats::start(), world());
+    let _engine = start(&nats, &world, Settings::default()).await;
     let client = async_nats::connect(nats.url()).await.unwrap();
     let beat = Payload::Heartbeat(Heartbeat { worker_id: "w".into(), ..Heartbeat::default() });
     client.publish(subject::JOB_SUBMIT, packet("w", beat)).await.unwrap();
@@ -172,7 +136,7 @@ async fn a_packet_that_can_never_be_dealt_with_is_kept_and_then_gone_from_its_st
     let mut stream = jetstream::new(client).get_stream("CORDUM_SYS").await.unwrap();
     let gone = async {
         loop {
-            let buried = store.buried(None, 10).await.unwrap().items;
+            let buried = world.store.buried(None, 10).await.unwrap().items;
             if stream.info().await.unwrap().state.messages == 0 && !buried.is_empty() {
                 return buried;
             }
@@ -185,18 +149,14 @@ async fn a_packet_that_can_never_be_dealt_with_is_kept_and_then_gone_from_its_st
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notice_of_a_dead_letter_says_which_it_is() {
-    let (nats, store) = (Nats::start(), store());
-    let engine = start(&nats, &store, Settings::default()).await;
+    let (nats, world) = (Nats::start(), world());
+    let engine = start(&nats, &world, Settings::default()).await;
     let worker = Worker::start(&nats).await;
     worker.greet().await;
     worker.nats.publish(subject::JOB_SUBMIT, job("a")).await.unwrap();
-    until(&engine, "a", State::Running).await;
-    let result = JobResult {
-        job_id: "a".into(),
-        worker_id: "w".into(),
-        status: JobStatus::FailedFatal as i32,
-        ..JobResult::default()
-    };
+    wait_for_state(&engine, "a", State::Running).await;
+    let status = JobStatus::FailedFatal as i32;
+    let result = JobResult { worker_id: "w".into(), status, ..succeeded("a") };
     worker.say(subject::JOB_RESULT, Payload::JobResult(result)).await;
     let stream = jetstream::new(worker.nats.clone()).get_stream("CORDUM_DLQ").await.unwrap();
     let told = async {

@@ -1,79 +1,42 @@
 //! Packets that should not be: each is answered with what is wrong, and changes nothing.
 
 use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus, Message, MessageOrigin, MessageSender};
-use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, KeyId, TenantId, Topic, WorkerId};
+use reveille_bus::{Bus, Message, MessageOrigin, MessageSender};
+use reveille_core::id::{JobId, KeyId, TenantId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitter, SystemClock};
-use reveille_roster::MemoryRoster;
-use reveille_store::MemoryStore;
-use reveille_traces::Nowhere;
+use reveille_test_kit::{Server, Worker, World, job, job_packet, new_job, soon, state, succeeded};
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult, JobStatus};
-use reveille_wire::convert::Introduction;
+use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult};
 use reveille_wire::{packet, subject};
-use std::sync::Arc;
-use std::time::Duration;
 
 struct Bench {
-    engine: Engine,
-    bus: LocalBus,
+    server: Server,
+    _worker: Worker,
 }
 
 impl Bench {
     /// An engine with one worker, `w`, that serves `job.echo` and really listens.
     async fn start() -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-        let (bus, now) = (LocalBus::default(), clock.clone());
-        let engine = Engine::start(Parts {
-            store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
-            roster: Arc::new(MemoryRoster::new()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock,
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules::default(),
-            settings: Settings::default(),
-        })
-        .await
-        .unwrap();
-        let mut jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
-        tokio::spawn(async move { while jobs.recv().await.is_some() {} });
-        let tenant = TenantId::known("default");
-        engine.fleet().introduce(
-            &tenant,
-            Introduction { worker: WorkerId::known("w"), topics: vec![Topic::known("job.echo")] },
-        );
-        let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        engine.fleet().beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
-        Self { engine, bus }
+        let server = World::new().start().await;
+        Self { _worker: server.hire("w", &["job.echo"], 10).await, server }
     }
 
     async fn submit(&self, id: &str) {
-        let request = Request::plain(id, "job.echo");
-        let submission =
-            Submission { request, context: Some(Bytes::from_static(b"{}")), submitter: Submitter::Listens };
-        self.engine.jobs().submit(submission).await.unwrap();
+        new_job(&self.server, Request::plain(id, "job.echo")).await;
     }
 
     async fn state(&self, id: &str) -> State {
-        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap().state()
+        state(&self.server, id).await
     }
 
     /// Publishes with a reply inbox and returns the answer.
     async fn ask(&self, subject: &str, payload: impl Into<Bytes>) -> String {
-        let mut inbox = self.bus.subscribe("_INBOX.test", None).await.unwrap();
+        let mut inbox = self.server.bus.subscribe("_INBOX.test", None).await.unwrap();
         let message = Message { reply: Some("_INBOX.test".to_owned()), ..Message::new(subject, payload) };
-        self.bus.publish(message).await.unwrap();
-        let answer =
-            tokio::time::timeout(Duration::from_secs(5), inbox.recv()).await.unwrap().unwrap().message;
+        self.server.bus.publish(message).await.unwrap();
+        let answer = soon(inbox.recv()).await.unwrap().message;
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
 
@@ -87,12 +50,7 @@ fn sent_by(sender: &str, payload: Payload) -> BusPacket {
 }
 
 fn result(job: &str, worker: &str) -> Payload {
-    Payload::JobResult(JobResult {
-        job_id: job.to_owned(),
-        worker_id: worker.to_owned(),
-        status: JobStatus::Succeeded as i32,
-        ..JobResult::default()
-    })
+    Payload::JobResult(JobResult { worker_id: worker.to_owned(), ..succeeded(job) })
 }
 
 #[tokio::test]
@@ -150,7 +108,7 @@ async fn a_job_on_the_bus_cannot_choose_its_tenant_or_take_a_taken_id() {
         packet::encode(&sent_by("client", Payload::JobRequest(job)))
     };
     assert!(bench.ask(subject::JOB_SUBMIT, submit("a", "someone-else")).await.contains("tenant_id"));
-    assert!(bench.engine.jobs().job(&JobId::known("a")).await.unwrap().is_none());
+    assert!(bench.server.jobs().job(&JobId::known("a")).await.unwrap().is_none());
     let (first, again) = (
         bench.ask(subject::JOB_SUBMIT, submit("a", "")).await,
         bench.ask(subject::JOB_SUBMIT, submit("a", "")).await,
@@ -159,21 +117,20 @@ async fn a_job_on_the_bus_cannot_choose_its_tenant_or_take_a_taken_id() {
         first.contains("\"ok\":true") && again.contains("\"ok\":true"),
         "a repeated packet is the same job"
     );
-    assert_eq!(bench.engine.jobs().job(&JobId::known("a")).await.unwrap().unwrap().attempts.len(), 1);
+    assert_eq!(job(&bench.server, "a").await.attempts.len(), 1);
 }
 
 #[tokio::test]
 async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
     let bench = Bench::start().await;
-    let job = JobRequest { job_id: "a".into(), topic: "job.echo".into(), ..JobRequest::default() };
-    let packet = packet::encode(&sent_by("client", Payload::JobRequest(job)));
+    let packet = job_packet("a", "job.echo");
     let key = Some(KeyId::known("key_1"));
     let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known("acme"), key: key.clone() });
-    let mut inbox = bench.bus.subscribe("_INBOX.key", None).await.unwrap();
+    let mut inbox = bench.server.bus.subscribe("_INBOX.key", None).await.unwrap();
     let reply = Some("_INBOX.key".to_owned());
     let message = Message { reply, origin, ..Message::new(subject::JOB_SUBMIT, packet) };
-    bench.bus.publish(message).await.unwrap();
+    bench.server.bus.publish(message).await.unwrap();
     inbox.recv().await.unwrap();
-    let job = bench.engine.jobs().job(&JobId::known("a")).await.unwrap().unwrap();
+    let job = job(&bench.server, "a").await;
     assert_eq!((&job.request.submitted_by, job.request.tenant.as_str()), (&key, "acme"));
 }

@@ -1,35 +1,21 @@
 //! The safety net: jobs that no timer sees to are ended or moved on, by one replica at a time.
 
-use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus};
+use reveille_bus::Bus;
 use reveille_core::approval::{Choice, Decided};
-use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::fleet::Load;
+use reveille_core::id::JobId;
 use reveille_core::job::{Job, Phase, State};
 use reveille_core::life;
 use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitted, Submitter};
-use reveille_roster::MemoryRoster;
+use reveille_engine::{Clock, Engine, Rules};
 use reveille_store::suite::hooked::{Hook, Hooked};
-use reveille_store::{Commit, DISK_FULL, JobStore, MemoryStore, Step, Store, StoreError};
-use reveille_traces::Nowhere;
-use reveille_wire::convert::Introduction;
+use reveille_store::{Commit, DISK_FULL, JobStore, Step, Store, StoreError};
+use reveille_test_kit::{EngineBuilder, Server, Worker, World, beat, idle, introduce, new_job, pass, tenant};
 use reveille_wire::subject;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
-
-/// Time that passes as tokio's does, so that a test can skip ahead.
-struct PausedClock(tokio::time::Instant);
-
-impl Clock for PausedClock {
-    fn now(&self) -> Millis {
-        Millis(1_000_000_000) + self.0.elapsed().as_millis() as i64
-    }
-}
 
 /// Commits that fail, and a store that is away for what locks and dead packets need.
 #[derive(Default)]
@@ -58,42 +44,30 @@ impl Hook for Failing {
 /// What replicas share.
 pub struct Shared {
     pub store: Hooked<Failing>,
-    roster: MemoryRoster,
-    clock: Arc<dyn Clock>,
+    world: World,
 }
 
 impl Shared {
     pub fn new() -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
-        let now = clock.clone();
-        let store = Hooked::new(MemoryStore::new(Arc::new(move || now.now())), Failing::default());
-        Self { store, roster: MemoryRoster::new(), clock }
+        let world = World::new();
+        Self { store: Hooked::new(world.store.clone(), Failing::default()), world }
     }
 
-    pub async fn start(&self) -> (Engine, LocalBus) {
-        let bus = LocalBus::default();
-        (self.start_on(Arc::new(bus.clone())).await, bus)
+    pub async fn start(&self) -> Server {
+        self.start_with(|engine| engine).await
     }
 
-    pub async fn start_on(&self, bus: Arc<dyn Bus>) -> Engine {
+    pub async fn start_with(&self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Server {
         let timeouts = r#"{"reconciler": {"dispatch_timeout_seconds": 40, "running_timeout_seconds": 50}}"#;
-        let engine = Engine::start(Parts {
-            store: Arc::new(self.store.clone()),
-            roster: Arc::new(self.roster.clone()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus,
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: self.clock.clone(),
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules { timeouts: serde_json::from_str(timeouts).unwrap(), ..Rules::default() },
-            settings: Settings::default(),
-        })
-        .await
-        .unwrap();
+        let rules = Rules { timeouts: serde_json::from_str(timeouts).unwrap(), ..Rules::default() };
+        let engine = self.world.engine().store(Arc::new(self.store.clone())).rules(rules);
+        let server = change(engine).start().await;
         pass(1).await;
-        engine
+        server
+    }
+
+    fn now(&self) -> Millis {
+        self.world.clock.now()
     }
 
     async fn state(&self, id: &str) -> State {
@@ -108,19 +82,11 @@ impl Shared {
     fn judged(&self, id: &str, decision: Decision) -> Job {
         let job = self.submitted(id);
         let verdict = Verdict { decision, ..Policy::builtin().evaluate(&job.request) };
-        life::judge(&job, RecordedVerdict { verdict, checked_at: self.clock.now() }, self.clock.now())
-            .unwrap()
+        life::judge(&job, RecordedVerdict { verdict, checked_at: self.now() }, self.now()).unwrap()
     }
 
     fn submitted(&self, id: &str) -> Job {
-        life::submit(Request::plain(id, "job.echo"), self.clock.now())
-    }
-}
-
-pub async fn pass(seconds: u64) {
-    // In small steps, so that the server's own ticks are not late.
-    for _ in 0..seconds * 4 {
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        life::submit(Request::plain(id, "job.echo"), self.now())
     }
 }
 
@@ -137,29 +103,21 @@ fn passes(engine: &Engine) -> [u64; 2] {
 async fn submit(engine: &Engine, id: &str, deadline_ms: i64) -> State {
     let mut request = Request::plain(id, "job.echo");
     request.budget.deadline_ms = deadline_ms;
-    let context = Some(Bytes::from_static(b"{}"));
-    let submitted =
-        engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await;
-    let Ok(Submitted::New(job)) = submitted else { panic!("not taken") };
-    job.state()
+    new_job(engine, request).await.state()
 }
 
 fn employ(engine: &Engine) {
-    let (worker, tenant) = (WorkerId::known("w"), TenantId::known("default"));
-    engine
-        .fleet()
-        .introduce(&tenant, Introduction { worker: worker.clone(), topics: vec![Topic::known("job.echo")] });
+    introduce(engine, &tenant(), "w", &["job.echo"]);
     // It says that it is at work: whoever beats idle has forgotten its jobs.
-    let load = Load { active_jobs: 1, max_parallel_jobs: 10, ..Load::default() };
-    engine.fleet().beat(&worker, &tenant, &Beat { load, ..Beat::default() });
+    beat(engine, &tenant(), "w", Load { active_jobs: 1, ..idle(10) });
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_jobs_of_a_replica_that_died_are_ended_by_another() {
     let shared = Shared::new();
-    let (survivor, _) = shared.start().await;
-    let (dying, bus) = shared.start().await;
-    let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
+    let survivor = shared.start().await;
+    let dying = shared.start().await;
+    let _listens = Worker::listen(&dying.bus, "w").await;
     assert_eq!(submit(&dying, "waits", 20_000).await, State::Scheduled);
     employ(&dying);
     assert_eq!(submit(&dying, "runs", 0).await, State::Dispatched);
@@ -180,8 +138,8 @@ async fn the_jobs_of_a_replica_that_died_are_ended_by_another() {
 #[tokio::test(start_paused = true)]
 async fn where_timers_fire_the_net_has_nothing_to_do() {
     let shared = Shared::new();
-    let (engine, bus) = shared.start().await;
-    let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
+    let engine = shared.start().await;
+    let _listens = Worker::listen(&engine.bus, "w").await;
     assert_eq!(submit(&engine, "waits", 20_000).await, State::Scheduled);
     pass(30).await;
     employ(&engine);
@@ -199,8 +157,8 @@ async fn where_timers_fire_the_net_has_nothing_to_do() {
 #[tokio::test(start_paused = true)]
 async fn one_replica_at_a_time_goes_through_the_jobs_and_another_follows_it() {
     let shared = Shared::new();
-    let (first, _) = shared.start().await;
-    let (second, _) = shared.start().await;
+    let first = shared.start().await;
+    let second = shared.start().await;
     pass(300).await;
     assert_eq!((passes(&first), passes(&second)), ([10, 10], [0, 0]), "one has it, and keeps it");
     first.kill();
@@ -216,11 +174,11 @@ async fn one_replica_at_a_time_goes_through_the_jobs_and_another_follows_it() {
 #[tokio::test(start_paused = true)]
 async fn what_stands_still_is_moved_on_after_two_minutes() {
     let shared = Shared::new();
-    let (engine, bus) = shared.start().await;
-    let mut letters = bus.subscribe(subject::JOB_DLQ, None).await.unwrap();
+    let engine = shared.start().await;
+    let mut letters = engine.bus.subscribe(subject::JOB_DLQ, None).await.unwrap();
     let (by, comment) = ("ann".to_owned(), String::new());
-    let decided = Some(Decided { choice: Choice::Approve, by, at: shared.clock.now(), comment });
-    let held_back = Phase::Pending { judge_at: shared.clock.now() + 600_000, unanswered: 0 };
+    let decided = Some(Decided { choice: Choice::Approve, by, at: shared.now(), comment });
+    let held_back = Phase::Pending { judge_at: shared.now() + 600_000, unanswered: 0 };
     shared.put(shared.submitted("unjudged")).await;
     shared.put(Job { phase: held_back, ..shared.submitted("throttled") }).await;
     shared.put(Job { decided, ..shared.judged("approved", Decision::RequireApproval) }).await;
@@ -241,7 +199,7 @@ async fn what_stands_still_is_moved_on_after_two_minutes() {
     assert_eq!(count(&engine, "safety_net_acted_total{net=\"replayer\"}"), 4);
 
     // Whoever was not in placement is now, and goes as soon as there is a worker.
-    let _jobs = bus.subscribe("worker.w.jobs", None).await.unwrap();
+    let _listens = Worker::listen(&engine.bus, "w").await;
     employ(&engine);
     pass(1).await;
     for id in ["unjudged", "approved", "unseated"] {
@@ -254,7 +212,7 @@ async fn what_stands_still_is_moved_on_after_two_minutes() {
 #[tokio::test(start_paused = true)]
 async fn a_job_has_three_tries_in_a_pass_and_is_there_in_the_next() {
     let shared = Shared::new();
-    let (engine, _) = shared.start().await;
+    let engine = shared.start().await;
     shared.put(shared.submitted("unjudged")).await;
     shared.store.hook.left.store(4, Ordering::SeqCst);
     pass(155).await;

@@ -1,72 +1,39 @@
 //! What belongs to no job is in the audit trail too, whenever the process died.
 
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::LocalBus;
 use reveille_core::audit::EventType;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings};
-use reveille_roster::{Change, KeyRecord, MemoryRoster, Roster, Scope};
-use reveille_store::{AuditOrder, AuditQuery, AuditTrail, MemoryStore};
-use reveille_traces::Nowhere;
-use std::sync::Arc;
+use reveille_engine::NewKey;
+use reveille_roster::{Change, KeyRecord, Roster, Scope};
+use reveille_store::{AuditOrder, AuditQuery, AuditTrail};
+use reveille_test_kit::{NOON, Server, TestClock, World};
 use std::time::Duration;
 
-const NOW: Millis = Millis(1_800_000_000_000);
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Millis {
-        NOW
-    }
+/// A world whose time stands still.
+fn world() -> World {
+    World::with_clock(TestClock::standing_still())
 }
 
-/// What outlives a server.
-struct Disk {
-    store: MemoryStore,
-    roster: MemoryRoster,
+async fn start(world: &World) -> Server {
+    let server = world.start().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server
 }
 
-impl Disk {
-    fn new() -> Self {
-        Self { store: MemoryStore::new(Arc::new(|| NOW)), roster: MemoryRoster::new() }
-    }
-
-    async fn start(&self) -> Engine {
-        let engine = Engine::start(Parts {
-            store: Arc::new(self.store.clone()),
-            roster: Arc::new(self.roster.clone()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(LocalBus::default()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: Arc::new(Still),
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules::default(),
-            settings: Settings::default(),
+/// Entries of this kind, oldest first: what was done, to which key, by whom, how long ago.
+async fn told(world: &World, event_type: EventType) -> Vec<String> {
+    let (order, event_type) = (AuditOrder::OldestFirst, Some(event_type));
+    let query = AuditQuery { order, event_type, limit: 100, ..AuditQuery::default() };
+    let drafts = world.store.audit(&query).await.unwrap().items.into_iter().map(|entry| entry.draft);
+    drafts
+        .map(|draft| {
+            let key = draft.extra.get("name").cloned().unwrap_or_default();
+            let ago = NOON.0 - draft.at.0;
+            format!("{} {} {key} {} {ago}", draft.tenant, draft.action, draft.identity)
         })
-        .await
-        .unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        engine
-    }
-
-    /// Entries of this kind, oldest first: what was done, to which key, by whom, how long ago.
-    async fn told(&self, event_type: EventType) -> Vec<String> {
-        let (order, event_type) = (AuditOrder::OldestFirst, Some(event_type));
-        let query = AuditQuery { order, event_type, limit: 100, ..AuditQuery::default() };
-        let drafts = self.store.audit(&query).await.unwrap().items.into_iter().map(|entry| entry.draft);
-        drafts
-            .map(|draft| {
-                let key = draft.extra.get("name").cloned().unwrap_or_default();
-                let ago = NOW.0 - draft.at.0;
-                format!("{} {} {key} {} {ago}", draft.tenant, draft.action, draft.identity)
-            })
-            .collect()
-    }
+        .collect()
 }
 
 fn key(name: &str, created_at: Millis) -> KeyRecord {
@@ -92,17 +59,17 @@ fn key(name: &str, created_at: Millis) -> KeyRecord {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_change_that_died_before_its_entry_gets_it_at_the_next_start() {
-    let disk = Disk::new();
-    let old = key("old", NOW - 91 * DAY_MS);
+    let world = world();
+    let old = key("old", NOON - 91 * DAY_MS);
     let revoke = |id: &str, at| Change::RevokeKey { id: KeyId::known(id), at, by: "bob".to_owned() };
     let changes = vec![
-        Change::Key(key("fresh", NOW - 5)),
-        Change::Key(key("gone", NOW - 7)),
-        revoke("gone", NOW - 3),
+        Change::Key(key("fresh", NOON - 5)),
+        Change::Key(key("gone", NOON - 7)),
+        revoke("gone", NOON - 3),
         Change::Key(old),
-        revoke("old", NOW - 9),
+        revoke("old", NOON - 9),
     ];
-    disk.roster.write(changes).await.unwrap();
+    world.roster.write(changes).await.unwrap();
     let expected = [
         "acme key_revoked old bob 9",
         "acme key_created gone ann 7",
@@ -110,14 +77,14 @@ async fn a_key_change_that_died_before_its_entry_gets_it_at_the_next_start() {
         "acme key_revoked gone bob 3",
     ];
     for _ in 0..3 {
-        disk.start().await.kill();
-        assert_eq!(disk.told(EventType::Auth).await, expected, "once, and not what may have been pruned");
+        start(&world).await.kill();
+        assert_eq!(told(&world, EventType::Auth).await, expected, "once, and not what may have been pruned");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_from_the_environment_is_recorded_when_it_changes() {
-    let disk = Disk::new();
+    let world = world();
     let new = |name: &str| NewKey {
         name: name.to_owned(),
         tenant: TenantId::known("default"),
@@ -129,16 +96,16 @@ async fn a_key_from_the_environment_is_recorded_when_it_changes() {
     };
     let mut id = KeyId::known("none");
     for name in ["first", "first", "second"] {
-        let engine = disk.start().await;
+        let engine = start(&world).await;
         id = engine.access().keep_key("a secret of somebody", new(name)).await.unwrap().id;
         engine.kill();
     }
-    let engine = disk.start().await;
+    let engine = start(&world).await;
     for who in ["ann", "bob"] {
         assert!(engine.access().revoke_key(&id, who).await.unwrap());
     }
     assert_eq!(
-        disk.told(EventType::Auth).await,
+        told(&world, EventType::Auth).await,
         [
             "default key_created first server 0",
             "default key_created second server 0",
@@ -149,9 +116,9 @@ async fn a_key_from_the_environment_is_recorded_when_it_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_with_the_same_policy_says_nothing_new() {
-    let disk = Disk::new();
+    let world = world();
     for _ in 0..3 {
-        disk.start().await.kill();
+        start(&world).await.kill();
     }
-    assert_eq!(disk.told(EventType::PolicyChange).await, ["default policy_changed   0"]);
+    assert_eq!(told(&world, EventType::PolicyChange).await, ["default policy_changed   0"]);
 }

@@ -8,46 +8,33 @@ mod watching;
 
 use bytes::Bytes;
 use reveille_a2a::{A2aClient, A2aError, A2aReply, A2aRequest, Received};
-use reveille_bus::{Bus, LocalBus, Message};
+use reveille_bus::{Bus, LocalBus};
 use reveille_core::audit::EventType;
-use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{Job, State};
-use reveille_core::policy::{Document, Policy};
+use reveille_core::policy::Policy;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_core::presence::delegation::DelegationStatus;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
-use reveille_core::time::Millis;
 use reveille_engine::{
-    Audience, Clock, Engine, EventId, NewWorkspace, NextEvents, Parts, Registration, Rules, SeededRng,
-    Settings, Snapshot, Submission, SubmitError, Submitted, Submitter, What, WorkerChange,
+    Audience, Engine, EventId, NewWorkspace, NextEvents, Registration, Settings, Snapshot, SubmitError,
+    Submitted, What, WorkerChange,
 };
-use reveille_roster::MemoryRoster;
-use reveille_store::workflows::{MemoryWorkflows, WorkflowStore};
-use reveille_store::{AuditQuery, AuditTrail, BlobKey, Blobs, JobQuery, JobStore, Locks, MemoryStore};
-use reveille_traces::Nowhere;
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{JobResult, JobStatus};
-use reveille_wire::convert::Introduction;
-use reveille_wire::{packet, subject};
+use reveille_store::{AuditQuery, AuditTrail, BlobKey, Blobs, JobQuery, JobStore, Locks};
+use reveille_test_kit::{
+    EngineBuilder, Worker, beat, idle, introduce, keep_beating, policy, succeeded, tenant,
+};
+use serde_json::json;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-const START: Millis = Millis(1_800_000_000_000);
 /// One that can do ten is given nine.
 const CAN_DO: u32 = 10;
 const IS_GIVEN: usize = 9;
-
-struct WorldClock(Instant);
-
-impl Clock for WorldClock {
-    fn now(&self) -> Millis {
-        START + self.0.elapsed().as_millis() as i64
-    }
-}
 
 /// Every workspace takes what it is brought, and says later what became of it.
 struct Slow;
@@ -66,53 +53,35 @@ impl A2aClient for Slow {
 
 /// What the servers share.
 struct World {
-    store: MemoryStore,
+    kept: reveille_test_kit::World,
     bus: LocalBus,
-    clock: Arc<WorldClock>,
     policy: Policy,
-    roster: MemoryRoster,
-    flows: MemoryWorkflows,
+}
+
+impl Deref for World {
+    type Target = reveille_test_kit::World;
+    fn deref(&self) -> &Self::Target {
+        &self.kept
+    }
 }
 
 impl World {
     fn new() -> Self {
-        let clock = Arc::new(WorldClock(Instant::now()));
-        let now = clock.clone();
-        let store = MemoryStore::new(Arc::new(move || now.now()));
-        Self {
-            store,
-            bus: LocalBus::default(),
-            clock,
-            policy: Policy::builtin(),
-            roster: MemoryRoster::new(),
-            flows: MemoryWorkflows::default(),
-        }
+        Self { kept: reveille_test_kit::World::new(), bus: LocalBus::default(), policy: Policy::builtin() }
     }
 
     async fn server(&self, name: &str) -> Engine {
-        self.server_on(name, self.bus.clone()).await
+        self.server_on(name, Arc::new(self.bus.clone())).await
     }
 
-    async fn server_on(&self, name: &str, bus: LocalBus) -> Engine {
-        self.server_with(name, Arc::new(bus), Arc::new(self.flows.clone())).await
+    async fn server_on(&self, name: &str, bus: Arc<dyn Bus>) -> Engine {
+        self.replica(name).bus(bus).start().await.engine
     }
 
-    async fn server_with(&self, name: &str, bus: Arc<dyn Bus>, flows: Arc<dyn WorkflowStore>) -> Engine {
-        Engine::start(Parts {
-            store: Arc::new(self.store.as_replica(name)),
-            roster: Arc::new(self.roster.clone()),
-            flows,
-            bus,
-            courier: Arc::new(Slow),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: self.clock.clone(),
-            rng: Arc::new(SeededRng::new(name.len() as u64)),
-            rules: Rules { policy: self.policy.clone(), ..Rules::default() },
-            settings: Settings { replica: name.to_owned(), ..Settings::default() },
-        })
-        .await
-        .unwrap()
+    fn replica(&self, name: &str) -> EngineBuilder {
+        let engine = self.engine().store(Arc::new(self.store.as_replica(name))).a2a(Arc::new(Slow));
+        let settings = Settings { replica: name.to_owned(), ..Settings::default() };
+        engine.seed(name.len() as u64).policy(self.policy.clone()).settings(settings)
     }
 
     /// Two servers that know each other and have picked up what there was.
@@ -125,32 +94,20 @@ impl World {
 
     /// A worker that all of the servers hear, and that takes `ms` over a job. Counts what it was given.
     async fn worker(&self, servers: &[Engine], name: &str, ms: u64) -> Arc<AtomicUsize> {
-        let mut jobs = self.bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
-        let (bus, worker, given) = (self.bus.clone(), name.to_owned(), Arc::new(AtomicUsize::new(0)));
-        let count = given.clone();
-        tokio::spawn(async move {
-            while let Some(delivery) = jobs.recv().await {
-                count.fetch_add(1, Ordering::Relaxed);
-                let Some(Payload::JobRequest(job)) =
-                    packet::decode(&delivery.message.payload).unwrap().payload
-                else {
-                    panic!("a worker is sent jobs");
-                };
-                tokio::spawn(report(bus.clone(), worker.clone(), job.job_id, ms));
-            }
+        let (worker, given) = (Worker::listen(&self.bus, name).await, Arc::new(AtomicUsize::new(0)));
+        let (reporter, count) = (worker.reporter(), given.clone());
+        worker.work(move |job| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let reporter = reporter.clone();
+            tokio::spawn(async move {
+                sleep(ms).await;
+                reporter.report(succeeded(&job.job_id)).await;
+            });
+            async { None }
         });
         for server in servers {
-            let tenant = TenantId::known("default");
-            let id = WorkerId::known(name);
-            let topics = vec![Topic::known("job.echo")];
-            server.introduce(&tenant, Introduction { worker: id.clone(), topics });
-            let (server, load) = (server.clone(), Load { max_parallel_jobs: CAN_DO, ..Load::default() });
-            tokio::spawn(async move {
-                loop {
-                    server.beat(&id, &tenant, &Beat { load, ..Beat::default() });
-                    sleep(2_000).await;
-                }
-            });
+            introduce(server, &tenant(), name, &["job.echo"]);
+            keep_beating(server, &tenant(), name, CAN_DO, Duration::from_secs(2));
         }
         given
     }
@@ -165,18 +122,8 @@ impl World {
     }
 }
 
-async fn report(bus: LocalBus, worker: String, job_id: String, ms: u64) {
-    sleep(ms).await;
-    let status = JobStatus::Succeeded as i32;
-    let result = JobResult { job_id, worker_id: worker.clone(), status, ..JobResult::default() };
-    let said = packet::envelope(&worker, "trace", Millis(1), Payload::JobResult(result));
-    bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&said))).await.unwrap();
-}
-
 async fn submit(server: &Engine, id: &str) -> Result<Submitted, SubmitError> {
-    let request = Request::plain(id, "job.echo");
-    let context = Some(Bytes::from_static(b"{}"));
-    server.submit(Submission { request, context, submitter: Submitter::Listens }).await
+    reveille_test_kit::submit(server, Request::plain(id, "job.echo")).await
 }
 
 async fn sleep(ms: u64) {
@@ -206,9 +153,8 @@ async fn together_they_give_a_worker_no_more_than_fits() {
 #[tokio::test(start_paused = true)]
 async fn together_they_keep_a_tenants_limits() {
     let mut world = World::new();
-    let text = br#"{"default_decision": "allow", "tenants": {"default": {"max_concurrent_jobs": 3, "max_queued_jobs": 20}}}"#;
-    let document: Document = serde_json::from_slice(text).unwrap();
-    world.policy = Policy::new(document, text).unwrap();
+    let limits = json!({"default": {"max_concurrent_jobs": 3, "max_queued_jobs": 20}});
+    world.policy = policy(json!({"default_decision": "allow", "tenants": limits}));
     let servers = world.two().await;
     world.worker(&servers, "w", 300).await;
     let mut submits = tokio::task::JoinSet::new();
@@ -234,8 +180,11 @@ async fn whoever_waits_is_told_though_another_server_took_the_result() {
     for number in 0..20 {
         let id = format!("j{number}");
         submit(&servers[0], &id).await.unwrap();
-        let ended =
-            servers[0].wait_for_end(&JobId::known(id.as_str()), Duration::from_secs(30)).await.unwrap();
+        let ended = servers[0]
+            .jobs()
+            .wait_for_end(&JobId::known(id.as_str()), Duration::from_secs(30))
+            .await
+            .unwrap();
         assert_eq!(ended.unwrap().state(), State::Succeeded, "{id}");
     }
     let (a, b) = (servers[0].metrics_page(), servers[1].metrics_page());
@@ -268,7 +217,7 @@ async fn a_server_that_was_taken_for_dead_joins_again() {
     let world = World::new();
     let servers = world.two().await;
     submit(&servers[0], "j").await.unwrap();
-    let lives = |server: &Engine| server.replicas();
+    let lives = |server: &Engine| server.cluster().members();
     assert_eq!(lives(&servers[1]), ["a", "bb"]);
     servers[0].kill();
     sleep(5_000).await;
@@ -292,14 +241,8 @@ async fn a_dead_workers_job_goes_on_though_its_server_died_too() {
     // It takes the job, is heard once, and never again.
     let mut silent = world.bus.subscribe("worker.gone.jobs", None).await.unwrap();
     for server in &servers {
-        let (tenant, worker) = (TenantId::known("default"), WorkerId::known("gone"));
-        let topics = vec![Topic::known("job.echo")];
-        server.introduce(&tenant, Introduction { worker: worker.clone(), topics });
-        server.beat(
-            &worker,
-            &tenant,
-            &Beat { load: Load { max_parallel_jobs: 1, ..Load::default() }, ..Beat::default() },
-        );
+        introduce(server, &tenant(), "gone", &["job.echo"]);
+        beat(server, &tenant(), "gone", idle(1));
     }
     submit(&servers[0], "j").await.unwrap();
     assert!(silent.recv().await.is_some());
@@ -323,15 +266,15 @@ async fn a_beat_that_one_has_heard_is_known_to_all() {
     let beat = AgentBeat { agent_id: "voice-1".into(), name: "voice".into(), ..AgentBeat::default() };
     // For longer than its TTL, always at the same server.
     for _ in 0..20 {
-        servers[0].agent_beat(&tenant, &beat).unwrap();
+        servers[0].fleet().agent_beat(&tenant, &beat).unwrap();
         sleep(10_000).await;
         for server in &servers {
-            let agents = server.agents(&tenant);
+            let agents = server.fleet().agents(&tenant);
             assert!(agents.len() == 1 && !agents[0].offline, "{agents:?}");
         }
     }
     sleep(60_000).await;
-    assert!(servers.iter().all(|server| server.agents(&tenant)[0].offline));
+    assert!(servers.iter().all(|server| server.fleet().agents(&tenant)[0].offline));
 }
 
 #[tokio::test(start_paused = true)]
@@ -377,12 +320,11 @@ async fn a_server_that_stops_leaves_the_snapshot_to_another_at_once() {
 async fn what_another_server_has_ended_is_found_though_no_word_came() {
     let mut world = World::new();
     // A job that waits for a person has no moment of its own at which it would be looked at.
-    let text = br#"{"default_decision": "require_approval"}"#;
-    world.policy = Policy::new(serde_json::from_slice::<Document>(text).unwrap(), text).unwrap();
-    let servers = [world.server("a").await, world.server_on("bb", LocalBus::default()).await];
+    world.policy = policy(json!({"default_decision": "require_approval"}));
+    let servers = [world.server("a").await, world.server_on("bb", Arc::new(LocalBus::default())).await];
     sleep(5_000).await;
     submit(&servers[0], "j").await.unwrap();
-    servers[1].cancel(&JobId::known("j"), "ann", "").await.unwrap();
+    servers[1].jobs().cancel(&JobId::known("j"), "ann", "").await.unwrap();
     let live = |server: &Engine| {
         let page = server.metrics_page();
         page.lines().find_map(|line| line.strip_prefix("cordum_scheduler_live_jobs ")).map(str::to_owned)

@@ -53,13 +53,6 @@ async fn ask(engine: &Engine, request: Request) -> Arc<Job> {
     job
 }
 
-fn failing_c() -> World {
-    World::new(|topic, input| match topic {
-        "job.c" => (JobStatus::FailedFatal, json!(null)),
-        _ => (JobStatus::Succeeded, input.clone()),
-    })
-}
-
 async fn stack_of(engine: &Engine, tenant: &str, workflow: &str) -> Run {
     engine.workflows().run(&stack_id(&TenantId::known(tenant), workflow)).await.unwrap().unwrap()
 }
@@ -87,18 +80,18 @@ fn metric(engine: &Engine, name: &str) -> String {
 
 async fn compensations(engine: &Engine) -> Vec<Arc<Job>> {
     let query = JobQuery { limit: 500, ..JobQuery::default() };
-    let jobs = engine.store().jobs(&query).await.unwrap().items;
+    let jobs = engine.jobs().list(&query).await.unwrap().items;
     jobs.into_iter().filter(|job| job.request.is_compensation()).collect()
 }
 
 async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
     let query = DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() };
-    engine.store().dead_letters(&query).await.unwrap().items
+    engine.jobs().dead_letters(&query).await.unwrap().items
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     let mut first = job("a", "trip", "job.a", "job.undo.a");
     first.labels.insert("colour".to_owned(), "red".to_owned());
@@ -147,13 +140,13 @@ async fn what_a_client_did_is_undone_last_first_when_a_job_fails_for_good() {
     ] {
         assert_eq!(metric(&engine, name), value, "{name}");
     }
-    let pruned = world.flows.prune(engine.now() + 1, 10).await.unwrap();
+    let pruned = world.workflows.prune(engine.now() + 1, 10).await.unwrap();
     assert_eq!(pruned, 2, "nothing of it stays for ever");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_workflow_that_fails_again_has_only_its_new_jobs_undone() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     ask(&engine, job("a", "trip", "job.a", "job.undo.a")).await;
     ask(&engine, job("c", "trip", "job.c", "")).await;
@@ -171,7 +164,7 @@ async fn a_workflow_that_fails_again_has_only_its_new_jobs_undone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_under_way_when_its_workflow_failed_is_undone_too() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     submit(&engine, job("slow", "trip", "job.slow", "job.undo.b")).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -190,7 +183,7 @@ async fn a_job_that_was_under_way_when_its_workflow_failed_is_undone_too() {
 
 #[tokio::test(start_paused = true)]
 async fn stacks_of_two_workflows_and_of_two_tenants_are_not_mixed() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     ask(&engine, job("a", "trip", "job.a", "job.undo.a")).await;
     ask(&engine, job("b", "other-trip", "job.b", "job.undo.b")).await;
@@ -210,7 +203,7 @@ async fn stacks_of_two_workflows_and_of_two_tenants_are_not_mixed() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_a_dead_letter_and_the_rest_is_undone() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     ask(&engine, job("a", "trip", "job.a", "job.undo.a")).await;
     let unreadable =
@@ -237,7 +230,7 @@ async fn what_cannot_be_read_is_a_dead_letter_and_the_rest_is_undone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_stack_takes_no_more_and_the_next_compensation_is_a_dead_letter() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let tenant = TenantId::known("default");
     let mut run = stack(&tenant, "trip", Millis(1));
     let begun = start(&run, &stack_flow(), Millis(1));
@@ -251,7 +244,7 @@ async fn a_full_stack_takes_no_more_and_the_next_compensation_is_a_dead_letter()
         }
     }
     let change = start(&run, &stack_flow(), Millis(3));
-    world.flows.commit(RunStep::insert(Arc::new(run), Arc::new(change))).await.unwrap();
+    world.workflows.commit(RunStep::insert(Arc::new(run), Arc::new(change))).await.unwrap();
     let engine = world.start().await;
     assert_eq!(ask(&engine, job("a", "trip", "job.a", "job.undo.a")).await.state(), State::Succeeded);
     let letters = dead_letters(&engine).await;
@@ -270,7 +263,7 @@ async fn compensations_go_one_after_the_other_unless_told_otherwise() {
         message(&cap::Compensation { topic: "job.nobody".into(), labels, ..cap::Compensation::default() })
     };
     for (a, b, at_once) in [(false, false, 1), (true, false, 1), (true, true, 2)] {
-        let world = failing_c();
+        let world = World::failing_at_c();
         let engine = world.start().await;
         ask(&engine, Request { compensation: undo(a), ..job("a", "trip", "job.a", "") }).await;
         ask(&engine, Request { compensation: undo(b), ..job("b", "trip", "job.b", "") }).await;
@@ -280,7 +273,7 @@ async fn compensations_go_one_after_the_other_unless_told_otherwise() {
         assert_eq!(metric(&engine, "active"), "1");
     }
     for (rollback, at_once) in [(json!({"parallel": false}), 1), (json!({"parallel": true}), 2)] {
-        let world = failing_c();
+        let world = World::failing_at_c();
         let engine = world.start().await;
         let undo = json!({"topic": "job.nobody"});
         let steps = json!({
@@ -304,7 +297,7 @@ async fn compensations_go_one_after_the_other_unless_told_otherwise() {
 
 #[tokio::test(start_paused = true)]
 async fn two_compensations_with_one_key_are_one_job() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let engine = world.start().await;
     for id in ["a", "b"] {
         let meta = cap::JobMetadata { idempotency_key: "once".into(), ..cap::JobMetadata::default() };

@@ -1,24 +1,18 @@
 //! A job's trace: taken from whoever asks, given to whoever works, told once when it is over.
 
 use bytes::Bytes;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus, Message, MessageOrigin, MessageSender, Subscription};
-use reveille_core::fleet::{Beat, Load};
-use reveille_core::id::{JobId, TenantId, Topic, WorkerId};
+use reveille_bus::{Bus, Message, MessageOrigin, MessageSender};
+use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_core::policy::Policy;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_core::trace::{JobTrace, Ratio, TraceContext, spans};
-use reveille_engine::{
-    Clock, Engine, Parts, Rules, SeededRng, Settings, Submission, Submitted, Submitter, SystemClock,
-};
-use reveille_roster::MemoryRoster;
-use reveille_store::MemoryStore;
+use reveille_engine::Settings;
+use reveille_test_kit::{Server, Worker, World, job, new_job, soon, succeeded, tenant};
 use reveille_traces::{TraceCounts, Traces};
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
-use reveille_wire::convert::Introduction;
+use reveille_wire::cap::{JobRequest, JobResult};
 use reveille_wire::{packet, subject};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -46,84 +40,52 @@ impl Traces for Told {
 }
 
 struct Bench {
-    engine: Engine,
-    bus: LocalBus,
-    /// What the worker gets.
-    packets: Subscription,
+    server: Server,
+    worker: Worker,
     told: Told,
 }
 
 impl Bench {
     async fn start(settings: Settings) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-        let (bus, now, told) = (LocalBus::default(), clock.clone(), Told::default());
-        let engine = Engine::start(Parts {
-            store: Arc::new(MemoryStore::new(Arc::new(move || now.now()))),
-            roster: Arc::new(MemoryRoster::new()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(bus.clone()),
-            courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-            kernel: None,
-            traces: Arc::new(told.clone()),
-            clock,
-            rng: Arc::new(SeededRng::new(1)),
-            rules: Rules { policy: Policy::builtin(), ..Rules::default() },
-            settings,
-        })
-        .await
-        .unwrap();
-        let packets = bus.subscribe("worker.w.jobs", None).await.unwrap();
-        let tenant = TenantId::known("default");
-        let topics = vec![Topic::known("job.echo")];
-        engine.fleet().introduce(&tenant, Introduction { worker: WorkerId::known("w"), topics });
-        let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        engine.fleet().beat(&WorkerId::known("w"), &tenant, &Beat { load, ..Beat::default() });
-        Self { engine, bus, packets, told }
+        let told = Told::default();
+        let engine = World::new().engine().policy(Policy::builtin()).traces(Arc::new(told.clone()));
+        let server = engine.settings(settings).start().await;
+        Self { worker: server.hire("w", &["job.echo"], 10).await, server, told }
     }
 
     async fn submit(&self, request: Request) -> Arc<Job> {
-        let context = Some(Bytes::from_static(b"{}"));
-        let submission = Submission { request, context, submitter: Submitter::Listens };
-        match self.engine.jobs().submit(submission).await.unwrap() {
-            Submitted::New(job) => job,
-            other => panic!("{other:?}"),
-        }
+        new_job(&self.server, request).await
     }
 
     /// Where the packet that the worker gets says it stands.
     async fn dispatched(&mut self) -> TraceContext {
-        let message = soon(self.packets.recv()).await.unwrap().message;
+        let message = soon(self.worker.jobs.recv()).await.unwrap().message;
         TraceContext::read(message.header("traceparent"), message.header("tracestate")).unwrap()
     }
 
     /// Publishes as a client would, and waits for the answer.
     async fn say(&self, subject: &str, payload: Payload, headers: Headers<'_>) -> String {
-        let mut inbox = self.bus.subscribe("_INBOX.test", None).await.unwrap();
-        let sender = MessageSender { tenant: TenantId::known("default"), key: None };
+        let mut inbox = self.server.bus.subscribe("_INBOX.test", None).await.unwrap();
+        let sender = MessageSender { tenant: tenant(), key: None };
         let packet = packet::envelope("w", "run-7", Millis(1), payload);
         let message = Message {
             reply: Some("_INBOX.test".to_owned()),
             origin: MessageOrigin::Worker(sender),
             ..Message::new(subject, packet::encode(&packet)).with_headers(headers.iter().copied())
         };
-        self.bus.publish(message).await.unwrap();
+        self.server.bus.publish(message).await.unwrap();
         let answer = soon(inbox.recv()).await.unwrap().message;
         String::from_utf8(answer.payload.to_vec()).unwrap()
     }
 
     async fn succeed(&self, job: &str, headers: Headers<'_>) {
-        let result = JobResult {
-            job_id: job.to_owned(),
-            worker_id: "w".to_owned(),
-            status: JobStatus::Succeeded as i32,
-            ..JobResult::default()
-        };
+        let result = JobResult { worker_id: "w".to_owned(), ..succeeded(job) };
         let answer = self.say(subject::JOB_RESULT, Payload::JobResult(result), headers).await;
         assert!(answer.contains("SUCCEEDED"), "{answer}");
     }
 
     async fn job(&self, id: &str) -> Arc<Job> {
-        self.engine.jobs().job(&JobId::known(id)).await.unwrap().unwrap()
+        job(&self.server, id).await
     }
 
     fn told(&self) -> Vec<String> {
@@ -131,11 +93,7 @@ impl Bench {
     }
 }
 
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future).await.unwrap()
-}
-
-fn job_packet(id: &str) -> Payload {
+fn asked(id: &str) -> Payload {
     Payload::JobRequest(JobRequest {
         job_id: id.to_owned(),
         topic: "job.echo".to_owned(),
@@ -162,7 +120,7 @@ async fn a_trace_goes_through_the_job_to_its_worker_and_is_told_once() {
     assert_eq!(attempt.span, given.parent.span, "the worker was told of the span that is exported");
     assert_eq!(attempt.links.iter().map(ToString::to_string).collect::<Vec<_>>(), [own]);
     assert_eq!((attempt.parent, told[0].parent), (Some(told[0].span), Some(caller().parent.span)));
-    let page = bench.engine.metrics_page();
+    let page = bench.server.metrics_page();
     for line in ["exported_total 7", "dropped_total 8"] {
         assert!(page.contains(&format!("cordum_scheduler_trace_jobs_{line}")), "{page}");
     }
@@ -192,23 +150,23 @@ async fn a_packets_headers_are_taken_and_bad_ones_begin_a_new_trace() {
         ("crowd", &crowd, false),
     ];
     for (id, headers, taken) in table {
-        let answer = bench.say(subject::JOB_SUBMIT, job_packet(id), headers).await;
+        let answer = bench.say(subject::JOB_SUBMIT, asked(id), headers).await;
         assert!(answer.contains("\"ok\":true"), "{answer}");
         let job = bench.job(id).await;
         assert_eq!(job.request.trace.as_deref(), taken.then(caller).as_ref(), "{id}");
         assert_eq!(job.request.trace_id, "run-7", "the packet's own stays as it is");
     }
     // Bytes that are no text at all.
-    let sender = MessageSender { tenant: TenantId::known("default"), key: None };
-    let packet = packet::encode(&packet::envelope("w", "run-7", Millis(1), job_packet("binary")));
-    let mut inbox = bench.bus.subscribe("_INBOX.binary", None).await.unwrap();
+    let sender = MessageSender { tenant: tenant(), key: None };
+    let packet = packet::encode(&packet::envelope("w", "run-7", Millis(1), asked("binary")));
+    let mut inbox = bench.server.bus.subscribe("_INBOX.binary", None).await.unwrap();
     let message = Message {
         headers: Some(Bytes::from_static(b"NATS/1.0\r\ntraceparent: \xff\xfe\0\r\n:::\r\n\xc3")),
         reply: Some("_INBOX.binary".to_owned()),
         origin: MessageOrigin::Client(sender),
         ..Message::new(subject::JOB_SUBMIT, packet)
     };
-    bench.bus.publish(message).await.unwrap();
+    bench.server.bus.publish(message).await.unwrap();
     soon(inbox.recv()).await.unwrap();
     assert_eq!(bench.job("binary").await.request.trace, None);
 }
@@ -230,10 +188,10 @@ async fn what_the_caller_does_not_record_is_passed_on_and_not_told() {
 #[tokio::test]
 async fn a_cancelled_job_is_told_and_its_worker_hears_of_it_within_the_trace() {
     let mut bench = Bench::start(Settings::default()).await;
-    let mut cancels = bench.bus.subscribe(subject::JOB_CANCEL, None).await.unwrap();
+    let mut cancels = bench.server.bus.subscribe(subject::JOB_CANCEL, None).await.unwrap();
     bench.submit(Request::plain("j", "job.echo")).await;
     let given = bench.dispatched().await;
-    bench.engine.jobs().cancel(&JobId::known("j"), "ann", "").await.unwrap();
+    bench.server.jobs().cancel(&JobId::known("j"), "ann", "").await.unwrap();
     let notice = soon(cancels.recv()).await.unwrap().message;
     let told = TraceContext::read(notice.header("traceparent"), []).unwrap();
     assert!(told.parent.trace == given.parent.trace && told.parent.span != given.parent.span);

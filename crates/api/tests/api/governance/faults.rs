@@ -11,8 +11,9 @@ use reveille_core::policy::{Policy, RecordedVerdict};
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_engine::{Settings, Submission, Submitter};
+use reveille_engine::Settings;
 use reveille_store::{BlobKey, Commit, DeadLetterQuery, JobQuery, PutMode, Step};
+use reveille_test_kit::submit;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::{packet, subject};
 use serde_json::{Value, json};
@@ -76,8 +77,7 @@ async fn fault_8_3_7_a_timeout_is_a_dead_letter_and_the_worker_is_told_to_stop()
     let mut letters = world.bus.subscribe(subject::JOB_DLQ, None).await.unwrap();
     let mut request = Request::plain("j", "job.a");
     request.budget.deadline_ms = 1_000;
-    let context = Some(Bytes::from_static(b"{}"));
-    world.engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await.unwrap();
+    submit(&world.engine, request).await.unwrap();
     settle(2_000).await;
     assert_eq!(world.job("j").await.state(), State::Timeout);
     let query = DeadLetterQuery { limit: 9, ..DeadLetterQuery::default() };
@@ -114,10 +114,7 @@ async fn fault_8_3_11_a_burst_does_not_get_past_a_tenants_limit() {
         let engine = world.engine.clone();
         let tenant = TenantId::known("acme");
         let request = Request { tenant, ..Request::plain(&format!("j{number}"), "job.a") };
-        asking.spawn(async move {
-            let context = Some(Bytes::from_static(b"{}"));
-            engine.jobs().submit(Submission { request, context, submitter: Submitter::Listens }).await
-        });
+        asking.spawn(async move { submit(&engine, request).await });
     }
     assert!(asking.join_all().await.iter().all(Result::is_ok), "all are taken in");
     let jobs = world.store.inner.jobs(&JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap().items;

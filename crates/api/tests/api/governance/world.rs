@@ -3,45 +3,28 @@
 use super::draw::{Act, Asked, Behaviour, Story, TENANTS, TOPICS};
 use super::ledger::{GRPC_PACK, Met};
 use super::spy::Spy;
-use axum::body::Body;
-use axum::http::Request as HttpRequest;
-use http_body_util::BodyExt;
-use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, Delivery, LocalBus, Message, MessageOrigin, MessageSender, Subscription};
-use reveille_core::fleet::{Beat, Load};
+use reveille_bus::{Bus, LocalBus, Message, MessageOrigin, MessageSender};
+use reveille_core::fleet::Beat;
 use reveille_core::id::{JobId, PoolId, TenantId, WorkerId};
 use reveille_core::job::{Job, State};
 use reveille_core::placement::routing::Routing;
-use reveille_core::policy::{Document, Policy};
-use reveille_core::time::Millis;
-use reveille_engine::{Clock, Engine, NewKey, Parts, Rules, SeededRng, Settings};
+use reveille_core::policy::Policy;
+use reveille_engine::{Clock, Engine, Rules, Settings};
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
-use reveille_roster::{MemoryRoster, Scope};
+use reveille_roster::Scope;
 use reveille_store::suite::hooked::Hooked;
-use reveille_store::workflows::MemoryWorkflows;
-use reveille_store::{DeadLetterQuery, JobQuery, MemoryStore};
-use reveille_traces::Nowhere;
+use reveille_store::{DeadLetterQuery, JobQuery};
+use reveille_test_kit::{Http, create_key, idle, packet, policy, succeeded};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobMetadata, JobProgress, JobRequest, JobResult, JobStatus};
 use reveille_wire::cordum::SubmitJobRequest;
-use reveille_wire::{packet, subject};
+use reveille_wire::subject;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
-use tower::ServiceExt;
 
-const NOON: Millis = Millis(1_794_744_000_000);
 const WORKERS: [&str; 2] = ["w1", "w2"];
-
-struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Millis {
-        NOON + self.0.elapsed().as_millis() as i64
-    }
-}
 
 /// What was seen in one story.
 pub struct Found {
@@ -54,9 +37,7 @@ pub struct World {
     pub bus: LocalBus,
     pub engine: Engine,
     settings: Settings,
-    roster: MemoryRoster,
-    flows: MemoryWorkflows,
-    clock: Arc<TokioClock>,
+    kept: reveille_test_kit::World,
     policies: Vec<Policy>,
     workers: Vec<Arc<Worker>>,
     /// One for each tenant, and the operator's.
@@ -87,22 +68,19 @@ impl World {
 
     /// The first of these policies is in force.
     pub async fn start(policies: &[Value], settings: Settings) -> Self {
-        let clock = Arc::new(TokioClock(Instant::now()));
-        let now = clock.clone();
-        let time: reveille_store::Clock = Arc::new(move || now.now());
-        let spy = Spy { ledger: Mutex::default(), clock: time.clone(), is_blind: AtomicBool::new(false) };
-        let store = Hooked::new(MemoryStore::new(time), spy);
-        let policies: Vec<Policy> = policies.iter().map(policy_of).collect();
-        let (roster, flows, bus) = (MemoryRoster::default(), MemoryWorkflows::default(), LocalBus::default());
-        let parts = (&store, &roster, &flows, &bus);
-        let engine = start(parts, &clock, &policies[0], settings.clone()).await;
+        let kept = reveille_test_kit::World::new();
+        let now = kept.clock.clone();
+        let clock: reveille_store::Clock = Arc::new(move || now.now());
+        let spy = Spy { ledger: Mutex::default(), clock, is_blind: AtomicBool::new(false) };
+        let store = Hooked::new(kept.store.clone(), spy);
+        let policies: Vec<Policy> = policies.iter().cloned().map(policy).collect();
+        let bus = LocalBus::default();
+        let engine = start(&kept, &store, &bus, &policies[0], settings.clone()).await;
         let mut world = Self {
             settings,
+            kept,
             store,
-            roster,
-            flows,
             bus,
-            clock,
             engine,
             policies,
             workers: Vec::new(),
@@ -125,16 +103,7 @@ impl World {
     }
 
     async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
-        let new = NewKey {
-            name: tenant.to_owned(),
-            tenant: TenantId::known(tenant),
-            scopes: scopes.to_vec(),
-            expires_at: None,
-            created_by: "test".to_owned(),
-            issued_by: None,
-            project_ids: None,
-        };
-        self.engine.access().create_key(new).await.unwrap().1
+        create_key(&self.engine, tenant, tenant, scopes).await
     }
 
     fn key_of(&self, tenant: &str) -> &str {
@@ -265,7 +234,7 @@ impl World {
             _ => "client".to_owned(),
         };
         let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known(tenant), key: None });
-        let packet = packet::encode(&packet::envelope(&sender, "trace", self.clock.now(), payload));
+        let packet = packet(&sender, payload);
         self.bus.publish(Message { origin, ..Message::new(to, packet) }).await.unwrap();
     }
 
@@ -294,7 +263,7 @@ impl World {
 
     fn reload(&self, which: usize) {
         let policy = &self.policies[which % self.policies.len()];
-        self.store.hook.ledger.lock().unwrap().put_in_force(policy, self.clock.now());
+        self.store.hook.ledger.lock().unwrap().put_in_force(policy, self.kept.clock.now());
         self.engine.use_rules(rules(policy));
     }
 
@@ -318,17 +287,17 @@ impl World {
             ledger.restarted();
             ledger.latest()
         };
-        let parts = (&self.store, &self.roster, &self.flows, &self.bus);
-        self.engine = start(parts, &self.clock, &policy, self.settings.clone()).await;
+        self.engine = start(&self.kept, &self.store, &self.bus, &policy, self.settings.clone()).await;
         self.beat();
     }
 
     async fn hire(&mut self, name: &'static str) {
         let (behaviour, is_alive) = (Mutex::new(Behaviour::Succeeds), AtomicBool::new(true));
         let worker = Arc::new(Worker { name, behaviour, is_alive });
-        let packets = self.bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
         self.workers.push(worker.clone());
-        tokio::spawn(work(worker, packets, self.store.clone(), self.bus.clone()));
+        let store = self.store.clone();
+        let work = move |job| work(worker.clone(), store.clone(), job);
+        reveille_test_kit::Worker::listen(&self.bus, name).await.work(work);
     }
 
     pub fn behave(&self, which: usize, behaviour: Behaviour) {
@@ -340,8 +309,7 @@ impl World {
     }
 
     pub fn beat(&self) {
-        let load = Load { max_parallel_jobs: 10, ..Load::default() };
-        let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
+        let beat = Beat { pool: Some(PoolId::known("default")), load: idle(10), ..Beat::default() };
         for worker in self.workers.iter().filter(|worker| worker.is_alive.load(Ordering::Relaxed)) {
             self.engine.fleet().beat(&WorkerId::known(worker.name), &TenantId::known("default"), &beat);
         }
@@ -354,64 +322,38 @@ impl World {
     }
 
     pub async fn call(&self, key: &str, method: &str, path: &str, body: Value) -> Value {
-        let request = HttpRequest::builder().method(method).uri(path).header("x-api-key", key);
-        let request = request.body(Body::from(body.to_string())).unwrap();
-        let response = reveille_api::router(self.engine.clone()).oneshot(request).await.unwrap();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+        let http = Http::new(reveille_api::router(self.engine.clone()));
+        http.call(key, method, path, &body.to_string()).await.1
     }
 }
 
-/// Takes packets and does what it was told to do with them.
-async fn work(worker: Arc<Worker>, mut packets: Subscription, store: Hooked<Spy>, bus: LocalBus) {
-    while let Some(Delivery { message, .. }) = packets.recv().await {
-        let Some(Payload::JobRequest(job)) = packet::decode(&message.payload).unwrap().payload else {
-            panic!("a dispatch is a job request")
-        };
-        let stored = store.inner.job(&JobId::known(job.job_id.as_str())).await.unwrap();
-        let now = (store.hook.clock)();
-        store.hook.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
-        let status = match *worker.behaviour.lock().unwrap() {
-            _ if !worker.is_alive.load(Ordering::Relaxed) => continue,
-            Behaviour::Forgets => continue,
-            Behaviour::Succeeds => JobStatus::Succeeded,
-            Behaviour::Fails => JobStatus::FailedFatal,
-            Behaviour::AsksForAnotherTry => JobStatus::FailedRetryable,
-        };
-        let result = JobResult {
-            result_ptr: format!("redis://res:{}", job.job_id),
-            job_id: job.job_id,
-            worker_id: worker.name.to_owned(),
-            status: status as i32,
-            ..JobResult::default()
-        };
-        let packet = packet::envelope(worker.name, "trace", now, Payload::JobResult(result));
-        bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
-    }
+/// Does with a job what it was told to do.
+async fn work(worker: Arc<Worker>, store: Hooked<Spy>, job: JobRequest) -> Option<JobResult> {
+    let stored = store.inner.job(&JobId::known(job.job_id.as_str())).await.unwrap();
+    let now = (store.hook.clock)();
+    store.hook.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
+    let status = match *worker.behaviour.lock().unwrap() {
+        _ if !worker.is_alive.load(Ordering::Relaxed) => return None,
+        Behaviour::Forgets => return None,
+        Behaviour::Succeeds => JobStatus::Succeeded,
+        Behaviour::Fails => JobStatus::FailedFatal,
+        Behaviour::AsksForAnotherTry => JobStatus::FailedRetryable,
+    };
+    let result_ptr = format!("redis://res:{}", job.job_id);
+    Some(JobResult { result_ptr, status: status as i32, ..succeeded(&job.job_id) })
 }
 
 async fn start(
-    (store, roster, flows, bus): (&Hooked<Spy>, &MemoryRoster, &MemoryWorkflows, &LocalBus),
-    clock: &Arc<TokioClock>,
+    kept: &reveille_test_kit::World,
+    store: &Hooked<Spy>,
+    bus: &LocalBus,
     policy: &Policy,
     settings: Settings,
 ) -> Engine {
-    store.hook.ledger.lock().unwrap().put_in_force(policy, clock.now());
-    Engine::start(Parts {
-        store: Arc::new(store.clone()),
-        roster: Arc::new(roster.clone()),
-        flows: Arc::new(flows.clone()),
-        bus: Arc::new(bus.clone()),
-        courier: Arc::new(HttpA2aClient::new(AddressRules::default())),
-        kernel: None,
-        traces: Arc::new(Nowhere),
-        clock: clock.clone(),
-        rng: Arc::new(SeededRng::new(clock.now().0 as u64)),
-        rules: rules(policy),
-        settings,
-    })
-    .await
-    .unwrap()
+    let now = kept.clock.now();
+    store.hook.ledger.lock().unwrap().put_in_force(policy, now);
+    let engine = kept.engine().store(Arc::new(store.clone())).local_bus(bus).seed(now.0 as u64);
+    engine.rules(rules(policy)).settings(settings).start().await.engine
 }
 
 fn workflow_of(topic: &str) -> &str {
@@ -422,11 +364,6 @@ fn rules(policy: &Policy) -> Rules {
     let topics = TOPICS.map(|topic| (topic, vec!["default"]));
     let routing = Arc::new(Routing::mapped(topics, [("default", vec![])]));
     Rules { policy: policy.clone(), routing, ..Rules::default() }
-}
-
-fn policy_of(document: &Value) -> Policy {
-    let parsed: Document = serde_json::from_value(document.clone()).unwrap();
-    Policy::new(parsed, document.to_string().as_bytes()).unwrap()
 }
 
 fn labels(asked: &Asked) -> Value {

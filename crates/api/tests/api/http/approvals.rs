@@ -239,17 +239,8 @@ async fn nobody_approves_their_own_job() {
 async fn whoever_needs_no_key_cannot_approve_either() {
     let settings = Settings { open_tenant: Some(TenantId::known("local")), ..Settings::default() };
     let api = Api::start_with(asks("require_approval"), settings).await;
-    let router = api.router.clone();
-    let call = async |path: &str, body: Value| {
-        use axum::body::Body;
-        use http_body_util::BodyExt;
-        use tower::ServiceExt;
-        let request = axum::http::Request::post(path).body(Body::from(body.to_string())).unwrap();
-        let response = router.clone().oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice::<Value>(&bytes).unwrap())
-    };
+    let call =
+        async |path: &str, body: Value| api.send("POST", path, &[], body.to_string()).await.status_and_json();
     let body = json!({"topic": "job.ask", "context": {}, "principal_id": "somebody else"});
     let (_, reply) = call("/api/v1/jobs", body).await;
     let path = format!("/api/v1/approvals/{}/approve", reply["job_id"].as_str().unwrap());

@@ -4,6 +4,7 @@ use super::support::{Api, USER, eventually};
 use reveille_core::id::{JobId, TenantId};
 use reveille_engine::BadFile;
 use reveille_roster::Scope;
+use reveille_store::AuditTrail;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -192,7 +193,7 @@ async fn a_chain_that_nobody_touched_verifies() {
     let (_, nobodys) = api.call(&operator, "GET", "/api/v1/audit/verify?tenant=nobody", "").await;
     assert_eq!((&nobodys["status"], &nobodys["first_seq"]), (&json!("ok"), &Value::Null));
     let now = api.engine.now();
-    assert_eq!(api.engine.store().prune_audit(now + 1, 3).await.unwrap(), 3);
+    assert_eq!(api.world.store.prune_audit(now + 1, 3).await.unwrap(), 3);
     let (_, pruned) = api.call(&operator, "GET", "/api/v1/audit/verify?tenant=acme", "").await;
     assert_eq!((&pruned["status"], &pruned["gaps"]), (&json!("partial"), &json!([])), "{pruned}");
 }

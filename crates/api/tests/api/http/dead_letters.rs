@@ -9,7 +9,10 @@ use reveille_core::request::{Budget, Hints, Needs, Place, Priority, Request};
 use reveille_core::retry;
 use reveille_engine::{Submission, Submitted, Submitter};
 use reveille_roster::Scope;
-use reveille_store::{AboutPacket, BlobKey, Commit, DeadPacket, JobQuery, Step};
+use reveille_store::{
+    AboutPacket, BlobKey, Blobs, Commit, DeadPacket, DeadPackets, JobQuery, JobStore, Step,
+};
+use reveille_test_kit::submit;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -168,9 +171,7 @@ async fn a_retry_after_a_crash_makes_no_second_job() {
     let letter = api.engine.jobs().dead_letter(&JobId::known(old.as_str())).await.unwrap().unwrap();
     let request = retry::retry(&api.job(&old).await.request, &letter);
     let expected = request.id.to_string();
-    let submission =
-        Submission { request, context: Some(Bytes::from_static(b"{}")), submitter: Submitter::Listens };
-    api.engine.jobs().submit(submission).await.unwrap();
+    submit(&api.engine, request).await.unwrap();
     let api = api.restarted(says("allow")).await;
     let key = api.key("acme", USER).await;
     assert_eq!(api.letters(&key, "").await, [old.as_str()]);
@@ -178,7 +179,7 @@ async fn a_retry_after_a_crash_makes_no_second_job() {
     assert_eq!((status, reply["job_id"].as_str()), (200, Some(expected.as_str())));
     assert!(api.letters(&key, "").await.is_empty());
     assert_eq!(
-        api.engine.store().jobs(&JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().items.len(),
+        api.world.store.jobs(&JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().items.len(),
         2
     );
 }
@@ -201,7 +202,7 @@ async fn many_who_retry_at_once_make_one_job() {
     assert_eq!(made.len(), 1, "{answers:?}");
     assert!(answers.iter().all(|(status, _)| matches!(status, 200 | 404)), "{answers:?}");
     assert_eq!(
-        api.engine.store().jobs(&JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().items.len(),
+        api.world.store.jobs(&JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().items.len(),
         2
     );
 }
@@ -233,7 +234,7 @@ async fn a_retry_without_its_input_is_gone() {
     let key = api.key("acme", USER).await;
     let old = api.dead(&key, "job.a").await;
     api.reload(says("allow")).await;
-    api.engine.store().delete_blobs(vec![BlobKey::parse(&format!("ctx:{old}")).unwrap()]).await.unwrap();
+    api.world.store.delete_blobs(vec![BlobKey::parse(&format!("ctx:{old}")).unwrap()]).await.unwrap();
     let (status, reply) = api.retry(&key, &old).await;
     assert_eq!((status, reply["code"].as_str()), (410, Some("input_expired")));
     assert_eq!(api.letters(&key, "").await, [old.as_str()]);
@@ -259,7 +260,7 @@ async fn succeed(api: &Api, id: &JobId) {
         made: Made::default(),
     };
     let done = life::finish(&given, &report, &Limits::default(), now, 0).unwrap();
-    assert_eq!(api.engine.store().commit(Step::change(&job, done)).await.unwrap(), Commit::Done);
+    assert_eq!(api.world.store.commit(Step::change(&job, done)).await.unwrap(), Commit::Done);
 }
 
 #[tokio::test]
@@ -303,7 +304,7 @@ async fn many_are_retried_by_what_they_are_and_held_results_are_not() {
         assert_eq!(api.call(&key, "POST", "/api/v1/dlq/retry", &body.to_string()).await.0, 400, "{body}");
     }
     let query = JobQuery { topic: Some(Topic::known("job.a")), limit: 9, ..JobQuery::default() };
-    let jobs = api.engine.store().jobs(&query).await.unwrap().items;
+    let jobs = api.world.store.jobs(&query).await.unwrap().items;
     assert_eq!(jobs.len(), 4, "two jobs and two retries");
 }
 
@@ -320,7 +321,7 @@ async fn packets_that_nobody_could_deal_with_are_listed_for_operators() {
         };
         let packet =
             DeadPacket::new(&format!("CORDUM_SYS:{number}"), about, &Bytes::from_static(b"\xff\x00"));
-        api.engine.store().bury(packet).await.unwrap();
+        api.world.store.bury(packet).await.unwrap();
     }
     let operator = api.key("ops", &[Scope::Admin]).await;
     let (status, first) = api.call(&operator, "GET", "/api/v1/dlq/packets?limit=2", "").await;

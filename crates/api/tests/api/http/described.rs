@@ -1,10 +1,12 @@
 //! The description is true: the routes are those it has, and every answer that a test here gets is one it has.
 
+mod reference;
+
 use super::support::Api;
 use jsonschema::Validator;
 use reveille_roster::Scope;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex};
 
 static DOCUMENT: LazyLock<Value> =
@@ -100,4 +102,51 @@ async fn who_needs_no_key_is_told_that_it_lives() {
     for path in ["/healthz", "/livez", "/health"] {
         assert_eq!(api.call("", "GET", path, "").await, (200, json!({"status": "ok"})));
     }
+}
+
+fn operations() -> impl Iterator<Item = &'static Value> {
+    DOCUMENT["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values())
+}
+
+#[test]
+fn no_two_operations_have_one_name() {
+    let names: Vec<&str> = operations().map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    let different: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), different.len(), "{names:?}");
+}
+
+#[test]
+fn every_operation_says_what_it_does_and_how_it_refuses() {
+    let tags: Vec<&Value> = DOCUMENT["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    for operation in operations() {
+        let name = &operation["operationId"];
+        assert!(operation["summary"].is_string() && tags.contains(&&operation["tags"][0]), "{name}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            assert!(response["description"].is_string(), "{name} {status}");
+            let has_shape = !response["content"]["application/json"]["schema"].is_null();
+            assert!(status.as_str() < "400" || has_shape, "{name} {status}");
+        }
+        let is_open = operation["security"] == json!([{}]);
+        assert_eq!(operation["responses"]["401"].is_null(), is_open, "{name}");
+    }
+}
+
+#[test]
+fn the_checked_in_description_is_this_one() {
+    check_in("openapi.json", &reveille_api::openapi_document());
+}
+
+#[test]
+fn the_checked_in_reference_is_this_one() {
+    check_in("api.md", &reference::page(&DOCUMENT));
+}
+
+#[track_caller]
+fn check_in(name: &str, text: &str) {
+    let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("REVEILLE_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(checked_in == text, "docs/{name} is out of date; run the tests with REVEILLE_BLESS=1");
 }

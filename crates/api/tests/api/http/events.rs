@@ -1,7 +1,7 @@
 //! Our own stream of events: snapshots, resuming, filters, and whose events one gets.
 
-use super::support::USER;
-use super::watched::{Watched, payload};
+use super::support::{Api, USER};
+use super::watched::{self, payload};
 use reveille_core::fleet::Beat;
 use reveille_core::id::{TenantId, WorkerId};
 use reveille_roster::Scope;
@@ -12,14 +12,14 @@ use tokio::time::sleep;
 const ALL: &[Scope] = &[Scope::Ingest, Scope::Read, Scope::Write];
 const EVENTS: &str = "/api/v1/events";
 
-async fn busy(api: &Watched, key: &str, id: &str, sessions: u32) {
+async fn busy(api: &Api, key: &str, id: &str, sessions: u32) {
     let body = payload(id, json!({"status": "busy", "active_sessions": sessions}));
     assert_eq!(api.beat(key, &body).await, 202);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_starts_with_the_fleet_and_goes_on_with_what_happens() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     busy(&api, &key, "w1", 1).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
@@ -59,7 +59,7 @@ async fn a_stream_starts_with_the_fleet_and_goes_on_with_what_happens() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_tells_how_runs_go() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut stream = api.open(&key, &format!("{EVENTS}?kinds=run"), &[]).await;
     assert_eq!(stream.event().await.1, "snapshot");
@@ -78,7 +78,7 @@ async fn a_stream_tells_how_runs_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
     stream.event().await;
@@ -103,7 +103,7 @@ async fn a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_a_fresh_snapshot() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
     stream.event().await;
@@ -118,7 +118,7 @@ async fn a_slow_reader_gets_a_fresh_snapshot() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_sees_another_tenants_events() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (acme, zeta) = (api.key("acme", ALL).await, api.key("zeta", ALL).await);
     let operator = api.key("ops", &[Scope::Admin]).await;
     let mut own = api.open(&acme, EVENTS, &[]).await;
@@ -142,7 +142,7 @@ async fn nobody_sees_another_tenants_events() {
 
 #[tokio::test(start_paused = true)]
 async fn filters_let_through_what_they_name() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let open = async |query: &str| {
         let mut stream = api.open(&key, &format!("{EVENTS}?{query}"), &[]).await;
@@ -169,7 +169,7 @@ async fn filters_let_through_what_they_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive_and_keeps_its_place() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (key, other) = (api.key("acme", ALL).await, api.key("acme", USER).await);
     let mut stream = api.open(&other, &format!("{EVENTS}?kinds=job"), &[]).await;
     let (first, ..) = stream.event().await;

@@ -10,7 +10,7 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::Rules;
 use reveille_roster::Scope;
-use reveille_store::Step;
+use reveille_store::{JobStore, Step};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -197,7 +197,7 @@ async fn a_page_looks_through_so_many_jobs_and_the_next_goes_on_from_there() {
     let key = api.key("acme", USER).await;
     let insert = async |name: String, topic: &str| {
         let request = Request { tenant: TenantId::known("acme"), ..Request::plain(&name, topic) };
-        api.engine.store().commit(Step::insert(life::submit(request, Millis(1)))).await.unwrap();
+        api.world.store.commit(Step::insert(life::submit(request, Millis(1)))).await.unwrap();
     };
     insert("rare".to_owned(), "job.rare").await;
     for number in 0..LOOK_THROUGH {

@@ -1,14 +1,11 @@
 //! Who asks for too much is told so, and when to come back.
 
 use super::support::{Api, USER};
-use axum::body::Body;
-use axum::http::Request;
 use reveille_core::id::TenantId;
 use reveille_core::rate::Rate;
 use reveille_engine::{LimitSettings, Settings};
 use reveille_roster::Scope;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 async fn api(limits: LimitSettings, open_tenant: Option<&str>) -> Api {
     let open_tenant = open_tenant.map(TenantId::known);
@@ -22,13 +19,9 @@ fn two_calls() -> LimitSettings {
 
 /// The status and what `Retry-After` says.
 async fn asked(api: &Api, key: Option<&str>, method: &str, path: &str) -> (u16, Option<u64>) {
-    let mut request = Request::builder().method(method).uri(path);
-    if let Some(key) = key {
-        request = request.header("x-api-key", key);
-    }
-    let response = api.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-    let after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap());
-    (response.status().as_u16(), after)
+    let headers: Vec<_> = key.map(|key| ("x-api-key", key)).into_iter().collect();
+    let reply = api.send(method, path, &headers, "").await;
+    (reply.status, reply.header("retry-after").parse().ok())
 }
 
 /// Calls until it is turned away; a slow machine gives some of the calls back.

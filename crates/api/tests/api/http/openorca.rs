@@ -2,17 +2,14 @@
 
 mod stream;
 
-use super::support::USER;
-use super::watched::{NOON, Watched, payload};
-use reveille_bus::{Bus, Message};
+use super::support::{Api, USER};
+use super::watched::{self, payload};
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::placement::routing::Routing;
 use reveille_engine::Rules;
 use reveille_roster::Scope;
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{JobResult, JobStatus};
-use reveille_wire::{packet, subject};
+use reveille_test_kit::{NOON, Worker, idle, succeeded};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,27 +17,27 @@ use std::time::Duration;
 const ALL: &[Scope] = &[Scope::Ingest, Scope::Read, Scope::Write];
 const EVENTS: &str = "/openorca/events";
 
-async fn snapshot(api: &Watched, key: &str, query: &str) -> Value {
+async fn snapshot(api: &Api, key: &str, query: &str) -> Value {
     let (status, reply) = api.call(key, "GET", &format!("/openorca/snapshot{query}"), "").await;
     assert_eq!(status, 200, "{reply}");
     reply
 }
 
-fn cap_worker(api: &Watched, id: &str, tenant: &str) {
+fn cap_worker(api: &Api, id: &str, tenant: &str) {
     let load = Load { max_parallel_jobs: 4, memory: 37.5, ..Load::default() };
     let beat = Beat { kind: "research".to_owned(), region: "fra".to_owned(), load, ..Beat::default() };
     api.engine.fleet().beat(&WorkerId::known(id), &TenantId::known(tenant), &beat);
 }
 
 /// Topics go to one pool.
-fn route(api: &Watched, topics: &[&'static str]) {
+fn route(api: &Api, topics: &[&'static str]) {
     let topics = topics.iter().map(|topic| (*topic, vec!["default"]));
     let routing = Arc::new(Routing::mapped(topics, [("default", vec![])]));
     let policy = api.engine.rules().policy.clone();
     api.engine.use_rules(Rules { routing, policy, ..Rules::default() });
 }
 
-async fn submit(api: &Watched, key: &str, topic: &str) -> String {
+async fn submit(api: &Api, key: &str, topic: &str) -> String {
     let (status, reply) = api.submit(key, json!({"topic": topic, "context": {}})).await;
     assert_eq!(status, 200, "{reply}");
     reply["job_id"].as_str().unwrap().to_owned()
@@ -48,15 +45,15 @@ async fn submit(api: &Watched, key: &str, topic: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn the_runtime_tells_of_itself_without_a_key() {
-    let api = Watched::start().await;
-    let (status, _, reply) = api.send("GET", "/openorca/runtime-info", &[], "").await;
+    let api = watched::start().await;
+    let (status, reply) = api.send("GET", "/openorca/runtime-info", &[], "").await.status_and_json();
     assert_eq!(
         (status, &reply["runtime"], &reply["language"]),
         (200, &json!("voicegateway"), &json!("rust"))
     );
     assert_eq!(reply["supports"], json!({"sse": true, "interventions": true, "snapshots": true}));
     for path in ["/openorca/snapshot", EVENTS] {
-        let (status, _, reply) = api.send("GET", path, &[], "").await;
+        let (status, reply) = api.send("GET", path, &[], "").await.status_and_json();
         assert_eq!((status, reply), (401, json!({"detail": "Authentication required"})));
     }
     let (acme, beats) = (api.key("acme", USER).await, api.key("acme", &[Scope::Ingest]).await);
@@ -69,7 +66,7 @@ async fn the_runtime_tells_of_itself_without_a_key() {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_the_console_expects() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let started = NOON.0 as f64 / 1000.0 - 3.5 * 3600.0;
     let busy = json!({
@@ -119,7 +116,7 @@ async fn a_snapshot_has_what_the_console_expects() {
 
 #[tokio::test(start_paused = true)]
 async fn operators_see_every_tenant_and_tenants_only_themselves() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (acme, zeta) = (api.key("acme", ALL).await, api.key("zeta", ALL).await);
     let operator = api.key("ops", &[Scope::Admin]).await;
     for key in [&acme, &zeta] {
@@ -144,7 +141,7 @@ async fn operators_see_every_tenant_and_tenants_only_themselves() {
 
 #[tokio::test(start_paused = true)]
 async fn interventions_appear_and_are_decided() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     route(&api, &["job.ask"]);
     let (acme, zeta) = (api.key("acme", ALL).await, api.key("zeta", ALL).await);
     let boss = api.named_key("boss", "acme", ALL).await;
@@ -207,7 +204,7 @@ async fn interventions_appear_and_are_decided() {
 
 #[tokio::test(start_paused = true)]
 async fn an_intervention_that_policy_takes_back_is_told_as_what_became_of_the_job() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     route(&api, &["job.ask"]);
     let acme = api.key("acme", ALL).await;
     for (decision, resolution) in [("allow", "approve"), ("deny", "deny")] {
@@ -225,7 +222,7 @@ async fn an_intervention_that_policy_takes_back_is_told_as_what_became_of_the_jo
 
 #[tokio::test(start_paused = true)]
 async fn tasks_link_to_the_node_that_has_them() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     route(&api, &["job.run"]);
     let (ops, acme) = (api.key("ops", ALL).await, api.key("acme", ALL).await);
     let mut stream = api.open(&acme, EVENTS, &[]).await;
@@ -233,12 +230,12 @@ async fn tasks_link_to_the_node_that_has_them() {
     let id = submit(&api, &acme, "job.run").await;
     let created = stream.until("task.created").await;
     assert_eq!((&created["task"]["id"], &created["task"]["status"]), (&json!(id), &json!("pending")));
-    let mut packets = api.bus.subscribe("worker.w1.jobs", None).await.unwrap();
-    let load = Load { max_parallel_jobs: 4, ..Load::default() };
+    let mut worker = Worker::listen(&api.bus, "w1").await;
+    let load = idle(4);
     let pool = Some(reveille_core::id::PoolId::known("default"));
     let beat = Beat { pool, load, agent_name: "secret name".to_owned(), ..Beat::default() };
     api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("ops"), &beat);
-    packets.recv().await.unwrap();
+    worker.next().await;
     let task = loop {
         let task = stream.until("task.updated").await["task"].clone();
         if task["status"] == "in_progress" {
@@ -264,14 +261,7 @@ async fn tasks_link_to_the_node_that_has_them() {
         (&json!("ops/cap:w1"), &json!("ops/cap:w1"))
     );
 
-    let result = JobResult {
-        job_id: id.clone(),
-        worker_id: "w1".to_owned(),
-        status: JobStatus::Succeeded as i32,
-        ..JobResult::default()
-    };
-    let packet = packet::envelope("w1", "trace", NOON, Payload::JobResult(result));
-    api.bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
+    worker.report(succeeded(&id)).await;
     let task = stream.until("task.updated").await["task"].clone();
     assert_eq!((&task["status"], &task["progress"]), (&json!("completed"), &json!(100)));
     let health = stream.until("fleet.updated").await["fleetHealth"].clone();

@@ -1,18 +1,16 @@
 //! Output policy: what a job has made is looked at before and after anybody could read it, and people
 //! decide about what is held back.
 
-use super::support::USER;
-use super::watched::{NOON, Watched};
-use reveille_bus::{Bus, Message};
-use reveille_core::fleet::{Beat, Load};
+use super::support::{Api, USER};
+use super::watched;
+use reveille_core::fleet::Beat;
 use reveille_core::id::{PoolId, TenantId, WorkerId};
 use reveille_core::placement::routing::Routing;
 use reveille_engine::rules::read_policy;
 use reveille_engine::{OutputSettings, Rules, Settings};
-use reveille_store::{BlobKey, DeadLetterQuery, PutMode};
-use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{JobResult, JobStatus};
-use reveille_wire::{packet, subject};
+use reveille_store::{BlobKey, Blobs, DeadLetterQuery, DeadLetters, PutMode};
+use reveille_test_kit::{NOON, Worker, idle, succeeded};
+use reveille_wire::cap::JobResult;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +41,8 @@ output_rules:
     decision: redact
 ";
 
-async fn governed(policy: &str, settings: Settings) -> (Watched, String) {
-    let api = Watched::start_with(settings).await;
+async fn governed(policy: &str, settings: Settings) -> (Api, String) {
+    let api = watched::start_with(settings).await;
     let topics = TOPICS.map(|topic| (topic, vec!["default"]));
     let routing = Arc::new(Routing::mapped(topics, [("default", vec![])]));
     let policy = read_policy(policy).unwrap();
@@ -54,10 +52,9 @@ async fn governed(policy: &str, settings: Settings) -> (Watched, String) {
 }
 
 /// A worker takes a job of this topic and answers with these bytes.
-async fn made(api: &Watched, key: &str, topic: &str, content: &str) -> String {
-    let load = Load { max_parallel_jobs: 100, ..Load::default() };
-    let beat = Beat { pool: Some(PoolId::known("default")), load, ..Beat::default() };
-    let _packets = api.bus.subscribe("worker.w1.jobs", None).await.unwrap();
+async fn made(api: &Api, key: &str, topic: &str, content: &str) -> String {
+    let beat = Beat { pool: Some(PoolId::known("default")), load: idle(100), ..Beat::default() };
+    let worker = Worker::listen(&api.bus, "w1").await;
     api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("default"), &beat);
     let (status, reply) = api.submit(key, json!({"topic": topic, "context": {}})).await;
     assert_eq!(status, 200, "{reply}");
@@ -65,26 +62,18 @@ async fn made(api: &Watched, key: &str, topic: &str, content: &str) -> String {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let blob = BlobKey::parse(&format!("res:{id}")).unwrap();
     let (value, until) = (content.as_bytes().to_vec().into(), NOON + 1_000_000_000);
-    api.engine.store().put_blob(blob.clone(), value, until, PutMode::Always).await.unwrap();
-    let result = JobResult {
-        job_id: id.clone(),
-        worker_id: "w1".to_owned(),
-        status: JobStatus::Succeeded as i32,
-        result_ptr: blob.pointer(),
-        ..JobResult::default()
-    };
-    let packet = packet::envelope("w1", "trace", NOON, Payload::JobResult(result));
-    api.bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&packet))).await.unwrap();
+    api.world.store.put_blob(blob.clone(), value, until, PutMode::Always).await.unwrap();
+    worker.report(JobResult { result_ptr: blob.pointer(), ..succeeded(&id) }).await;
     id
 }
 
-async fn job(api: &Watched, key: &str, id: &str) -> Value {
+async fn job(api: &Api, key: &str, id: &str) -> Value {
     let (status, reply) = api.call(key, "GET", &format!("/api/v1/jobs/{id}"), "").await;
     assert_eq!(status, 200, "{reply}");
     reply
 }
 
-async fn through_the_door(api: &Watched, name: &str) -> Option<String> {
+async fn through_the_door(api: &Api, name: &str) -> Option<String> {
     let found = api.engine.jobs().readable_blobs().blob(&BlobKey::parse(name).unwrap()).await.unwrap();
     found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
 }
@@ -192,7 +181,7 @@ async fn a_release_shows_the_held_result_and_runs_nothing_again() {
     let (status, reply) = api.call(&other, "POST", &path, "").await;
     assert_eq!((status, &reply["code"]), (409, &json!("not_quarantined")));
     let letters =
-        api.engine.store().dead_letters(&DeadLetterQuery { limit: 10, ..Default::default() }).await.unwrap();
+        api.world.store.dead_letters(&DeadLetterQuery { limit: 10, ..Default::default() }).await.unwrap();
     assert!(letters.items.is_empty(), "it is no dead letter any more");
     let (_, trail) = api.call(&key, "GET", &format!("/api/v1/audit?job_id={id}"), "").await;
     let told = |number: usize| {
@@ -217,7 +206,7 @@ async fn a_discarded_result_is_gone() {
         (&json!("OUTPUT_QUARANTINED"), &json!("discarded"))
     );
     let blob = BlobKey::parse(&format!("res:{id}")).unwrap();
-    assert_eq!(api.engine.store().blob(&blob).await.unwrap(), None);
+    assert_eq!(api.world.store.blob(&blob).await.unwrap(), None);
     let other = api.named_key("ann", "acme", USER).await;
     let (status, _) = api.call(&other, "POST", &format!("/api/v1/quarantine/{id}/release"), "").await;
     assert_eq!(status, 409);

@@ -1,12 +1,9 @@
 //! How things are, on one page, and whose things.
 
 use super::support::{Api, USER};
-use axum::body::Body;
-use axum::http::Request;
-use http_body_util::BodyExt;
 use reveille_roster::Scope;
+use reveille_store::Locks;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 #[tokio::test]
 async fn an_overview_says_what_waits_and_why() {
@@ -41,7 +38,7 @@ async fn operators_see_who_holds_what_and_what_is_owed() {
     let (ann, operator) = (api.key("acme", USER).await, api.key("default", &[Scope::Admin]).await);
     assert_eq!(api.call(&ann, "GET", "/api/v1/system", "").await.0, 403);
     assert_eq!(api.submit(&ann, json!({"topic": "job.lonely", "context": {}})).await.0, 200);
-    let lock = api.engine.store().lock("cordum:wf:run:lock:r1", 30_000).await.unwrap().unwrap();
+    let lock = api.world.store.lock("cordum:wf:run:lock:r1", 30_000).await.unwrap().unwrap();
     let ask = async || api.call(&operator, "GET", "/api/v1/system", "").await;
     let of_run = |system: &Value| {
         let locks = system["locks"].as_array().unwrap().clone();
@@ -54,7 +51,7 @@ async fn operators_see_who_holds_what_and_what_is_owed() {
     assert_eq!(system["run_timers"], json!({"owed": 0, "next_at": null}));
     let held = of_run(&system).unwrap();
     assert_eq!((&held["purpose"], &held["holder"]), (&json!("decides about a run"), &json!("")));
-    assert!(api.engine.store().unlock(&lock).await.unwrap());
+    assert!(api.world.store.unlock(&lock).await.unwrap());
     assert_eq!(of_run(&ask().await.1), None);
 }
 
@@ -68,11 +65,8 @@ async fn an_operator_that_names_a_tenant_gets_that_tenants_lists() {
         assert_eq!(api.call(&key, "POST", "/api/v1/jobs", &body).await.0, 200);
     }
     let list = async |tenant: &str| {
-        let request =
-            Request::get("/api/v1/jobs").header("x-api-key", &operator).header("x-tenant-id", tenant);
-        let response = api.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let page: Value = serde_json::from_slice(&bytes).unwrap();
+        let headers = [("x-api-key", operator.as_str()), ("x-tenant-id", tenant)];
+        let page = api.send("GET", "/api/v1/jobs", &headers, "").await.json();
         page["items"].as_array().unwrap().iter().map(|job| job["tenant"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(list("acme").await, ["acme"]);

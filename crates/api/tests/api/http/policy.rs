@@ -1,7 +1,7 @@
 //! Policy over HTTP: what it would say, why, what it said, and what another one would have said.
 
-use super::support::USER;
-use super::watched::Watched;
+use super::support::{Api, USER};
+use super::watched;
 use reveille_engine::Rules;
 use reveille_engine::rules::read_policy;
 use serde_json::{Value, json};
@@ -26,15 +26,15 @@ rules:
     constraints: {budgets: {max_runtime_ms: 5000}}
 ";
 
-async fn governed() -> (Watched, String) {
-    let api = Watched::start().await;
+async fn governed() -> (Api, String) {
+    let api = watched::start().await;
     let routing = api.engine.rules().routing.clone();
     api.engine.use_rules(Rules { policy: read_policy(POLICY).unwrap(), routing, ..Rules::default() });
     let key = api.key("acme", USER).await;
     (api, key)
 }
 
-async fn ask(api: &Watched, key: &str, what: &str, body: Value) -> (u16, Value) {
+async fn ask(api: &Api, key: &str, what: &str, body: Value) -> (u16, Value) {
     api.call(key, "POST", &format!("/api/v1/policy/{what}"), &body.to_string()).await
 }
 

@@ -3,26 +3,27 @@
 mod rules;
 
 use super::support::USER;
-use super::watched::{NOON, Watched, payload};
+use super::watched::{self, payload};
 use reveille_core::id::TenantId;
 use reveille_engine::Settings;
 use reveille_roster::Scope;
+use reveille_test_kit::NOON;
 use serde_json::{Value, json};
 
 const AGENT: &[Scope] = &[Scope::Ingest, Scope::Read];
 
 #[tokio::test(start_paused = true)]
 async fn a_beat_is_accepted_as_voicegateway_accepts_it() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", &[Scope::Ingest]).await;
     let path = "/v1/agents/heartbeat";
     let body = payload("w1", json!({})).to_string();
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let header = format!("{scheme} {key}");
         let sent = [("authorization", header.as_str()), ("content-type", "text/plain")];
-        let (status, headers, reply) = api.send("POST", path, &sent, &body).await;
-        assert_eq!((status, reply), (202, json!({"status": "accepted", "next_beat_s": 15})));
-        assert_eq!(headers["content-type"], "application/json");
+        let reply = api.send("POST", path, &sent, body.clone()).await;
+        assert_eq!(reply.status_and_json(), (202, json!({"status": "accepted", "next_beat_s": 15})));
+        assert_eq!(reply.header("content-type"), "application/json");
     }
     let newer = payload(
         "w2",
@@ -32,7 +33,7 @@ async fn a_beat_is_accepted_as_voicegateway_accepts_it() {
     );
     assert_eq!(api.beat(&key, &newer).await, 202);
     assert_eq!(api.beat(&key, &json!({"agent_id": "w3", "agent_name": "bare"})).await, 202);
-    let (status, _, reply) = api.send("GET", path, &[("x-api-key", &key)], "").await;
+    let (status, reply) = api.call(&key, "GET", path, "").await;
     assert_eq!((status, reply["code"].as_str()), (405, Some("method_not_allowed")));
     for scopes in [&[Scope::Write][..], &[Scope::Admin]] {
         let key = api.key("acme", scopes).await;
@@ -53,12 +54,12 @@ async fn a_beat_is_accepted_as_voicegateway_accepts_it() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_not_is_told_in_voicegateways_words() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let reader = api.key("acme", &[Scope::Read]).await;
     let body = payload("w1", json!({})).to_string();
     let check = async |headers: &[(&str, &str)], status: u16, detail: &str| {
-        let sent = api.send("POST", "/v1/agents/heartbeat", headers, &body).await;
-        assert_eq!((sent.0, sent.2), (status, json!({"detail": detail})));
+        let sent = api.send("POST", "/v1/agents/heartbeat", headers, body.clone()).await;
+        assert_eq!(sent.status_and_json(), (status, json!({"detail": detail})));
     };
     check(&[], 401, "Authentication required").await;
     check(&[("authorization", "Basic dTpw")], 401, "Authentication required").await;
@@ -68,16 +69,16 @@ async fn who_may_not_is_told_in_voicegateways_words() {
     assert!(api.agents(&reader).await.is_empty(), "nothing was stored");
 
     let open = Settings { open_tenant: Some(TenantId::known("local")), ..Settings::default() };
-    let api = Watched::start_with(open).await;
-    let sent = api.send("POST", "/v1/agents/heartbeat", &[], &body).await;
-    assert_eq!(sent.0, 202, "whoever needs no key gets a tenant of its own");
+    let api = watched::start_with(open).await;
+    let sent = api.send("POST", "/v1/agents/heartbeat", &[], body).await;
+    assert_eq!(sent.status, 202, "whoever needs no key gets a tenant of its own");
     let local = api.key("local", AGENT).await;
     assert_eq!(api.agents(&local).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_body_is_422_and_names_the_field() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", AGENT).await;
     let with = |changes: Value| payload("w1", changes).to_string();
     let long = "x".repeat(257);
@@ -125,7 +126,7 @@ async fn a_bad_body_is_422_and_names_the_field() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_takes_the_good_and_names_the_bad() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (key, reader) = (api.key("acme", AGENT).await, api.key("acme", &[Scope::Read]).await);
     let path = "/api/v1/presence";
     let send = async |beats: Value| {
@@ -161,14 +162,17 @@ async fn a_batch_takes_the_good_and_names_the_bad() {
 #[tokio::test(start_paused = true)]
 async fn keys_are_made_by_operators_only_and_belong_to_a_tenant() {
     let open = Settings { open_tenant: Some(TenantId::known("local")), ..Settings::default() };
-    let api = Watched::start_with(open).await;
+    let api = watched::start_with(open).await;
     let (user, operator) = (api.key("acme", USER).await, api.key("ops", &[Scope::Admin]).await);
     let path = "/v1/api-keys";
     for method in ["GET", "POST"] {
         let body = r#"{"name": "x", "scopes": ["ingest"]}"#;
         for key in [&[][..], &[("x-api-key", user.as_str())]] {
-            let (status, _, reply) = api.send(method, path, key, body).await;
-            assert_eq!((status, reply), (403, json!({"detail": "Token missing required scope: admin"})));
+            let sent = api.send(method, path, key, body).await;
+            assert_eq!(
+                sent.status_and_json(),
+                (403, json!({"detail": "Token missing required scope: admin"}))
+            );
         }
     }
     let mint = async |body: Value| api.call(&operator, "POST", path, &body.to_string()).await;

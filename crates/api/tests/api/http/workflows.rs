@@ -6,7 +6,7 @@ use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
 use reveille_engine::{LimitSettings, Settings};
 use reveille_roster::Scope;
-use reveille_store::workflows::{RunCommit, RunStep};
+use reveille_store::workflows::{RunCommit, RunStep, WorkflowStore};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ async fn a_run_that_owes_something_is_not_deleted_and_says_what_it_waits_for() {
             timeline: Vec::new(),
             output: None,
         };
-        let stored = api.engine.workflows().commit(RunStep::insert(Arc::new(run), Arc::new(change))).await;
+        let stored = api.world.workflows.commit(RunStep::insert(Arc::new(run), Arc::new(change))).await;
         assert_eq!(stored.unwrap(), RunCommit::Done);
         let (told, reply) = api.call(&key, "DELETE", &format!("/api/v1/workflow-runs/{id}"), "").await;
         assert_eq!(told, status, "{id}: {reply}");

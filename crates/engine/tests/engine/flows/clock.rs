@@ -16,7 +16,7 @@ async fn a_clock_that_is_set_back_makes_no_delay_longer() {
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     engine.kill();
-    world.clock.ahead_ms.store(-3_600_000, Ordering::Relaxed);
+    world.clock.shift(-3_600_000);
     let started = Instant::now();
     let engine = world.start().await;
     let run = over(&engine, &id).await;
@@ -33,7 +33,7 @@ async fn a_clock_that_is_set_back_makes_no_delay_longer() {
     let id = begin(&engine, json!({"at": at})).await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     engine.kill();
-    world.clock.ahead_ms.fetch_sub(30_000, Ordering::Relaxed);
+    world.clock.shift(-30_000);
     let engine = world.start().await;
     let run = over(&engine, &id).await;
     let late_ms = run.head.ended_at.unwrap().since(noon);
@@ -49,7 +49,7 @@ async fn a_clock_that_is_set_back_gives_a_run_no_more_time() {
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     engine.kill();
-    world.clock.ahead_ms.store(-3_600_000, Ordering::Relaxed);
+    world.clock.shift(-3_600_000);
     let started = Instant::now();
     let engine = world.start().await;
     assert_eq!(over(&engine, &id).await.head.state, RunState::TimedOut);

@@ -1,22 +1,11 @@
 //! Steps and compensations that policy has a say in.
 
 use super::*;
-use reveille_core::policy::{self, Decision, Policy, Verdict};
+use reveille_core::policy::{Decision, Verdict};
 use reveille_core::request::Request;
 use reveille_engine::rollback_id;
 use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
-
-fn rules(document: Value) -> Rules {
-    let document: policy::Document = serde_json::from_value(document).unwrap();
-    Rules { policy: Policy::new(document, b"a policy").unwrap(), ..Rules::default() }
-}
-
-fn failing_c() -> World {
-    World::new(|topic, input| match topic {
-        "job.c" => (JobStatus::FailedFatal, json!(null)),
-        _ => (JobStatus::Succeeded, input.clone()),
-    })
-}
+use reveille_test_kit::rules;
 
 /// Two steps that are to be undone, and one that fails.
 async fn fail(world: &World, engine: &Engine) -> Run {
@@ -35,12 +24,12 @@ async fn fail(world: &World, engine: &Engine) -> Run {
 /// Seed 004, section 4: a compensation that is denied is skipped, and the rollback goes on.
 #[tokio::test(start_paused = true)]
 async fn a_compensation_that_policy_denies_is_skipped_and_the_others_go_on() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let rules = rules(json!({"rules": [
         {"id": "no", "match": {"topics": ["job.undo.b"]}, "decision": "deny", "reason": "not that"},
         {"id": "rest", "match": {"topics": ["job.*"]}, "decision": "allow"},
     ]}));
-    let engine = world.start_as(|parts| Parts { rules, ..parts }).await;
+    let engine = world.start_as(|engine| engine.rules(rules)).await;
     let rollback = fail(&world, &engine).await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=denied undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.a"]);
@@ -82,9 +71,9 @@ impl Kernel for Away {
 /// Seed 004, section 4: where the safety kernel cannot be asked, compensations run all the same, and nothing else does.
 #[tokio::test(start_paused = true)]
 async fn compensations_run_while_the_safety_kernel_is_away() {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let kernel: Arc<dyn Kernel> = Arc::new(Away(false.into()));
-    let engine = world.start_as(|parts| Parts { kernel: Some(kernel), ..parts }).await;
+    let engine = world.start_as(|engine| engine.kernel(kernel)).await;
     let rollback = fail(&world, &engine).await;
     assert_eq!(states(&rollback), "succeeded: undo=succeeded undo[0]=succeeded undo[1]=succeeded");
     assert_eq!(world.topics_done(), ["job.a", "job.b", "job.c", "job.undo.b", "job.undo.a"]);
@@ -107,7 +96,7 @@ async fn fault_8_3_16_a_step_whose_output_is_quarantined_fails_and_nobody_waits_
             "output_policy": {"enabled": true, "hold": true},
             "output_rules": [{"id": "leak", "match": leak, "decision": "quarantine"}],
         }));
-        let engine = world.start_as(|parts| Parts { rules, ..parts }).await;
+        let engine = world.start_as(|engine| engine.rules(rules)).await;
         let steps = json!({
             "a": {"topic": "job.a", "input": "${input.say}", "retry": {"max_retries": 3}, "on_error": "mend"},
             "b": {"topic": "job.b", "depends_on": ["a"], "input": "${steps.a.output}"},

@@ -60,14 +60,14 @@ impl runs::Hook for Hook {
 async fn left_with_a_job(world: &World, away: Away) -> (Engine, Arc<Failing>, JobId) {
     let failing = Arc::new(Failing { away, tries: AtomicU32::new(0), is_away: AtomicBool::new(false) });
     let store = jobs::Hooked::new(world.store.clone(), Hook(failing.clone()));
-    let flows = runs::Hooked::new(world.flows.clone(), Hook(failing.clone()));
+    let flows = runs::Hooked::new(world.workflows.clone(), Hook(failing.clone()));
     let engine = world.start_on(Arc::new(store), Arc::new(flows)).await;
     world.save(&engine, json!({"a": {"topic": "job.nobody"}})).await;
     let id = begin(&engine, json!({})).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     engine.workflows().cancel_run(&id, "ada", "enough").await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!world.flows.run(&id).await.unwrap().unwrap().is_live(), "the run is done with it");
+    assert!(!world.workflows.run(&id).await.unwrap().unwrap().is_live(), "the run is done with it");
     let job = JobId::known(format!("{id}:a@1"));
     assert!(world.store.job(&job).await.unwrap().is_none(), "and the job is not there yet");
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -114,7 +114,7 @@ async fn a_job_of_a_run_that_is_kept_no_longer_is_cancelled() {
     let (engine, _, job) = left_with_a_job(&world, Away::Runs).await;
     engine.kill();
     let run = RunId::parse(job.as_str().split(':').next().unwrap()).unwrap();
-    assert!(world.flows.delete_run(&run).await.unwrap());
+    assert!(world.workflows.delete_run(&run).await.unwrap());
     let engine = world.start().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(state(&world, &job).await, State::Cancelled);

@@ -2,16 +2,16 @@
 
 use super::watching::Watcher;
 use super::*;
+use reveille_engine::Rules;
 
 /// One after the other, so that each has heard of the last. What is more than the rule allows is turned away,
 /// whoever is asked.
 #[tokio::test(start_paused = true)]
 async fn together_they_count_how_often_is_too_often() {
     let mut world = World::new();
-    let text = br#"{"default_decision": "allow", "rules": [{"id": "flood", "decision": "throttle",
-        "velocity": {"max_requests": 10, "window_seconds": 60, "key": "tenant"}}]}"#;
-    let document: Document = serde_json::from_slice(text).unwrap();
-    world.policy = Policy::new(document, text).unwrap();
+    let velocity = json!({"max_requests": 10, "window_seconds": 60, "key": "tenant"});
+    let rules = json!([{"id": "flood", "decision": "throttle", "velocity": velocity}]);
+    world.policy = policy(json!({"default_decision": "allow", "rules": rules}));
     let servers = world.two().await;
     for round in 0..3 {
         let mut taken = 0;
@@ -37,9 +37,7 @@ async fn a_change_of_policy_is_recorded_once() {
         page.items.iter().map(|entry| entry.draft.policy_version.clone()).collect::<Vec<_>>()
     };
     assert_eq!(changes().await, [Policy::builtin().snapshot()], "both started with it");
-    let text = br#"{"default_decision": "deny"}"#;
-    let document: Document = serde_json::from_slice(text).unwrap();
-    let policy = Policy::new(document, text).unwrap();
+    let policy = policy(json!({"default_decision": "deny"}));
     for server in &servers {
         server.use_rules(Rules { policy: policy.clone(), ..Rules::default() });
     }
@@ -66,10 +64,10 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
     let mut workspaces = Vec::new();
     for name in ["boss", "helper"] {
         let new = NewWorkspace { name: name.to_owned(), ..NewWorkspace::default() };
-        let made = servers[0].create_workspace(&tenant, new).await.unwrap();
+        let made = servers[0].workspaces().create_workspace(&tenant, new).await.unwrap();
         let url = format!("http://{name}.example/");
         let registration = Registration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
-        servers[0].register_workspace(Some(&tenant), None, registration).await.unwrap();
+        servers[0].workspaces().register_workspace(Some(&tenant), None, registration).await.unwrap();
         workspaces.push(made.id.clone());
     }
     sleep(3_000).await;
@@ -77,21 +75,28 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
     watcher.read(&servers[1], "default").await;
     for round in 0..4 {
         for (at, id) in servers.iter().flat_map(|at| workspaces.iter().map(move |id| (at, id))) {
-            at.workspace_beat(id, Pulse { uptime_seconds: 5, ..Pulse::default() }).await.unwrap();
+            at.workspaces()
+                .workspace_beat(id, Pulse { uptime_seconds: 5, ..Pulse::default() })
+                .await
+                .unwrap();
         }
-        let boss = servers[round % 2].workspace(&tenant, &workspaces[0]).unwrap();
-        let taken = servers[round % 2].delegate(&boss, &workspaces[1], "think", None, None).await.unwrap();
+        let boss = servers[round % 2].workspaces().workspace(&tenant, &workspaces[0]).unwrap();
+        let taken = servers[round % 2]
+            .delegations()
+            .delegate(&boss, &workspaces[1], "think", None, None)
+            .await
+            .unwrap();
         let id = taken.job.id().clone();
         sleep(1_000).await;
         assert_eq!(world.job(id.as_str()).await.state(), State::Running);
         let other = &servers[(round + 1) % 2];
-        let helper = other.workspace(&tenant, &workspaces[1]).unwrap();
+        let helper = other.workspaces().workspace(&tenant, &workspaces[1]).unwrap();
         // Both may be told; one of them ends it.
         for server in [other, &servers[round % 2]] {
-            server.report_delegation(&helper, &id, Ok("42".to_owned())).await.unwrap();
+            server.delegations().report_delegation(&helper, &id, Ok("42".to_owned())).await.unwrap();
         }
         watcher.read(&servers[0], "default").await;
-        let rows = servers[0].delegations_of(&workspaces[0]).await.unwrap();
+        let rows = servers[0].delegations().delegations_of(&workspaces[0]).await.unwrap();
         assert_eq!(rows.iter().find(|row| row.id == id).unwrap().status, DelegationStatus::Completed);
         let told: Vec<&str> = watcher.seen.iter().filter_map(|(_, what)| delegated(what, &id)).collect();
         let expected = [

@@ -1,8 +1,11 @@
 //! Results of jobs that a server remembers, and that another has changed since.
 
 use super::*;
-use reveille_bus::{Ack, BusError, Delivery, DeliveryReport, Listener, MessageKey, Subscription};
-use reveille_wire::cap::DispatchIdentity;
+use reveille_bus::{Ack, BusError, Delivery, DeliveryReport, Listener, Message, MessageKey, Subscription};
+use reveille_test_kit::packet;
+use reveille_wire::cap::bus_packet::Payload;
+use reveille_wire::cap::{DispatchIdentity, JobResult, JobStatus};
+use reveille_wire::subject;
 use tokio::sync::mpsc;
 
 /// A bus of one server's own, so that it hears no words of the other, whose results count as kept.
@@ -43,24 +46,15 @@ impl Bus for Apart {
 
 /// A worker that is here and can do more.
 fn beat(server: &Engine) {
-    let (tenant, id) = (TenantId::known("default"), WorkerId::known("w"));
-    let topics = vec![Topic::known("job.echo")];
-    server.introduce(&tenant, Introduction { worker: id.clone(), topics });
-    let load = Load { max_parallel_jobs: CAN_DO, ..Load::default() };
-    server.beat(&id, &tenant, &Beat { load, ..Beat::default() });
+    introduce(server, &tenant(), "w", &["job.echo"]);
+    reveille_test_kit::beat(server, &tenant(), "w", idle(CAN_DO));
 }
 
 async fn say(bus: &LocalBus, attempt: u64, status: JobStatus) {
     let dispatch = Some(DispatchIdentity { attempt, ..DispatchIdentity::default() });
-    let result = JobResult {
-        job_id: "j".to_owned(),
-        worker_id: "w".to_owned(),
-        status: status as i32,
-        dispatch,
-        ..JobResult::default()
-    };
-    let said = packet::envelope("w", "trace", Millis(1), Payload::JobResult(result));
-    bus.publish(Message::new(subject::JOB_RESULT, packet::encode(&said))).await.unwrap();
+    let result = JobResult { worker_id: "w".to_owned(), status: status as i32, dispatch, ..succeeded("j") };
+    let said = packet("w", Payload::JobResult(result));
+    bus.publish(Message::new(subject::JOB_RESULT, said)).await.unwrap();
 }
 
 /// The first attempt is known to one server, the second was begun by the other, and its result comes to the first.
@@ -68,8 +62,8 @@ async fn say(bus: &LocalBus, attempt: u64, status: JobStatus) {
 async fn what_is_remembered_does_not_turn_a_later_attempts_result_away() {
     let world = World::new();
     let (a, b) = (Apart(LocalBus::default(), "A"), Apart(LocalBus::default(), "B"));
-    let first = world.server_with("a", Arc::new(a.clone()), Arc::new(world.flows.clone())).await;
-    let second = world.server_with("bb", Arc::new(b.clone()), Arc::new(world.flows.clone())).await;
+    let first = world.server_on("a", Arc::new(a.clone())).await;
+    let second = world.server_on("bb", Arc::new(b.clone())).await;
     sleep(5_000).await;
     // It takes what it is sent at both servers.
     let _at_first = a.0.subscribe("worker.w.jobs", None).await.unwrap();
@@ -101,8 +95,8 @@ async fn what_is_remembered_does_not_turn_a_later_attempts_result_away() {
 async fn a_result_that_comes_again_elsewhere_is_known() {
     let world = World::new();
     let (a, b) = (Apart(LocalBus::default(), "S"), Apart(LocalBus::default(), "S"));
-    let first = world.server_with("a", Arc::new(a.clone()), Arc::new(world.flows.clone())).await;
-    let second = world.server_with("bb", Arc::new(b.clone()), Arc::new(world.flows.clone())).await;
+    let first = world.server_on("a", Arc::new(a.clone())).await;
+    let second = world.server_on("bb", Arc::new(b.clone())).await;
     sleep(5_000).await;
     let _at_first = a.0.subscribe("worker.w.jobs", None).await.unwrap();
     beat(&first);

@@ -7,12 +7,12 @@ use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_engine::Asked;
-use reveille_store::workflows::RunQuery;
-use serde_json::{Value, json};
+use reveille_store::workflows::{RunQuery, WorkflowStore};
+use serde_json::Value;
 
 async fn save(server: &Engine, steps: Value) {
     let document = serde_json::from_value(json!({"id": "w", "name": "w", "steps": steps})).unwrap();
-    server.save_workflow(&TenantId::known("default"), document, "ada").await.unwrap();
+    server.workflows().save_workflow(&TenantId::known("default"), document, "ada").await.unwrap();
 }
 
 async fn begin(server: &Engine) -> RunId {
@@ -24,11 +24,11 @@ async fn begin(server: &Engine) -> RunId {
         started_by: None,
         actor: Actor::default(),
     };
-    server.start_run(asked).await.unwrap().id().clone()
+    server.workflows().start_run(asked).await.unwrap().id().clone()
 }
 
 async fn over(server: &Engine, id: &RunId) -> Run {
-    let run = server.run_after(id, server.now() + 600_000).await.unwrap().unwrap();
+    let run = server.workflows().run_after(id, server.now() + 600_000).await.unwrap().unwrap();
     assert!(run.head.state.is_terminal(), "{:?}", run.head);
     run
 }
@@ -117,7 +117,10 @@ async fn a_key_is_one_run_whichever_server_is_asked() {
         started_by: None,
         actor: Actor::default(),
     };
-    let (first, second) = tokio::join!(servers[0].start_run(asked.clone()), servers[1].start_run(asked));
+    let (first, second) = tokio::join!(
+        servers[0].workflows().start_run(asked.clone()),
+        servers[1].workflows().start_run(asked)
+    );
     assert_eq!(first.unwrap().id(), second.unwrap().id());
 }
 
@@ -138,7 +141,7 @@ async fn a_run_that_is_cancelled_elsewhere_leaves_no_job() {
         .await;
         let id = begin(&servers[0]).await;
         sleep(1_000 + cancel_after_ms).await;
-        servers[1].cancel_run(&id, "ada", "").await.unwrap();
+        servers[1].workflows().cancel_run(&id, "ada", "").await.unwrap();
         sleep(1_000).await;
         let going_on =
             world.count(&[State::Pending, State::Scheduled, State::Dispatched, State::Running]).await;
@@ -158,9 +161,9 @@ async fn what_a_killed_server_did_to_a_run_is_told_all_the_same() {
         }
         let world = World::new();
         let fuse = Fuse::new(kill_at, Side::After);
-        let flows = fused(world.flows.clone(), fuse.clone());
+        let flows = fused(world.workflows.clone(), fuse.clone());
         let servers = [
-            world.server_with("a", Arc::new(world.bus.clone()), Arc::new(flows)).await,
+            world.replica("a").local_bus(&world.bus).workflows(Arc::new(flows)).start().await.engine,
             world.server("bb").await,
         ];
         sleep(5_000).await;
@@ -193,7 +196,8 @@ async fn what_a_killed_server_did_to_a_run_is_told_all_the_same() {
             What::Run { revision, state, .. } => Some((*revision, *state)),
             _ => None,
         });
-        let stored = world.flows.runs(&RunQuery { limit: 10, ..RunQuery::default() }).await.unwrap().items;
+        let stored =
+            world.workflows.runs(&RunQuery { limit: 10, ..RunQuery::default() }).await.unwrap().items;
         let states: Vec<_> = stored.iter().map(|head| (head.revision, head.state)).collect();
         assert_eq!(states.len(), 1, "killed at {kill_at:?}");
         assert_eq!(states[0].1, RunState::Succeeded, "killed at {kill_at:?}");

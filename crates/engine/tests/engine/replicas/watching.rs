@@ -1,6 +1,8 @@
 //! Those who watch: at whichever server, they are told everything once and in order.
 
 use super::*;
+use reveille_core::fleet::Beat;
+use reveille_core::id::WorkerId;
 
 /// What somebody is told, one after the other, at whichever server.
 pub struct Watcher {
@@ -119,7 +121,7 @@ async fn what_all_servers_notice_is_told_once() {
     watcher.read(&servers[0], "default").await;
     for name in ["w1", "w2", "w3", "w4"] {
         for server in &servers {
-            server.beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
+            server.fleet().beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
         }
     }
     sleep(60_000).await;
@@ -132,7 +134,7 @@ async fn what_all_servers_notice_is_told_once() {
     // With one of them gone the other tells of everybody.
     servers[0].kill();
     for name in ["v1", "v2", "v3", "v4"] {
-        servers[1].beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
+        servers[1].fleet().beat(&WorkerId::known(name), &TenantId::known("default"), &Beat::default());
     }
     watcher.read(&servers[1], "default").await;
     for name in ["v1", "v2", "v3", "v4"] {

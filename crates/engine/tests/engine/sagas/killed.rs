@@ -86,7 +86,7 @@ async fn drive(world: &World, engine: &Engine) {
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let jobs = world.store.live(None, 10).await.unwrap().items;
-        let runs = world.flows.live(None, 10).await.unwrap().items;
+        let runs = world.workflows.live(None, 10).await.unwrap().items;
         if jobs.is_empty() && runs.is_empty() {
             return;
         }
@@ -95,10 +95,10 @@ async fn drive(world: &World, engine: &Engine) {
 
 /// Says how many commits it took, if the server was not killed.
 async fn saga(kill_at: Option<u32>, side: Side) -> u32 {
-    let world = failing_c();
+    let world = World::failing_at_c();
     let fuse = Fuse::new(kill_at, side);
     let store = Hooked::new(world.store.clone(), FusedHook(fuse.clone()));
-    let flows = fused(world.flows.clone(), fuse.clone());
+    let flows = fused(world.workflows.clone(), fuse.clone());
     let mut engine = world.start_on(Arc::new(store), Arc::new(flows)).await;
     tokio::select! {
         () = drive(&world, &engine) => assert_eq!(kill_at, None, "the fuse was never reached"),

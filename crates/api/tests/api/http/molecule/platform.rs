@@ -1,62 +1,38 @@
 //! The platform under test, its clients, and what they hear.
 
 use crate::http::described;
-use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Request};
-use http_body_util::BodyExt;
-use reveille_a2a::{A2aClient, AddressRules, HttpA2aClient};
-use reveille_bus::{Bus, LocalBus};
+use reveille_a2a::A2aClient;
 use reveille_core::id::TenantId;
-use reveille_core::policy::{Document, Policy};
 use reveille_core::presence::Ttls;
-use reveille_core::time::Millis;
-use reveille_engine::{
-    Audience, Clock, Engine, NewKey, NextEvents, Parts, Reader, Rules, SeededRng, Settings, What,
-};
+use reveille_engine::{Audience, Engine, NextEvents, Reader, Settings, What};
 use reveille_roster::{MemoryRoster, Scope};
-use reveille_store::MemoryStore;
-use reveille_traces::Nowhere;
+use reveille_test_kit::{Http, Reply, World, create_key};
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tower::ServiceExt;
 
-/// Follows the runtime's time, so that a test with paused time owns it.
-pub struct TestClock(tokio::time::Instant);
-
-impl Clock for TestClock {
-    fn now(&self) -> Millis {
-        Millis(1_700_000_000_000 + self.0.elapsed().as_millis() as i64)
-    }
-}
-
-/// What a platform is started with; the disk outlives it.
+/// What a platform is started with; the world outlives it.
 #[derive(Clone)]
 pub struct Setup {
     pub policy: Value,
     pub settings: Settings,
     pub networks: Vec<String>,
     /// Instead of real connections, where a test owns the time.
-    pub courier: Option<Arc<dyn A2aClient>>,
-    clock: Arc<TestClock>,
-    store: MemoryStore,
-    roster: MemoryRoster,
+    pub a2a: Option<Arc<dyn A2aClient>>,
+    world: World,
     seed: u64,
 }
 
 impl Setup {
     pub fn new() -> Self {
-        let clock = Arc::new(TestClock(tokio::time::Instant::now()));
-        let now = clock.clone();
         Self {
             policy: json!({"rules": [{"id": "all", "decision": "allow"}]}),
             settings: Settings::default(),
             networks: vec!["loopback".to_owned()],
-            courier: None,
-            clock,
-            store: MemoryStore::new(Arc::new(move || now.now())),
-            roster: MemoryRoster::default(),
+            a2a: None,
+            world: World::new(),
             seed: 1,
         }
     }
@@ -68,51 +44,38 @@ impl Setup {
 
     pub async fn start(&mut self) -> Platform {
         self.seed += 1;
-        let document: Document = serde_json::from_value(self.policy.clone()).unwrap();
-        let policy = Policy::new(document, b"test").unwrap();
-        let engine = Engine::start(Parts {
-            store: Arc::new(self.store.clone()),
-            roster: Arc::new(self.roster.clone()),
-            workflows: Arc::new(reveille_store::workflows::MemoryWorkflows::default()),
-            bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
-            courier: self.courier.clone().unwrap_or_else(|| self.http_courier()),
-            kernel: None,
-            traces: Arc::new(Nowhere),
-            clock: self.clock.clone(),
-            rng: Arc::new(SeededRng::new(self.seed)),
-            rules: Rules { policy, ..Rules::default() },
-            settings: self.settings.clone(),
-        })
-        .await
-        .unwrap();
-        Platform { router: reveille_api::router(engine.clone()), engine }
-    }
-
-    fn http_courier(&self) -> Arc<dyn A2aClient> {
-        Arc::new(HttpA2aClient::new(AddressRules::parse(&self.networks).unwrap()))
+        let engine = self.world.engine().policy_of(self.policy.clone()).settings(self.settings.clone());
+        let engine = match &self.a2a {
+            Some(client) => engine.a2a(client.clone()),
+            None => engine.networks(&self.networks),
+        };
+        let engine = engine.seed(self.seed).start().await.engine;
+        Platform { http: Http::checked(reveille_api::router(engine.clone()), described::check), engine }
     }
 
     pub fn roster(&self) -> &MemoryRoster {
-        &self.roster
+        &self.world.roster
     }
 }
 
 pub struct Platform {
     pub engine: Engine,
-    pub router: Router,
+    pub http: Http,
 }
 
 pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
+    reply: Reply,
     pub body: Value,
 }
 
-impl Answer {
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+impl Deref for Answer {
+    type Target = Reply;
+    fn deref(&self) -> &Reply {
+        &self.reply
     }
+}
 
+impl Answer {
     pub fn error(&self) -> &str {
         self.body["error"].as_str().unwrap_or_default()
     }
@@ -145,16 +108,7 @@ impl Platform {
     }
 
     pub async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
-        let new = NewKey {
-            name: tenant.to_owned(),
-            tenant: TenantId::known(tenant),
-            scopes: scopes.to_vec(),
-            expires_at: None,
-            created_by: "test".to_owned(),
-            issued_by: None,
-            project_ids: None,
-        };
-        self.engine.access().create_key(new).await.unwrap().1
+        create_key(&self.engine, tenant, tenant, scopes).await
     }
 
     pub async fn user(&self, tenant: &str) -> String {
@@ -173,21 +127,13 @@ impl Platform {
         path: &str,
         body: Value,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
-        if !bearer.is_empty() {
-            request = request.header("authorization", format!("Bearer {bearer}"));
-        }
-        if let Some(id) = workspace {
-            request = request.header("x-workspace-id", id);
-        }
+        let bearer =
+            Some(bearer).filter(|bearer| !bearer.is_empty()).map(|bearer| format!("Bearer {bearer}"));
+        let headers = [("authorization", bearer.as_deref()), ("x-workspace-id", workspace)];
+        let headers: Vec<_> = headers.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        let status = parts.status.as_u16();
-        described::check(method, path, status, &body);
-        Answer { status, headers: parts.headers, body }
+        let reply = self.http.send(method, path, &headers, body).await;
+        Answer { body: reply.json(), reply }
     }
 
     pub async fn get(&self, bearer: &str, path: &str) -> Answer {
@@ -234,7 +180,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: NextEvents) {
         let NextEvents::Events(events) = news else { panic!("it missed something") };
         for (_, event) in events {
             if let What::Workspace { id, name, payload } = &event.what {

@@ -34,7 +34,7 @@ impl A2aClient for Agents {
 async fn given(takes: Duration, status: u16) -> (Platform, Arc<Agents>, String, String) {
     let agents = Arc::new(Agents { takes, status, asked: AtomicUsize::new(0) });
     let mut setup = Setup::new();
-    setup.courier = Some(agents.clone());
+    setup.a2a = Some(agents.clone());
     let platform = setup.start().await;
     let key = platform.user("acme").await;
     let token = platform.join(&key, &id(1), NOWHERE).await;

@@ -138,7 +138,7 @@ async fn one_workspace_can_be_watched_as_a_stream_that_ends_with_the_server() {
     let (one, two) = (platform.join(&key, &id(1), NOWHERE).await, platform.join(&key, &id(2), NOWHERE).await);
     let request = Request::get(format!("/workspaces/{}/events/stream", id(1)));
     let request = request.header("authorization", format!("Bearer {one}")).body(Body::empty()).unwrap();
-    let response = platform.router.clone().oneshot(request).await.unwrap();
+    let response = platform.http.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut body = response.into_body();
     assert_eq!(read_until(&mut body, "ping").await, ": ping\n\n");

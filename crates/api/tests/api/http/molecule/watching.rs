@@ -20,7 +20,7 @@ impl Server {
     async fn of(platform: &Platform) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let router = platform.router.clone();
+        let router = platform.http.router.clone();
         Self { address, task: tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }) }
     }
 

@@ -1,14 +1,15 @@
 //! The console's stream: what it begins with, what it tells, and what keeps it alive.
 
 use super::{ALL, EVENTS, cap_worker};
-use crate::http::watched::{Sse, Watched, payload};
+use crate::http::watched::{self, payload};
+use reveille_test_kit::Sse;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
 async fn the_stream_begins_with_a_snapshot_and_tells_only_what_changed() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     api.beat(&key, &payload("w1", json!({}))).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
@@ -40,7 +41,7 @@ async fn the_stream_begins_with_a_snapshot_and_tells_only_what_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lapsed_ttl_is_pushed() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
     api.beat(&key, &payload("w1", json!({"status": "busy", "active_sessions": 3}))).await;
@@ -66,7 +67,7 @@ async fn a_lapsed_ttl_is_pushed() {
 
 #[tokio::test(start_paused = true)]
 async fn keepalives_come_every_15_seconds_whatever_others_do() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (acme, zeta) = (api.key("acme", ALL).await, api.key("zeta", ALL).await);
     let began = tokio::time::Instant::now();
     let mut quiet = api.open(&acme, EVENTS, &[]).await;
@@ -101,7 +102,7 @@ async fn keepalives_come_every_15_seconds_whatever_others_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_console_gets_a_new_picture() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut stream = api.open(&key, EVENTS, &[]).await;
     stream.data().await;
@@ -116,7 +117,7 @@ async fn a_slow_console_gets_a_new_picture() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_when_the_server_drains() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", ALL).await;
     let mut streams = [api.open(&key, EVENTS, &[]).await, api.open(&key, "/api/v1/events", &[]).await];
     for stream in &mut streams {

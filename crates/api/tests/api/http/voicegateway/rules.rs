@@ -1,22 +1,23 @@
 //! The six rules of the heartbeat contract, each a test named after it.
 
 use super::AGENT;
-use crate::http::watched::{NOON, Watched, payload};
+use crate::http::watched::{self, payload};
 use reveille_roster::{Roster, Scope};
+use reveille_test_kit::NOON;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
 async fn rule_1_tenant_is_derived_from_the_key() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (acme, zeta) = (api.key("acme", AGENT).await, api.key("zeta", AGENT).await);
     let operator = api.key("default", &[Scope::Admin]).await;
     let forged = payload("w1", json!({"tenant_id": "zeta"})).to_string();
     let headers = [("x-api-key", acme.as_str()), ("x-tenant-id", "zeta")];
-    assert_eq!(api.send("POST", "/v1/agents/heartbeat", &headers, &forged).await.0, 202);
+    assert_eq!(api.send("POST", "/v1/agents/heartbeat", &headers, forged.clone()).await.status, 202);
     let headers = [("x-api-key", operator.as_str()), ("x-tenant-id", "zeta")];
-    assert_eq!(api.send("POST", "/v1/agents/heartbeat", &headers, &forged).await.0, 202);
+    assert_eq!(api.send("POST", "/v1/agents/heartbeat", &headers, forged.clone()).await.status, 202);
     for odd in [json!(7), json!({"a": 1}), json!([])] {
         assert_eq!(api.beat(&acme, &payload("w1", json!({"tenant_id": odd}))).await, 202);
     }
@@ -33,7 +34,7 @@ async fn rule_1_tenant_is_derived_from_the_key() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_2_identity_is_tenant_and_agent_id() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let (acme, zeta) = (api.key("acme", AGENT).await, api.key("zeta", AGENT).await);
     for (key, id) in [(&acme, "w1"), (&acme, "w2"), (&zeta, "w1"), (&acme, "w1")] {
         assert_eq!(api.beat(key, &payload(id, json!({"agent_name": "shared"}))).await, 202);
@@ -51,7 +52,7 @@ async fn rule_2_identity_is_tenant_and_agent_id() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_3_last_seen_is_stamped_by_the_server() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", AGENT).await;
     let now = NOON.0 as f64 / 1000.0;
     for (id, ts) in [("ahead", json!(now + 3600.0)), ("behind", json!(now - 3600.0)), ("odd", json!("now"))] {
@@ -71,18 +72,14 @@ async fn rule_3_last_seen_is_stamped_by_the_server() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rule_4_sixteen_first_beats_at_once_leave_one_row() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", AGENT).await;
     for round in 0..10 {
         let id = format!("w{round}");
         let beats = (0..16).map(|sessions| {
-            let (router, key) = (api.router.clone(), key.clone());
+            let (http, key) = ((*api).clone(), key.clone());
             let body = payload(&id, json!({"status": "busy", "active_sessions": sessions})).to_string();
-            tokio::spawn(async move {
-                let request = axum::http::Request::post("/v1/agents/heartbeat").header("x-api-key", key);
-                let request = request.body(axum::body::Body::from(body)).unwrap();
-                tower::ServiceExt::oneshot(router, request).await.unwrap().status().as_u16()
-            })
+            tokio::spawn(async move { http.call(&key, "POST", "/v1/agents/heartbeat", &body).await.0 })
         });
         for beat in beats.collect::<Vec<_>>() {
             assert_eq!(beat.await.unwrap(), 202);
@@ -91,7 +88,7 @@ async fn rule_4_sixteen_first_beats_at_once_leave_one_row() {
     assert_eq!(api.agents(&key).await.len(), 10);
     let written = async {
         loop {
-            let rows = api.roster.presence(None, 1_000).await.unwrap();
+            let rows = api.world.roster.presence(None, 1_000).await.unwrap();
             if rows.len() >= 10 {
                 return rows;
             }
@@ -106,7 +103,7 @@ async fn rule_4_sixteen_first_beats_at_once_leave_one_row() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_5_silence_of_45_seconds_is_offline_with_no_sessions() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", AGENT).await;
     let busy = payload("w1", json!({"status": "busy", "active_sessions": 3}));
     assert_eq!(api.beat(&key, &busy).await, 202);
@@ -129,7 +126,7 @@ async fn rule_5_silence_of_45_seconds_is_offline_with_no_sessions() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_6_status_is_idle_busy_or_offline() {
-    let api = Watched::start().await;
+    let api = watched::start().await;
     let key = api.key("acme", AGENT).await;
     for (status, answer) in [("idle", 202), ("busy", 202), ("offline", 202)] {
         let body = payload("w1", json!({"status": status, "active_sessions": 2}));

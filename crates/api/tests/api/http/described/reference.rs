@@ -2,7 +2,6 @@
 //!
 //! What is the same for all operations is said once, at its head. A shape stands with the first group that uses it.
 
-use super::complete::REFUSALS;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,7 +21,8 @@ const REF: &str = "#/components/schemas/";
 
 pub fn page(document: &Value) -> String {
     let mut page = HEAD.to_owned();
-    for (status, words) in REFUSALS {
+    let common = common(document);
+    for (status, words) in &common {
         line(&mut page, &format!("- {status}: {words}"));
     }
     let shapes = object(&document["components"]["schemas"]);
@@ -35,7 +35,7 @@ pub fn page(document: &Value) -> String {
             for (method, operation) in METHODS.iter().filter_map(|method| Some((method, item.get(method)?))) {
                 if operation["tags"][0] == *name {
                     line(&mut page, &format!("\n### `{} {path}`\n", method.to_uppercase()));
-                    tell(&mut page, operation);
+                    tell(&mut page, operation, &common);
                     reach(&operation["requestBody"], shapes, &mut used);
                     for (_, answer) in answers(operation) {
                         reach(answer, shapes, &mut used);
@@ -52,7 +52,27 @@ pub fn page(document: &Value) -> String {
     page
 }
 
-fn tell(page: &mut String, operation: &Value) {
+/// A refusal: its status, and what it means.
+type Refusal<'a> = (&'a str, &'a str);
+
+fn refusals(operation: &Value) -> impl Iterator<Item = Refusal<'_>> {
+    let refused = object(&operation["responses"]).iter().filter(|(status, _)| status.as_str() >= "400");
+    refused.map(|(status, answer)| (status.as_str(), text(&answer["description"])))
+}
+
+/// Refusals that most groups have, and that are said once for all.
+fn common(document: &Value) -> BTreeSet<Refusal<'_>> {
+    let mut groups: BTreeMap<Refusal, BTreeSet<&str>> = BTreeMap::new();
+    for operation in object(&document["paths"]).values().flat_map(|item| object(item).values()) {
+        for refusal in refusals(operation) {
+            groups.entry(refusal).or_default().insert(text(&operation["tags"][0]));
+        }
+    }
+    let most = list(&document["tags"]).len() / 2;
+    groups.into_iter().filter(|(_, groups)| groups.len() > most).map(|(refusal, _)| refusal).collect()
+}
+
+fn tell(page: &mut String, operation: &Value, common: &BTreeSet<Refusal>) {
     let words = [text(&operation["summary"]), text(&operation["description"])];
     line(page, &format!("{}\n", words.join(" ").trim_end().replace('\n', " ")));
     for place in ["query", "header"] {
@@ -69,9 +89,7 @@ fn tell(page: &mut String, operation: &Value) {
     }
     let told: Vec<String> = answers(operation).map(|(status, answer)| answered(status, answer)).collect();
     line(page, &format!("- Answers {}", told.join("; ")));
-    let refused = object(&operation["responses"]).iter().filter(|(status, _)| status.as_str() >= "400");
-    let refused = refused.map(|(status, answer)| (status.as_str(), text(&answer["description"])));
-    let own = refused.filter(|refusal| !REFUSALS.contains(refusal));
+    let own = refusals(operation).filter(|refusal| !common.contains(refusal));
     let own: Vec<String> = own.map(|(status, words)| format!("{status} ({words})")).collect();
     if !own.is_empty() {
         line(page, &format!("- Refuses with {}", own.join(", ")));

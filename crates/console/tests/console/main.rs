@@ -1,0 +1,9 @@
+//! The console's pages, without a browser: through the router, over a real engine.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod browser;
+mod forms;
+mod house;
+mod pages;
+mod sign_in;

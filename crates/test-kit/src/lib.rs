@@ -1,0 +1,28 @@
+//! What the tests of an engine and of its surfaces are made of.
+//!
+//! A [`World`] is what outlives a server: clock, store, roster, workflows. [`World::engine`] puts an engine on it, with
+//! a default for every part, so that a test names only what it is about. Beside it are a [`Worker`] on the local bus,
+//! an [`Http`] client that calls a router without a socket, and ways to wait. What one test file alone needs stays
+//! in that file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
+
+mod clock;
+mod http;
+mod jobs;
+mod packets;
+mod server;
+mod sse;
+mod wait;
+mod worker;
+mod world;
+
+pub use clock::{NOON, TestClock};
+pub use http::{Http, Reply, serve};
+pub use jobs::{job, new_job, state, submission, submit, wait_for_state};
+pub use packets::{job_packet, packet, succeeded};
+pub use server::{EngineBuilder, Server, create_key};
+pub use sse::Sse;
+pub use wait::{eventually, pass, soon};
+pub use worker::{Reporter, Worker, beat, idle, introduce, keep_beating};
+pub use world::{World, policy, rules, tenant};
