@@ -115,7 +115,7 @@ impl Deref for Delegations {
 impl Delegations {
     pub fn new(parts: DelegationParts) -> Self {
         let DelegationParts { base, jobs, workspaces, store, a2a, roster, writer } = parts;
-        let Base { runtime, observe, cluster, placement } = base;
+        let Base { runtime, observe, placement, .. } = base;
         let writer = StatusWriter {
             runtime: runtime.clone(),
             jobs: jobs.clone(),
@@ -123,7 +123,7 @@ impl Delegations {
             roster,
             writer,
         };
-        let statuses: Arc<dyn StatusLog> = if cluster.others_may_act() {
+        let statuses: Arc<dyn StatusLog> = if store.is_shared() {
             let locks = SharedLocks::new(&store);
             Arc::new(SharedStatuses { writer: writer.clone(), observe: observe.clone(), locks })
         } else {

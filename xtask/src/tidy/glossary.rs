@@ -11,8 +11,6 @@ const PAGE: &str = "docs/glossary.md";
 const SOURCES: [&str; 4] = ["crates", "sim", "xtask", "bench"];
 const WORDS: &str = "## Words";
 const RETIRED: &str = "## Retired words";
-/// Where retired words are still on their way out.
-const NOT_YET: [&str; 3] = ["crates/engine/src", "crates/bus/src/nats", "sim/src"];
 
 pub fn complaints() -> anyhow::Result<Vec<String>> {
     let mut code = Code::default();
@@ -115,12 +113,10 @@ fn word_complaints(page: &str, code: &Code) -> Vec<String> {
 fn retired_complaints(page: &str, code: &Code) -> Vec<String> {
     let retired: BTreeMap<String, String> = rows(page, RETIRED).map(|row| (row.word, row.second)).collect();
     let mut complaints = Vec::new();
-    let mut check = |place: String, name: &str, path: &Path| {
+    let mut check = |place: String, name: &str| {
         let singular_too = |word: &String| [word.clone(), word.trim_end_matches('s').to_owned()];
         for word in words_in(name).iter().flat_map(singular_too).collect::<BTreeSet<_>>() {
-            if let Some(instead) = retired.get(&word)
-                && !NOT_YET.iter().any(|folder| path.starts_with(folder))
-            {
+            if let Some(instead) = retired.get(&word) {
                 complaints.push(format!("{place}: `{name}`: the word {word} is retired; say {instead}"));
             }
         }
@@ -128,12 +124,12 @@ fn retired_complaints(page: &str, code: &Code) -> Vec<String> {
     for path in &code.files {
         for part in path {
             let name = Path::new(part).file_stem().unwrap_or_default().to_string_lossy();
-            check(path.display().to_string(), &name, path);
+            check(path.display().to_string(), &name);
         }
     }
     for (name, definitions) in &code.types {
         for Definition { path, line } in definitions {
-            check(format!("{}:{line}", path.display()), name, path);
+            check(format!("{}:{line}", path.display()), name);
         }
     }
     complaints
