@@ -41,7 +41,8 @@ pub struct Job {
     /// What a person decided about it, once one has. After an approval no verdict asks again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
-    #[serde(default)]
+    /// Oldest first. Stored under the name that data files of earlier builds have.
+    #[serde(default, rename = "judgements")]
     pub verdicts: Vec<RecordedVerdict>,
     #[serde(default)]
     pub marks: Vec<Mark>,

@@ -5,7 +5,7 @@
 //! | way | what goes through it | order | loss |
 //! |---|---|---|---|
 //! | peer messages, over the bus | jobs committed, beats heard over HTTP, requests counted | per sender | may be lost; whoever depends on it looks in the store a little later |
-//! | the event log, in the store | what subscribers see | one order for all servers | a job's event is in the commit of its step; others are appended at least once, and a gap makes every reader start afresh |
+//! | the event log, in the store | what subscribers see | one order for all servers | a job's event is in the commit of its step; others are appended once each, retried while the store is away, and lost with a killed server; a gap makes every reader start afresh |
 //! | generations, in the roster | that keys, workspaces or drains have changed | none: a count that grows | cannot be lost: whoever sees a count move reads all of it again |
 //!
 //! A live job belongs to whoever committed it last. Every server counts what is at workers, whoever gave it to
@@ -73,7 +73,7 @@ pub trait Cluster: Send + Sync + 'static {
     /// When to look at a job that is due then: another server may change it, and its message may be lost.
     fn look_by(&self, due: Millis, now: Millis) -> Millis;
 
-    /// How long whoever waits for a job or a run relies on being woken.
+    /// How long whoever waits for a job relies on being woken.
     fn wake_patience(&self) -> Duration;
 
     /// The last revision of a job that ended lately, where a message about it may come late.

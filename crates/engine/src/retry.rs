@@ -1,8 +1,8 @@
-//! Asking again: the one loop around a store, a roster or a bus that is away for a while.
+//! Asking again: the loop around a store or a roster that is away for a while, for whoever only asks. Those that hold a
+//! lock while they ask, or decide anew each time, have a loop of their own with the same pause.
 
 use crate::observe::{Observe, Trouble};
 use crate::runtime::RETRY_PAUSE;
-use reveille_bus::BusError;
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use std::fmt::Display;
@@ -29,14 +29,6 @@ impl Transient for RosterError {
 
     fn is_transient(&self) -> bool {
         Self::is_transient(self)
-    }
-}
-
-impl Transient for BusError {
-    const TROUBLE: Trouble = Trouble::Bus;
-
-    fn is_transient(&self) -> bool {
-        true
     }
 }
 

@@ -236,8 +236,8 @@ impl Workflows {
 
     pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<RunHead, RunError> {
         let event = RunEvent::Cancel { by: by.to_owned(), reason: reason.to_owned() };
-        let (engine, id) = (self.clone(), id.clone());
-        self.runtime.run_detached(async move { engine.drive_run(&id, &event).await }).await
+        let (workflows, id) = (self.clone(), id.clone());
+        self.runtime.run_detached(async move { workflows.drive_run(&id, &event).await }).await
     }
 }
 

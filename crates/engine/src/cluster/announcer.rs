@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tells_was_announced() {
+    fn what_nobody_announces_is_announced() {
         let announcer = Announcer::default();
         announcer.notice(joined("w"), Millis(0));
         assert_eq!(announcer.take_overdue(Millis(ANNOUNCED_WITHIN_MS - 1)), []);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Where servers tell each other what they commit.
-const SUBJECT: &str = "reveille.peers";
+const SUBJECT: &str = "reveille.word";
 /// The header that says which of them it is: nobody reads what it said itself.
 const FROM: &str = "Reveille-From";
 /// Peer messages in one message of the bus.

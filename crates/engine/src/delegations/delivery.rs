@@ -145,7 +145,9 @@ impl Delegations {
         let put = || self.store.put_blob(key.clone(), value.clone(), expires_at, PutMode::Always);
         if let Err(error) = until_answered(&self.observe, "answer not stored; retrying", job.id(), put).await
         {
-            return tracing::error!(job = %job.id(), %error, "answer cannot be stored");
+            tracing::error!(job = %job.id(), %error, "answer cannot be stored");
+            let words = "the answer cannot be stored";
+            return self.answered(job, Status::Fatal, words, String::new()).await;
         }
         self.answered(job, Status::Succeeded, "", key.pointer()).await;
     }

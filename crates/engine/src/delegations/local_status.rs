@@ -94,10 +94,10 @@ impl StatusLog for LocalStatuses {
         let mut after: Option<JobId> = None;
         loop {
             let page = self.writer.roster.open_delegations(after.clone(), PAGE).await?;
-            let is_final = page.len() < PAGE;
+            let is_last = page.len() < PAGE;
             after = page.last().map(|row| row.id.clone());
             self.rows().extend(page.into_iter().map(|row| (row.id.clone(), row)));
-            if is_final {
+            if is_last {
                 return Ok(());
             }
         }

@@ -77,9 +77,9 @@ impl SharedStatuses {
             let after = rows.last().map(|row| row.id.clone());
             match self.writer.roster.open_delegations(after, PAGE).await {
                 Ok(page) => {
-                    let is_final = page.len() < PAGE;
+                    let is_last = page.len() < PAGE;
                     rows.extend(page);
-                    if is_final {
+                    if is_last {
                         return rows;
                     }
                 }
@@ -100,7 +100,7 @@ impl SharedStatuses {
 
 #[async_trait::async_trait]
 impl StatusLog for SharedStatuses {
-    /// Nobody waits for it: a roster that is away holds up no job.
+    /// Nobody waits for it: a roster that is away holds up no job. A row that the roster refuses stays as it is.
     async fn record(&self, job: &Job, to: DelegationStatus) {
         let (statuses, job) = (self.clone(), job.clone());
         self.writer.runtime.spawn(async move {

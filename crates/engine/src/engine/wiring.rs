@@ -98,7 +98,7 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, Pending), StartError> 
     Ok((rooms, Pending { roster_task, audit_writes, workspace_index: index, joined }))
 }
 
-/// Here it is decided, once, whether the server is alone or one of several.
+/// Here it is decided whether the server is alone or one of several.
 fn base(parts: &Parts, generations: Generations) -> (Base, Option<Joined>) {
     let runtime = Runtime::new(parts.clock.clone(), parts.rng.clone(), parts.settings.clone());
     let placement = PlacementTable::new(new_table(&runtime, &*parts.bus));

@@ -69,11 +69,11 @@ impl Fleet {
         }
         for gone in gone {
             let workspace = gone.member.as_ref().filter(|member| member.contract == Contract::Molecule);
-            if let Some(workspace) = workspace {
-                let id = WorkspaceId::known(workspace.id.as_str());
-                self.runtime.spawn(self.workspaces.clone().workspace_is_silent(id));
-            }
+            let workspace = workspace.map(|workspace| WorkspaceId::known(workspace.id.as_str()));
             self.departures.member_gone(gone);
+            if let Some(workspace) = workspace {
+                self.runtime.spawn(self.workspaces.clone().workspace_is_silent(workspace));
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can be looked at: jobs by themselves, workers and pools off placement.
+//! What can be looked at: workers and pools, as placement has them.
 
 use super::Fleet;
 use crate::observe::events::Audience;

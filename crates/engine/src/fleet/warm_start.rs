@@ -78,9 +78,9 @@ impl Fleet {
         loop {
             let after = rows.last().map(|row| row.key.clone());
             let page = self.roster.presence(after, PAGE).await?;
-            let is_final = page.len() < PAGE;
+            let is_last = page.len() < PAGE;
             rows.extend(page);
-            if is_final {
+            if is_last {
                 return Ok(rows);
             }
         }

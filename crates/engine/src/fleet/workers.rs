@@ -49,17 +49,20 @@ impl Listening {
     }
 
     fn hears(&self, worker: &WorkerId) -> bool {
-        self.0.values().any(|ears| ears.worker.as_ref() == Some(worker))
+        self.0.values().any(|subscriptions| subscriptions.worker.as_ref() == Some(worker))
     }
 
     fn topics_of(&self, worker: &WorkerId) -> Vec<Topic> {
-        let own = self.0.values().filter(|ears| ears.worker.as_ref() == Some(worker));
-        own.flat_map(|ears| ears.topics.iter().cloned()).collect()
+        let own = self.0.values().filter(|subscriptions| subscriptions.worker.as_ref() == Some(worker));
+        own.flat_map(|subscriptions| subscriptions.topics.iter().cloned()).collect()
     }
 
     /// Connections on a topic that do not say who they are.
-    fn nameless_on(&self, topic: &Topic) -> u32 {
-        self.0.values().filter(|ears| ears.worker.is_none() && ears.topics.contains(topic)).count() as u32
+    fn anonymous_on(&self, topic: &Topic) -> u32 {
+        self.0
+            .values()
+            .filter(|subscriptions| subscriptions.worker.is_none() && subscriptions.topics.contains(topic))
+            .count() as u32
     }
 }
 
@@ -150,7 +153,7 @@ impl Fleet {
         let touched: Vec<(Topic, u32)> = before
             .topics
             .union(&now.topics)
-            .map(|topic| (topic.clone(), listening.nameless_on(topic)))
+            .map(|topic| (topic.clone(), listening.anonymous_on(topic)))
             .collect();
         drop(listening);
         let matches = {

@@ -15,7 +15,7 @@ pub trait RunHook: Send + Sync {
     /// The same, and returns when it is noted.
     async fn note_in_saga(&self, job: &Job);
 
-    /// A start has found a live job that may be a step's.
+    /// A start, or the loss of a server, has brought a live job that may be a step's.
     fn job_found(&self, job: &Job);
 
     /// A server is gone, and what it owed its runs is to be found.
@@ -30,7 +30,7 @@ pub trait DelegationHook: Send + Sync {
     /// A delegated job is to be taken to its workspace.
     fn deliver(&self, job: &Arc<Job>);
 
-    /// A start has found a delegated job at its workspace: the connection was lost with the server.
+    /// A start, or the loss of a server, has brought a delegated job: if it is at its workspace, the connection is lost.
     fn resume(&self, job: &Arc<Job>);
 
     /// Whether the workspace still works on the job, as far as the connection shows.

@@ -1,4 +1,5 @@
-//! What follows a commit, for every change of a job: written once, here.
+//! What follows a commit, for every change of a job: written once, here. Only what marks a debt as paid (`settled`,
+//! `saga_settled`, and moments set back after a start) is committed without: nothing follows from it.
 
 use super::Jobs;
 use super::locks::JobLock;

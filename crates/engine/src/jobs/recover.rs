@@ -182,7 +182,7 @@ impl Jobs {
         self.sent_early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every job that was at a worker before our start is seated, or has been settled since: from here on
+    /// Every job that was at a worker before our start has its reservation, or has been acted on since: from here on
     /// limits can be kept.
     pub(crate) fn end_recount(&self) {
         let matches = {

@@ -1,7 +1,7 @@
 //! Servers that are at one run at once take turns.
 //!
 //! There are two layers, as the seed has them. Within a server a run is held by one at a time. Between servers
-//! there is `cordum:wf:run:lock:<run>`, which is given back before the open. It is asked for only when somebody
+//! there is `cordum:wf:run:lock:<run>`, which is given back before the run is let go here. It is asked for only when somebody
 //! else was seen to change the run: a commit is compared and swapped whether or not there is a lock, so the lock
 //! spares tries, and nothing rests on it. A store that cannot be asked, or a holder that takes its time, is
 //! therefore no reason to stand still; that is counted.

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const LATE_MS: i64 = 250;
 /// A server that is dead for longer than this has been noticed, and its last words are told.
 const ENDED_LATELY_MS: i64 = 60_000;
-/// Whoever waits for a run looks this often, should the word of another server be lost.
+/// Whoever waits for a run looks this often, should the message of another server be lost.
 const LOOK_AT_RUN_MS: i64 = 2_000;
 
 impl Workflows {

@@ -74,7 +74,11 @@ mod tests {
              run timers   0\n\
              decisions    2 under way\n"
         );
-        let lock = json!({"name": "cordum:clerk", "holder": "", "until": "12:00", "purpose": "writes"});
-        assert_eq!(row(output::read(&lock).unwrap()), ["cordum:clerk", "this server", "12:00", "writes"]);
+        let lock =
+            json!({"name": "cordum:audit:writer", "holder": "", "until": "12:00", "purpose": "writes"});
+        assert_eq!(
+            row(output::read(&lock).unwrap()),
+            ["cordum:audit:writer", "this server", "12:00", "writes"]
+        );
     }
 }

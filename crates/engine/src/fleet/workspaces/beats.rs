@@ -58,7 +58,7 @@ impl Workspaces {
         self.runtime.run_detached(async move { workspaces.move_status(&id, &pulse).await }).await
     }
 
-    /// Another status, if the beat still says so once it is this workspace's turn.
+    /// Another status, if the beat still says so once this workspace is locked.
     async fn move_status(&self, id: &WorkspaceId, pulse: &Pulse) -> Result<(), WorkspaceError> {
         let _lock = self.index.lock(id).await;
         let Some(known) = self.index.find(id) else { return Ok(()) };

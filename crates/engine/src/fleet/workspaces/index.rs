@@ -38,12 +38,12 @@ impl WorkspaceIndex {
         let mut after = None;
         loop {
             let page = roster.workspaces(after.clone(), PAGE).await?;
-            let is_final = page.len() < PAGE;
+            let is_last = page.len() < PAGE;
             after = page.last().map(|workspace| workspace.id.clone());
             for workspace in page {
                 workspaces.put(workspace);
             }
-            if is_final {
+            if is_last {
                 return Ok(workspaces);
             }
         }

@@ -33,6 +33,7 @@ pub struct LoggedEvent {
 /// What stands in the store: an event, or that some could not be kept.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum LogItem {
+    #[serde(rename = "Told")]
     Event(LoggedEvent),
     Lost,
 }
