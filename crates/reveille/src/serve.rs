@@ -86,15 +86,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     })
     .await
     .context("starting the engine")?;
-    if config.auth.open {
-        tracing::warn!(
-            tenant = config.auth.open_tenant,
-            "auth.open: callers without a key are let in, as a tenant of their own"
-        );
-    }
-    if files.policy.is_none() && engine.jobs().policy().kernel_address().is_none() {
-        tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
-    }
+    warn_about_openness(&config, &engine, &files);
     operator::ensure_key(&engine, &config.data.folder).await?;
 
     let (stop, stopped) = watch::channel(false);
@@ -156,6 +148,19 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     let _ = stop.send(true);
     let _ = tokio::time::timeout(DRAIN_PATIENCE, served).await;
     Ok(())
+}
+
+/// What an operator may not have meant.
+fn warn_about_openness(config: &Config, engine: &Engine, files: &RuleFiles) {
+    if config.auth.open {
+        tracing::warn!(
+            tenant = config.auth.open_tenant,
+            "auth.open: callers without a key are let in, as a tenant of their own"
+        );
+    }
+    if files.policy.is_none() && engine.jobs().policy().kernel_address().is_none() {
+        tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
+    }
 }
 
 /// Who judges instead of the policy file, if somebody does.

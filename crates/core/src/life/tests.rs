@@ -47,6 +47,13 @@ fn running(worker: &str) -> Job {
 }
 
 #[test]
+fn a_stored_job_has_its_verdicts_under_the_name_that_data_files_have() {
+    let stored = serde_json::to_value(scheduled()).unwrap();
+    assert_eq!(stored["judgements"].as_array().map(Vec::len), Some(1));
+    assert_eq!(serde_json::from_value::<Job>(stored).unwrap(), scheduled());
+}
+
+#[test]
 fn a_plain_job_goes_from_submit_to_succeeded_and_remembers_it() {
     let job = finish(&running("w"), &report("w", Some(1), Status::Succeeded), &LIMITS, NOW + 9, 0).unwrap();
     let past: Vec<String> = job.marks.iter().map(|mark| format!("{}→{}", mark.event, mark.state)).collect();
