@@ -29,8 +29,6 @@ mod waiters;
 pub use approvals::Answered;
 pub use change::DriveError;
 pub use dead_letters::{Retried, RetryError};
-#[cfg(test)]
-pub use dispatch::BUS_PAUSE;
 pub use explain::{Explainer, Explanation};
 pub use hooks::{DelegationHook, RunHook};
 #[cfg(test)]

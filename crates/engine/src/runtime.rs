@@ -136,5 +136,7 @@ impl Runtime {
     }
 }
 
-/// How long to leave a store, a roster or a bus alone that has just failed.
+/// How long to leave a store or a roster alone that has just failed.
 pub const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// And a bus.
+pub const PUBLISH_PAUSE: Duration = Duration::from_secs(2);

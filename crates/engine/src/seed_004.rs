@@ -2,8 +2,8 @@
 //! `crates/core/tests/core/seed_004`.
 
 use crate::cluster::STRIKES_MAX;
-use crate::jobs::{BUS_PAUSE, LOOK_WITHIN};
-use crate::runtime::RETRY_PAUSE;
+use crate::jobs::LOOK_WITHIN;
+use crate::runtime::{PUBLISH_PAUSE, RETRY_PAUSE};
 use crate::workflows::RUN_LOCK_TTL_MS;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn section_2_the_content_scan_has_thirty_seconds() {
 #[test]
 fn section_7_the_shell_pauses_as_long_as_the_page_says() {
     for (name, ours, given_ms) in
-        [("retryDelayStore", RETRY_PAUSE, 1_000), ("retryDelayPublish", BUS_PAUSE, 2_000)]
+        [("retryDelayStore", RETRY_PAUSE, 1_000), ("retryDelayPublish", PUBLISH_PAUSE, 2_000)]
     {
         assert_eq!(ours, Duration::from_millis(given_ms), "{name}");
     }

@@ -3,7 +3,6 @@
 use super::in_flight::Begun;
 use super::{DelegateError, Delegations};
 use crate::jobs::SubmitError;
-use crate::retry::until_answered;
 use bytes::Bytes;
 use reveille_a2a::message::{self, A2aAnswer};
 use reveille_a2a::{A2aError, A2aReply, A2aRequest};
@@ -143,8 +142,7 @@ impl Delegations {
         let value = Bytes::from(json!({ "text": text }).to_string());
         let expires_at = self.runtime.now() + self.runtime.settings().blob_ttl_ms;
         let put = || self.store.put_blob(key.clone(), value.clone(), expires_at, PutMode::Always);
-        if let Err(error) = until_answered(&self.observe, "answer not stored; retrying", job.id(), put).await
-        {
+        if let Err(error) = self.observe.until_answered("answer not stored; retrying", job.id(), put).await {
             tracing::error!(job = %job.id(), %error, "answer cannot be stored");
             let words = "the answer cannot be stored";
             return self.answered(job, Status::Fatal, words, String::new()).await;
@@ -204,7 +202,7 @@ impl Delegations {
     async fn task_of(&self, job: &Job) -> Option<String> {
         let key = self.jobs.context_of(job.id());
         let read = || self.store.blob(&key);
-        let blob = until_answered(&self.observe, "task not read; retrying", job.id(), read).await.ok()??;
+        let blob = self.observe.until_answered("task not read; retrying", job.id(), read).await.ok()??;
         let context: Value = serde_json::from_slice(&blob).ok()?;
         context.get("task").and_then(Value::as_str).map(str::to_owned)
     }

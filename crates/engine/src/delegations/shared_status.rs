@@ -5,9 +5,7 @@
 use super::status::{StatusLog, StatusWriter, move_to};
 use crate::locks::SharedLocks;
 use crate::observe::{Observe, Trouble};
-use crate::retry::until_answered;
 use crate::roster::RosterBatch;
-use crate::runtime::RETRY_PAUSE;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::job::Job;
 use reveille_core::presence::delegation::{Delegation, DelegationStatus};
@@ -75,19 +73,13 @@ impl SharedStatuses {
         let mut rows: Vec<Delegation> = Vec::new();
         loop {
             let after = rows.last().map(|row| row.id.clone());
-            match self.writer.roster.open_delegations(after, PAGE).await {
-                Ok(page) => {
-                    let is_last = page.len() < PAGE;
-                    rows.extend(page);
-                    if is_last {
-                        return rows;
-                    }
-                }
-                Err(error) => {
-                    let words = "delegations not read; retrying";
-                    self.observe.log(Trouble::Store, words, &"delegations", &error);
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
+            let read = || self.writer.roster.open_delegations(after.clone(), PAGE);
+            let words = "delegations not read; retrying";
+            let page = self.observe.insist(Trouble::Store, words, &"delegations", read).await;
+            let is_last = page.len() < PAGE;
+            rows.extend(page);
+            if is_last {
+                return rows;
             }
         }
     }
@@ -106,7 +98,7 @@ impl StatusLog for SharedStatuses {
         self.writer.runtime.spawn(async move {
             let words = "delegation status not recorded; retrying";
             let record = || statuses.record_now(&job, to);
-            if let Err(error) = until_answered(&statuses.observe, words, job.id(), record).await {
+            if let Err(error) = statuses.observe.until_answered(words, job.id(), record).await {
                 tracing::error!(job = %job.id(), %error, "delegation status cannot be recorded");
             }
         });

@@ -10,9 +10,6 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_store::{JobQuery, PAGE_LEN_MAX, StoreError};
 use std::sync::Arc;
-use std::time::Duration;
-
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// A decision that holds.
 #[derive(Debug, Clone)]
@@ -89,15 +86,12 @@ impl Jobs {
         let state = Some(State::ApprovalRequired);
         let mut query = JobQuery { state, limit: PAGE_LEN_MAX, ..JobQuery::default() };
         loop {
-            let page = match self.store.jobs(&query).await {
-                Ok(page) => page,
-                Err(error) if !error.is_transient() => return given_up(&error),
-                Err(error) => {
-                    tracing::warn!(%error, "approvals not read; retrying");
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-            };
+            let read = || self.store.jobs(&query);
+            let page =
+                match self.observe.until_answered("approvals not read; retrying", &"approvals", read).await {
+                    Ok(page) => page,
+                    Err(error) => return given_up(&error),
+                };
             for job in page.items {
                 if self.policy.kernel_address().is_none()
                     && !asks_under(&job, self.runtime.rules().policy.snapshot())

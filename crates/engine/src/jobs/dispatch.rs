@@ -4,6 +4,7 @@ use super::Jobs;
 use super::change::LockedJob;
 use crate::observe::Trouble;
 use crate::observe::with_context;
+use crate::runtime::PUBLISH_PAUSE;
 use reveille_bus::{DeliveryReport, Message};
 use reveille_core::fleet::{Who, Worker};
 use reveille_core::id::WorkerId;
@@ -17,8 +18,6 @@ use std::time::Duration;
 
 /// A job that ends sooner than this after it was heard never needs a commit for RUNNING alone.
 const RUNNING_AFTER: Duration = Duration::from_millis(25);
-/// How long to leave a bus alone that has just failed.
-pub const BUS_PAUSE: Duration = Duration::from_secs(2);
 
 impl Jobs {
     /// Sends the packet that a dispatched job owes.
@@ -44,7 +43,7 @@ impl Jobs {
                 Ok(heard) => break heard,
                 Err(error) => {
                     self.observe.log(Trouble::Bus, "bus failed; retrying", job.id(), &error);
-                    tokio::time::sleep(BUS_PAUSE).await;
+                    tokio::time::sleep(PUBLISH_PAUSE).await;
                     // It may have ended, or gone elsewhere, while the bus was away.
                     if !self.still_dispatched(&job, number).await {
                         return;
@@ -100,20 +99,10 @@ impl Jobs {
     }
 
     async fn still_dispatched(&self, job: &Job, number: u32) -> bool {
-        loop {
-            match self.store.job(job.id()).await {
-                Ok(job) => {
-                    let attempt = job.as_ref().filter(|job| job.state() == State::Dispatched);
-                    return attempt
-                        .and_then(|job| job.attempt())
-                        .is_some_and(|attempt| attempt.number == number);
-                }
-                Err(error) => {
-                    self.observe.log(Trouble::Store, "store failed; retrying", job.id(), &error);
-                }
-            }
-            tokio::time::sleep(BUS_PAUSE).await;
-        }
+        let read = || self.store.job(job.id());
+        let job = self.observe.insist(Trouble::Store, "store failed; retrying", job.id(), read).await;
+        let dispatched = job.filter(|job| job.state() == State::Dispatched);
+        dispatched.and_then(|job| job.attempt().map(|attempt| attempt.number)) == Some(number)
     }
 
     /// The worker does not listen. One that never has may still be reached through its topic; one that

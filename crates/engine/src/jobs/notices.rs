@@ -1,34 +1,21 @@
-//! What an ended job still owes: a word to its worker, a word to whoever watches the dead letters.
+//! What an ended job still owes: a notice to its worker, a notice to whoever watches the dead letters.
 
 use super::Jobs;
-use crate::observe::Trouble;
-use crate::observe::with_context;
+use crate::observe::{Trouble, with_context};
 use reveille_bus::{BusError, Message};
 use reveille_core::job::Job;
 use reveille_core::life;
 use reveille_store::{Commit, Step, StoreError};
 use reveille_wire::{convert, subject};
 use std::sync::Arc;
-use std::time::Duration;
-
-const PAUSE: Duration = Duration::from_secs(2);
 
 impl Jobs {
     /// Sends them, and then marks them as sent. A crash in between sends them twice.
     pub(crate) async fn send_notices(self, job: Arc<Job>) {
-        while let Err(error) = self.publish_notices(&job).await {
-            self.observe.log(Trouble::Bus, "notice not published; retrying", job.id(), &error);
-            tokio::time::sleep(PAUSE).await;
-        }
-        while let Err(error) = self.mark_as_sent(&job).await {
-            self.observe.log(
-                Trouble::Store,
-                "notices sent, but not marked as sent; they may be sent again",
-                job.id(),
-                &error,
-            );
-            tokio::time::sleep(PAUSE).await;
-        }
+        let words = "notice not published; retrying";
+        self.observe.insist(Trouble::Bus, words, job.id(), || self.publish_notices(&job)).await;
+        let words = "notices sent, but not marked as sent; they may be sent again";
+        self.observe.insist(Trouble::Store, words, job.id(), || self.mark_as_sent(&job)).await;
     }
 
     async fn mark_as_sent(&self, sent: &Job) -> Result<(), StoreError> {

@@ -4,7 +4,6 @@
 use super::Jobs;
 use crate::cluster::{PeerJob, Shared};
 use crate::observe::Trouble;
-use crate::runtime::RETRY_PAUSE;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
 use reveille_core::request::Request;
@@ -63,15 +62,9 @@ impl Jobs {
         for state in [State::Dispatched, State::Running] {
             let mut query = JobQuery { state: Some(state), limit: PAGE, ..JobQuery::default() };
             loop {
-                let page = match self.store.jobs(&query).await {
-                    Ok(page) => page,
-                    Err(error) => {
-                        let words = "jobs at workers not read; retrying";
-                        self.observe.log(Trouble::Store, words, &state, &error);
-                        tokio::time::sleep(RETRY_PAUSE).await;
-                        continue;
-                    }
-                };
+                let words = "jobs at workers not read; retrying";
+                let page =
+                    self.observe.insist(Trouble::Store, words, &state, || self.store.jobs(&query)).await;
                 for job in &page.items {
                     let _lock = self.lock(job.id()).await;
                     if self.placement.timers().revision_of(job.id()).is_none() {

@@ -7,7 +7,6 @@ use crate::base::Base;
 use crate::cluster::{Cluster, PeerMessage};
 use crate::observe::Observe;
 use crate::observe::metrics::Circuit;
-use crate::retry::until_answered;
 use crate::rules::Rules;
 use crate::runtime::Runtime;
 use bytes::Bytes;
@@ -147,7 +146,7 @@ impl PolicyChecker {
         wants: impl Fn(&Job) -> bool + Send + Sync,
     ) -> PolicyBasis {
         let words = "job not read for its policy check; retrying";
-        let basis = until_answered(&self.observe, words, id, || self.recheck(id, &wants)).await;
+        let basis = self.observe.until_answered(words, id, || self.recheck(id, &wants)).await;
         basis.unwrap_or_else(|_| self.not_asked())
     }
 

@@ -24,7 +24,7 @@ impl Jobs {
         self.end_recount();
         let (mut cursor, mut found) = (None, at_workers.len());
         loop {
-            let Some(page) = or_pause(self.store.live(cursor, PAGE).await).await else { continue };
+            let page = self.insist_page(|| self.store.live(cursor, PAGE)).await;
             // Those at workers were picked up already.
             for job in page.items.iter().filter(|job| !at_workers.contains(job.id())) {
                 found += 1;
@@ -149,7 +149,7 @@ impl Jobs {
         for state in [State::Dispatched, State::Running] {
             let mut query = JobQuery { state: Some(state), limit: PAGE, ..JobQuery::default() };
             loop {
-                let Some(page) = or_pause(self.store.jobs(&query).await).await else { continue };
+                let page = self.insist_page(|| self.store.jobs(&query)).await;
                 for job in &page.items {
                     if adopted.insert(job.id().clone()) {
                         self.adopt(job.id()).await;
@@ -162,6 +162,13 @@ impl Jobs {
             }
         }
         adopted
+    }
+
+    async fn insist_page<F: Future<Output = Result<Page<Arc<Job>>, StoreError>>>(
+        &self,
+        read: impl FnMut() -> F,
+    ) -> Page<Arc<Job>> {
+        self.observe.insist(Trouble::Store, "live jobs not read; retrying", &"jobs", read).await
     }
 
     /// A packet that is sent twice may be run twice: what was sent since the start is not picked up.
@@ -235,16 +242,4 @@ enum Adoption {
     Whole,
     /// Nobody knows which jobs are ours since.
     Broken,
-}
-
-/// The page; nothing, and only after a pause, if it could not be read.
-async fn or_pause(read: Result<Page<Arc<Job>>, StoreError>) -> Option<Page<Arc<Job>>> {
-    match read {
-        Ok(page) => Some(page),
-        Err(error) => {
-            tracing::warn!(%error, "live jobs not read; retrying");
-            tokio::time::sleep(RETRY_PAUSE).await;
-            None
-        }
-    }
 }

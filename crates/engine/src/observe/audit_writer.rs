@@ -14,7 +14,6 @@ pub use keys::{created, revoked};
 
 use super::Observe;
 use crate::locks::SharedLocks;
-use crate::retry::until_answered;
 use crate::runtime::Runtime;
 use reveille_core::audit::Draft;
 use reveille_roster::KeyRecord;
@@ -154,7 +153,7 @@ impl AuditWriter {
         F: Future<Output = Result<T, StoreError>>,
     {
         let words = "audit entry not written; retrying";
-        let answer = until_answered(&self.0.observe, words, &"audit", ask).await;
+        let answer = self.0.observe.until_answered(words, &"audit", ask).await;
         answer.inspect_err(|error| tracing::error!(%error, "audit entry cannot be written")).ok()
     }
 }

@@ -27,15 +27,8 @@ impl Workflows {
 
     /// The same, where the job that did it may be another's.
     pub(super) async fn step_is_over_with(&self, of: &OfRun, job: &Job) {
-        let outcome = loop {
-            match self.outcome_of(job).await {
-                Ok(outcome) => break outcome,
-                Err(error) => {
-                    self.observe.log(Trouble::Store, "result not read; retrying", job.id(), &error);
-                    tokio::time::sleep(crate::runtime::RETRY_PAUSE).await;
-                }
-            }
-        };
+        let words = "result not read; retrying";
+        let outcome = self.observe.insist(Trouble::Store, words, job.id(), || self.outcome_of(job)).await;
         let event = RunEvent::Over { node: of.node.clone(), attempt: of.attempt, outcome };
         self.drive_run_on(&of.run, &event).await;
     }

@@ -6,7 +6,6 @@
 
 use super::{Loaded, StartRunError, Started, Workflows};
 use crate::observe::Trouble;
-use crate::runtime::RETRY_PAUSE;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
     Flow, Node, NodeKey, Run, RunEvent, RunHead, RunOrigin, UNDO_AT_ONCE, UNDO_IN_ORDER, UNDO_STEP, UndoJob,
@@ -65,13 +64,10 @@ impl Workflows {
 
     /// Makes the run that undoes this one, and notes that it is there.
     pub(super) async fn undo(self, id: RunId) {
-        loop {
-            match self.try_undo(&id).await {
-                Ok(None) => return,
-                Ok(Some(upto)) => return self.drive_run_on(&id, &RunEvent::RollbackMade { upto }).await,
-                Err(error) => self.observe.log(Trouble::Store, "rollback not started; retrying", &id, &error),
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
+        let words = "rollback not started; retrying";
+        let made = self.observe.insist(Trouble::Store, words, &id, || self.try_undo(&id)).await;
+        if let Some(upto) = made {
+            self.drive_run_on(&id, &RunEvent::RollbackMade { upto }).await;
         }
     }
 

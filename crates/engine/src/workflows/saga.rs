@@ -8,7 +8,6 @@ use super::Workflows;
 use super::rollback::rollback_of_one;
 use super::{Loaded, RunError, StartRunError};
 use crate::observe::Trouble;
-use crate::runtime::RETRY_PAUSE;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
     ClientUndo, Compensation, Flow, RunEvent, RunRefusal, SagaFailure, Undoing, stack, stack_flow, stack_id,
@@ -83,19 +82,10 @@ impl Workflows {
 
     /// Notes the end of a job in its saga, and then that it is noted.
     pub(super) async fn note_saga(&self, job: &Job) {
-        while let Err(error) = self.try_note(job).await {
-            self.observe.log(Trouble::Store, "job not noted in its saga; retrying", job.id(), &error);
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
-        while let Err(error) = self.jobs.settle_saga(job.id()).await {
-            self.observe.log(
-                Trouble::Store,
-                "job noted in its saga, but not marked as noted; retrying",
-                job.id(),
-                &error,
-            );
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
+        let words = "job not noted in its saga; retrying";
+        self.observe.insist(Trouble::Store, words, job.id(), || self.try_note(job)).await;
+        let words = "job noted in its saga, but not marked as noted; retrying";
+        self.observe.insist(Trouble::Store, words, job.id(), || self.jobs.settle_saga(job.id())).await;
     }
 
     async fn try_note(&self, job: &Job) -> Result<(), StoreError> {

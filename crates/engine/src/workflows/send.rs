@@ -3,7 +3,7 @@
 use super::Workflows;
 use super::outcome::outcome_of_run;
 use super::rollback::NotUndone;
-use super::{Asked, Loaded, StartRunError, Started};
+use super::{Asked, Loaded, RunError, StartRunError, Started};
 use crate::jobs::DriveError;
 use crate::jobs::{Submission, SubmitError, Submitted, Submitter};
 use crate::observe::Trouble;
@@ -169,28 +169,21 @@ impl Workflows {
         if self.wants(of).await {
             return true;
         }
-        while let Err(error) = self.stop_job(job, "its run is over").await {
-            let what = "job that no run wants not cancelled; retrying";
-            self.observe.log(Trouble::Store, what, &of.run, &error);
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
+        let words = "job that no run wants not cancelled; retrying";
+        let stop = || self.stop_job(job, "its run is over");
+        self.observe.insist(Trouble::Store, words, &of.run, stop).await;
         false
     }
 
     /// Whether the run still waits for this attempt of a step. Asked of the store, where another server may have
     /// ended the run a moment ago.
     async fn wants(&self, of: &OfRun) -> bool {
-        loop {
-            match self.store.node(&of.run, &of.node).await {
-                Ok(Some(node)) => return node.attempt == of.attempt && !node.state.is_settled(),
-                Ok(None) => return false,
-                // Nobody else looks at this until the next start: a job that no run wants would stay.
-                Err(error) if error.is_transient() => {
-                    self.observe.log(Trouble::Store, "step not read; retrying", &of.run, &error);
-                }
-                Err(_) => return true,
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
+        // Nobody else looks at this until the next start: a job that no run wants would stay.
+        let read = || self.store.node(&of.run, &of.node);
+        match self.observe.until_answered("step not read; retrying", &of.run, read).await {
+            Ok(Some(node)) => node.attempt == of.attempt && !node.state.is_settled(),
+            Ok(None) => false,
+            Err(_) => true,
         }
     }
 
@@ -257,36 +250,32 @@ impl Workflows {
             other => other.to_string(),
         });
         let packet = convert::alert_packet(&head, &node, level, &message, self.runtime.now());
-        while let Err(error) = self.bus.publish(Message::new(subject::WORKFLOW_EVENT, packet.clone())).await {
-            self.observe.log(Trouble::Bus, "run alert not published; retrying", &head.id, &error);
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
+        let publish = || self.bus.publish(Message::new(subject::WORKFLOW_EVENT, packet.clone()));
+        let words = "run alert not published; retrying";
+        self.observe.insist(Trouble::Bus, words, &head.id, publish).await;
         let event = RunEvent::Over { node, attempt, outcome: StepOutcome::Succeeded(None) };
         self.drive_run_on(&head.id, &event).await;
     }
 
     /// Tells what a step has sent off to stop. The run is done with it when that is over.
     pub(super) async fn call_back(self, run: RunId, key: NodeKey, node: Node) {
-        let reason = "its run does not want it any more";
-        loop {
-            let stopped = match &node.sent {
-                Some(SubmittedWork::Job(job)) => self.stop_job(job, reason).await,
-                Some(SubmittedWork::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
-                    Ok(_) | Err(super::RunError::Unknown | super::RunError::Refused(_)) => Ok(()),
-                    Err(error) => Err(error.to_string()),
-                },
-                _ => Ok(()),
-            };
-            match stopped {
-                Ok(()) => break,
-                Err(error) => {
-                    self.observe.log(Trouble::Store, "step not cancelled; retrying", &run, &error);
-                }
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
+        self.observe
+            .insist(Trouble::Store, "step not cancelled; retrying", &run, || self.stop_work(&node))
+            .await;
         let outcome = StepOutcome::Succeeded(None);
         self.drive_run_on(&run, &RunEvent::Over { node: key, attempt: node.attempt, outcome }).await;
+    }
+
+    async fn stop_work(&self, node: &Node) -> Result<(), String> {
+        let reason = "its run does not want it any more";
+        match &node.sent {
+            Some(SubmittedWork::Job(job)) => self.stop_job(job, reason).await,
+            Some(SubmittedWork::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
+                Ok(_) | Err(RunError::Unknown | RunError::Refused(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+            _ => Ok(()),
+        }
     }
 }
 

@@ -70,21 +70,15 @@ impl Workflows {
     async fn pick_up_runs(&self) {
         let (mut cursor, mut found) = (None, 0);
         loop {
-            match self.store.live(cursor, PAGE).await {
-                Ok(page) => {
-                    for id in &page.items {
-                        found += 1;
-                        self.pick_up_run(id).await;
-                    }
-                    match page.next {
-                        Some(next) => cursor = Some(next),
-                        None => break,
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "runs not read; retrying");
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
+            let read = || self.store.live(cursor, PAGE);
+            let page = self.observe.insist(Trouble::Store, "runs not read; retrying", &"runs", read).await;
+            for id in &page.items {
+                found += 1;
+                self.pick_up_run(id).await;
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
             }
         }
         if found > 0 {
@@ -101,20 +95,13 @@ impl Workflows {
         let updated_after = Some(self.runtime.now() - ENDED_LATELY_MS);
         let mut query = RunQuery { updated_after, limit: PAGE, ..RunQuery::default() };
         loop {
-            match self.store.runs(&query).await {
-                Ok(page) => {
-                    let ended = page.items.iter().filter(|head| head.state.is_terminal());
-                    ended.for_each(|head| self.publish_run_again(head));
-                    query.cursor = page.next;
-                    if page.next.is_none() {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    let words = "ended runs not read; retrying";
-                    self.observe.log(Trouble::Store, words, &"runs", &error);
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
+            let words = "ended runs not read; retrying";
+            let page = self.observe.insist(Trouble::Store, words, &"runs", || self.store.runs(&query)).await;
+            let ended = page.items.iter().filter(|head| head.state.is_terminal());
+            ended.for_each(|head| self.publish_run_again(head));
+            query.cursor = page.next;
+            if page.next.is_none() {
+                return;
             }
         }
     }
@@ -149,17 +136,10 @@ impl Workflows {
 
     /// Reads a run again and sends off whatever it owes.
     pub(super) async fn pick_up_run(&self, id: &RunId) {
-        loop {
-            match self.try_pick_up(id).await {
-                Ok(()) => return,
-                Err(error) if !error.is_transient() => {
-                    return tracing::error!(run = %id, %error, "run unreadable; left alone");
-                }
-                Err(error) => {
-                    self.observe.log(Trouble::Store, "run not read; retrying", id, &error);
-                }
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
+        let picked_up =
+            self.observe.until_answered("run not read; retrying", id, || self.try_pick_up(id)).await;
+        if let Err(error) = picked_up {
+            tracing::error!(run = %id, %error, "run unreadable; left alone");
         }
     }
 
