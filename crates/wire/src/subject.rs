@@ -15,53 +15,23 @@ pub const JOB_CANCEL: &str = "sys.job.cancel";
 pub const JOB_PROGRESS: &str = "sys.job.progress";
 /// A job that was given up.
 pub const JOB_DLQ: &str = "sys.job.dlq";
-/// Everything said about jobs; for taps.
-pub const JOB_ALL: &str = "sys.job.>";
 
 /// A worker lives.
 pub const HEARTBEAT: &str = "sys.heartbeat";
 /// A component announces itself.
 pub const HANDSHAKE: &str = "sys.handshake";
-/// Request and reply: a worker asks for a challenge.
-pub const WORKER_HANDSHAKE_CHALLENGE: &str = "sys.worker.handshake.challenge";
-/// Request and reply: a worker answers its challenge.
-pub const WORKER_HANDSHAKE_AUTHENTICATE: &str = "sys.worker.handshake.authenticate";
-/// The older handshake in JSON, which no current worker speaks.
-pub const WORKER_HANDSHAKE_JSON: &str = "sys.worker.handshake";
-/// Renewal in the older handshake.
-pub const WORKER_HANDSHAKE_JSON_RENEW: &str = "sys.worker.handshake.renew";
 
-/// Configuration was changed; read it again.
-pub const CONFIG_CHANGED: &str = "sys.config.changed";
-/// Audit events on their way out.
-pub const AUDIT_EXPORT: &str = "sys.audit.export";
-/// What policy did to an output.
-pub const AUDIT_OUTPUT_POLICY: &str = "sys.audit.output_policy";
-/// Everything said for the record; for taps.
-pub const AUDIT_ALL: &str = "sys.audit.>";
 /// A workflow's notification step.
 pub const WORKFLOW_EVENT: &str = "sys.workflow.event";
-/// Something an operator should hear of.
-pub const ALERT: &str = "sys.alert";
 
 /// A pseudo topic: the scheduler answers such a job itself once it was approved.
-pub const APPROVAL_GATE: &str = "sys.approval.gate";
-/// The same gate under the name that looks like a topic.
 pub const APPROVAL_GATE_TOPIC: &str = "job.cordum.approval-gate";
 
-/// Every topic.
-pub const TOPIC_ALL: &str = "job.>";
 /// Every worker's own subject.
 pub const WORKER_JOBS_ALL: &str = "worker.*.jobs";
 
 /// The queue that schedulers share.
 pub const QUEUE_SCHEDULER: &str = "cordum-scheduler";
-/// The queue that workflow engines share.
-pub const QUEUE_WORKFLOW_ENGINE: &str = "cordum-workflow-engine";
-/// The queue that gateways share.
-pub const QUEUE_GATEWAY: &str = "cordum-gateway";
-/// The queue that audit exporters share.
-pub const QUEUE_AUDIT_EXPORTERS: &str = "audit-exporters";
 
 const TOPIC_PREFIX: &str = "job.";
 const WORKER_PREFIX: &str = "worker.";

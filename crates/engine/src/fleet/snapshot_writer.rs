@@ -76,7 +76,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Writes the snapshot now, unless another replica is at it.
+    /// Writes the snapshot now, unless another server is at it.
     pub async fn write(&self) -> Result<(), StoreError> {
         // One of several that has just started knows less than the snapshot does.
         if self.cluster.others_may_act() && !self.runtime.is_recovered() {

@@ -33,7 +33,7 @@ impl Jobs {
         }
         let decide = move |job: &Job, now| match jobs.policy.verdict_on(job, &basis, now) {
             Ok(Ok(recorded)) => life::approve(job, &answer, recorded, now),
-            // It has moved on since it was heard; the answer says how.
+            // It has moved on since it was checked; the answer says how.
             _ => Err(answer.meets(job).err().unwrap_or(Refusal::TooEarly)),
         };
         match self.once(id, Choice::Approve, self.decided(id, decide).await).await? {

@@ -1,7 +1,7 @@
 //! Output policy: what a job has made is looked at before anybody reads it, and again when there is time
 //! to read it through.
 //!
-//! The second look is owed by the job itself, so a restart finds it again. Whoever may not read a result
+//! The content scan is owed by the job itself, so a restart finds it again. Whoever may not read a result
 //! may not read it through any surface.
 
 use super::DriveError;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the second look may take.
+/// How long the content scan may take.
 pub const LOOK_WITHIN: Duration = Duration::from_secs(30);
 /// A result that is read through in less time than it takes to hand it over.
 const SMALL: usize = 64 * 1024;
@@ -99,7 +99,7 @@ impl Jobs {
             MetadataScan::Own(metadata) => {
                 (rules.policy.output().check_metadata(&done.request, *metadata), None)
             }
-            MetadataScan::Kernel(look) => (Some(look.verdict.clone()), look.redacted_ptr.clone()),
+            MetadataScan::Kernel(scan) => (Some(scan.verdict.clone()), scan.redacted_ptr.clone()),
         };
         // What could not even be measured is read through.
         let Some(verdict) = verdict else { return Ok(life::await_scan(&done)) };
@@ -127,7 +127,7 @@ impl Jobs {
         if life::finish(&job, report, &self.limits(&job), self.runtime.now(), 0).is_err() {
             return MetadataScan::None;
         }
-        let looked = OutputQuestion {
+        let question = OutputQuestion {
             id,
             request: &job.request,
             worker: Some(&report.worker),
@@ -137,8 +137,8 @@ impl Jobs {
             content: None,
         };
         let rules = self.runtime.rules();
-        match self.ask_about(looked).await {
-            Ok(look) => MetadataScan::Kernel(look),
+        match self.ask_about(question).await {
+            Ok(scan) => MetadataScan::Kernel(scan),
             Err(problem) => match self.output_fail_mode(&rules.policy) {
                 FailMode::Open => MetadataScan::None,
                 FailMode::Closed => {
@@ -151,17 +151,17 @@ impl Jobs {
     }
 
     /// Asks the kernel about a result. A redacted copy that is not there is none.
-    async fn ask_about(&self, looked: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
+    async fn ask_about(&self, question: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         let Some(kernel) = self.policy.kernel().kernel() else {
             return Err(NoAnswer::Refused("there is no safety kernel".to_owned()));
         };
-        let mut look = self.policy.kernel().ask(Circuit::Output, kernel.scan_output(looked)).await?;
-        if let Some(pointer) = &look.redacted_ptr {
+        let mut scan = self.policy.kernel().ask(Circuit::Output, kernel.scan_output(question)).await?;
+        if let Some(pointer) = &scan.redacted_ptr {
             let copy =
                 content(&*self.store, pointer).await.map_err(|error| NoAnswer::Down(error.to_string()))?;
-            look.redacted_ptr = look.redacted_ptr.filter(|_| copy.is_some());
+            scan.redacted_ptr = scan.redacted_ptr.filter(|_| copy.is_some());
         }
-        Ok(look)
+        Ok(scan)
     }
 
     pub(crate) fn scans_output(&self) -> bool {
@@ -199,9 +199,9 @@ impl Jobs {
         let began = Instant::now();
         let rules = self.runtime.rules();
         let fail_mode = self.output_fail_mode(&rules.policy);
-        let looked =
+        let scanned =
             tokio::time::timeout(LOOK_WITHIN, self.read_through(&job, &rules.policy, fail_mode)).await;
-        let (outcome, copy) = looked.unwrap_or_else(|_| {
+        let (outcome, copy) = scanned.unwrap_or_else(|_| {
             self.observe.metrics().output_skipped(&job.request.topic);
             let words = "it took longer than 30 s";
             (rules.policy.output().unchecked(fail_mode, Stage::Async, words), None)
@@ -258,7 +258,7 @@ impl Jobs {
         fail_mode: FailMode,
     ) -> (OutputVerdict, Option<String>) {
         let ending = job.ending();
-        let looked = OutputQuestion {
+        let question = OutputQuestion {
             id: job.id(),
             request: &job.request,
             worker: job.worker(),
@@ -267,8 +267,8 @@ impl Jobs {
             execution_ms: ending.map_or(0, |ending| ending.execution_ms),
             content: Some(content),
         };
-        match self.ask_about(looked).await {
-            Ok(look) => (look.verdict, look.redacted_ptr),
+        match self.ask_about(question).await {
+            Ok(scan) => (scan.verdict, scan.redacted_ptr),
             Err(problem) => {
                 self.observe.metrics().output_skipped(&job.request.topic);
                 (policy.output().unchecked(fail_mode, Stage::Async, &problem.to_string()), None)
@@ -276,7 +276,7 @@ impl Jobs {
         }
     }
 
-    /// `res:<job>:redacted:<hash>`, so that a second look writes the same copy.
+    /// `res:<job>:redacted:<hash>`, so that a second scan writes the same copy.
     async fn put_copy(&self, id: &JobId, redacted: Vec<u8>) -> Result<String, StoreError> {
         let digest = Sha256::digest(&redacted);
         let hash = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));

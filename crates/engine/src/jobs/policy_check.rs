@@ -54,7 +54,7 @@ enum DecidedBy {
     FailedOpen(Verdict),
     /// It has not, and the job waits until it does.
     Nobody(NoAnswer),
-    /// The job did not want to be heard.
+    /// The job was not to be checked.
     NotAsked,
 }
 

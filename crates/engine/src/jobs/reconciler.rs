@@ -1,10 +1,10 @@
 //! The reconciler under the timers: goes through the live jobs every 30 s, on one server at a time.
 //!
-//! What it looks for is the core's business; what is done about it stands in `overdue` and `stranded`. A
+//! What it looks for is the core's business; what is done about it stands in `overdue` and `stuck`. A
 //! healthy server never needs it, and the metrics say how often it was needed.
 
 mod overdue;
-mod stranded;
+mod stuck;
 
 use super::Jobs;
 use crate::cluster::LeaderLease;
@@ -32,7 +32,7 @@ fn lock_of(sweep: Sweep) -> &'static str {
 impl Jobs {
     /// One pass after another, for as long as we run.
     pub(crate) async fn reconcile(self, sweep: Sweep) {
-        let mut post = LeaderLease::new(lock_of(sweep), LOCK_TTL_MS, self.runtime.end());
+        let mut lease = LeaderLease::new(lock_of(sweep), LOCK_TTL_MS, self.runtime.end());
         let mut cursor = None;
         let mut polls = tokio::time::interval_at(Instant::now() + POLL, POLL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -42,7 +42,7 @@ impl Jobs {
             if !self.runtime.is_recovered() {
                 continue;
             }
-            if let Err(error) = self.pass(sweep, &mut post, &mut cursor).await {
+            if let Err(error) = self.pass(sweep, &mut lease, &mut cursor).await {
                 self.observe.log(Trouble::Store, "reconciler pass failed", &sweep.as_str(), &error);
             }
         }
@@ -52,12 +52,12 @@ impl Jobs {
     async fn pass(
         &self,
         sweep: Sweep,
-        post: &mut LeaderLease,
+        lease: &mut LeaderLease,
         cursor: &mut Option<u64>,
     ) -> Result<(), StoreError> {
         let mut found = BTreeMap::<State, u64>::new();
         for _ in 0..ITERATIONS_MAX {
-            if post.hold(&self.store).await?.is_none() {
+            if lease.hold(&self.store).await?.is_none() {
                 return Ok(());
             }
             let page = self.store.live(*cursor, BATCH).await?;
@@ -67,7 +67,7 @@ impl Jobs {
                     continue;
                 }
                 *found.entry(job.state()).or_default() += 1;
-                self.catch(sweep, post, job).await?;
+                self.catch(sweep, lease, job).await?;
             }
             *cursor = page.next;
             if cursor.is_none() {
@@ -86,11 +86,11 @@ impl Jobs {
     }
 
     /// A few tries; what does not work by then is there in the next pass too.
-    async fn catch(&self, sweep: Sweep, post: &mut LeaderLease, job: &Job) -> Result<(), StoreError> {
+    async fn catch(&self, sweep: Sweep, lease: &mut LeaderLease, job: &Job) -> Result<(), StoreError> {
         let (id, state) = (job.id(), job.state());
         for tried in 1..=TRIES_MAX {
             // The try before may have taken its time.
-            if post.hold(&self.store).await?.is_none() {
+            if lease.hold(&self.store).await?.is_none() {
                 return Ok(());
             }
             let done = match sweep {

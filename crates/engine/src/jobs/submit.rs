@@ -196,7 +196,7 @@ impl Jobs {
         {
             return Ok(existing);
         }
-        // Until the job is settled nobody else may handle it: a worker can be faster than this function.
+        // Until the job is acted on nobody else may handle it: a worker can be faster than this function.
         let (_lock, basis) = self.checked(&job.request, context.as_ref()).await?;
         let now = self.runtime.now();
         let job = self.judged(&job, &basis, now);
@@ -289,7 +289,7 @@ impl Jobs {
         }
         match self.policy.judge(job, basis, now) {
             Ok(judged) => judged,
-            Err(refusal) => unreachable!("a new job is always open to judgement: {refusal}"),
+            Err(refusal) => unreachable!("a new job can always be judged: {refusal}"),
         }
     }
 

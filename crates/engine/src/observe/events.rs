@@ -159,7 +159,7 @@ impl fmt::Display for EventId {
 pub struct Events {
     epoch: u64,
     logs: Mutex<Logs>,
-    /// Where several servers share what they tell: what this one says, until the store has it.
+    /// Where several servers share the event log: what this one publishes goes there.
     log_writer: Option<shared::LogWriter>,
 }
 

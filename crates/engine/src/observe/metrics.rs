@@ -215,7 +215,7 @@ impl Metrics {
         }
     }
 
-    /// How often the safety net had to act.
+    /// How often the reconciler had to act.
     pub fn net_acted(&self) -> u64 {
         self.reconciler.acted()
     }
@@ -257,7 +257,7 @@ impl Metrics {
         self.validation_rejections.inc();
     }
 
-    /// The net saw to a job that no timer did.
+    /// The reconciler saw to a job that no timer did.
     pub(crate) fn caught(&self, sweep: Sweep, topic: &Topic) {
         self.reconciler.caught(sweep);
         if sweep == Sweep::Replayer {

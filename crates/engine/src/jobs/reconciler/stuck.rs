@@ -14,7 +14,7 @@ const PAID_WITHIN: Duration = Duration::from_secs(35);
 
 impl Jobs {
     pub(crate) fn is_stuck(&self, job: &Job) -> bool {
-        // Whoever sits in placement is given a worker as soon as there is one, however long that takes.
+        // A job in the queue is given a worker as soon as there is one, however long that takes.
         let is_waiting = job.state() == State::Scheduled && self.placement.lock().has_reservation(job.id());
         reconcile::is_stuck(job, self.runtime.now()) && !is_waiting
     }
