@@ -1,8 +1,8 @@
 //! The console's pages with 100,000 jobs and 5,000 workers in the store: how soon a page is there, and how large it is.
 
 use crate::http::Connection;
-use crate::report::Report;
-use crate::server::{KEY, Server};
+use crate::report::BenchReport;
+use crate::server::{BenchServer, KEY};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -37,8 +37,8 @@ const PAGES: [&str; 16] = [
     "/ui/system",
 ];
 
-pub async fn measure(report: &mut Report, binary: &Path) -> Result<()> {
-    let server = Server::start(binary).await?;
+pub async fn measure(report: &mut BenchReport, binary: &Path) -> Result<()> {
+    let server = BenchServer::start(binary).await?;
     fill(&server).await.context("filling the store")?;
     let mut browser = Browser::sign_in(&server.http).await?;
     let (mut slowest, mut largest) = (("", 0.0), ("", 0.0));
@@ -64,7 +64,7 @@ pub async fn measure(report: &mut Report, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn fill(server: &Server) -> Result<()> {
+async fn fill(server: &BenchServer) -> Result<()> {
     let mut submitters = Vec::new();
     for number in 0..SUBMITTERS {
         let mut connection = Connection::open(&server.http).await?;

@@ -2,8 +2,8 @@
 //! declared dead, as a subscriber of the event stream sees it?
 
 use crate::latencies::Latencies;
-use crate::report::Report;
-use crate::server::{KEY, Server};
+use crate::report::BenchReport;
+use crate::server::{BenchServer, KEY};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use reveille_core::time::Millis;
@@ -23,8 +23,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(5);
 const TTL: Duration = Duration::from_secs(30);
 const SLICES: usize = 500;
 
-pub async fn measure(report: &mut Report, binary: &Path) -> Result<()> {
-    let server = Server::start(binary).await?;
+pub async fn measure(report: &mut BenchReport, binary: &Path) -> Result<()> {
+    let server = BenchServer::start(binary).await?;
     let nats = server.connect.nats_url.trim_start_matches("nats://").to_owned();
     let mut socket = TcpStream::connect(&nats).await?;
     socket.set_nodelay(true)?;

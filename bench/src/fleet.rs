@@ -1,6 +1,6 @@
 //! What a large fleet costs: memory, a beat, a placement, an expiry.
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use reveille_core::fleet::{Beat, Load};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::placement::Placement;
@@ -14,13 +14,13 @@ const START: Millis = Millis(1_000_000_000);
 const REGIONS: usize = 8;
 const CLASSES: usize = 4;
 
-pub fn measure(report: &mut Report) {
+pub fn measure(report: &mut BenchReport) {
     for workers in [100_000, 1_000_000] {
         measure_one(report, workers);
     }
 }
 
-fn measure_one(report: &mut Report, workers: usize) {
+fn measure_one(report: &mut BenchReport, workers: usize) {
     let before = resident_bytes();
     let ids: Vec<WorkerId> =
         (0..workers).map(|number| WorkerId::known(format!("worker-{number:08}"))).collect();

@@ -3,9 +3,9 @@
 
 use crate::bare_process::Bare;
 use crate::latencies::Latencies;
-use crate::raw::{Answered, Http};
-use crate::report::Report;
-use crate::server::{KEY, Server};
+use crate::raw::{RawHttp, RawResponse};
+use crate::report::BenchReport;
+use crate::server::{BenchServer, KEY};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use reveille_core::time::Millis;
@@ -24,9 +24,9 @@ const BATCH: usize = 1_000;
 const BURST: usize = 256;
 const NATS_CONNECTIONS: usize = 8;
 
-pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+pub async fn measure(report: &mut BenchReport, binary: &Path, seconds: u64) -> Result<()> {
     let long = Duration::from_secs(seconds);
-    let server = Server::start(binary).await?;
+    let server = BenchServer::start(binary).await?;
     let key = tenant_key(&server).await?;
     let bare = Bare::start("http").await?;
 
@@ -69,13 +69,13 @@ pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result
 }
 
 /// What a load came to.
-pub struct Load {
+pub struct LoadResult {
     answered: usize,
     seconds: f64,
     latencies: Latencies,
 }
 
-impl Load {
+impl LoadResult {
     fn a_second(&self) -> f64 {
         self.answered as f64 / self.seconds
     }
@@ -91,18 +91,18 @@ impl Load {
 }
 
 /// Requests one after the other on each of many connections.
-async fn http_load(address: &str, requests: &[Bytes], long: Duration) -> Result<Load> {
+async fn http_load(address: &str, requests: &[Bytes], long: Duration) -> Result<LoadResult> {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for connection in 0..CONNECTIONS.min(requests.len().max(8)) {
         let (address, requests) = (address.to_owned(), requests.to_vec());
         tasks.push(tokio::spawn(async move {
-            let mut http = Http::connect(&address).await?;
+            let mut http = RawHttp::connect(&address).await?;
             let mut latencies = Vec::new();
             let mut next = connection * 13;
             while began.elapsed() < long {
                 let asked = Instant::now();
-                let Answered { status, .. } = http.exchange(&requests[next % requests.len()]).await?;
+                let RawResponse { status, .. } = http.exchange(&requests[next % requests.len()]).await?;
                 ensure!((200..300).contains(&status), "the server answered {status}");
                 latencies.push(asked.elapsed().as_secs_f64() * 1000.0);
                 next += 1;
@@ -114,11 +114,11 @@ async fn http_load(address: &str, requests: &[Bytes], long: Duration) -> Result<
     for task in tasks {
         parts.push(task.await??);
     }
-    Ok(Load::of(parts, 1, began.elapsed().as_secs_f64()))
+    Ok(LoadResult::of(parts, 1, began.elapsed().as_secs_f64()))
 }
 
 /// Beats in bursts, each followed by a ping that must be answered before the next burst.
-async fn nats_load(address: &str, long: Duration) -> Result<Load> {
+async fn nats_load(address: &str, long: Duration) -> Result<LoadResult> {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for connection in 0..NATS_CONNECTIONS {
@@ -150,7 +150,7 @@ async fn nats_load(address: &str, long: Duration) -> Result<Load> {
     for task in tasks {
         parts.push(task.await??);
     }
-    Ok(Load::of(parts, BURST, began.elapsed().as_secs_f64()))
+    Ok(LoadResult::of(parts, BURST, began.elapsed().as_secs_f64()))
 }
 
 fn cap_burst(number: usize) -> Bytes {
@@ -194,9 +194,9 @@ fn http_request(path: &str, key: &str, body: &str) -> Bytes {
 }
 
 /// A key of a tenant that may only beat and read.
-pub async fn tenant_key(server: &Server) -> Result<String> {
+pub async fn tenant_key(server: &BenchServer) -> Result<String> {
     let body = r#"{"name":"bench","tenant":"bench","scopes":["ingest","read"]}"#;
-    let mut http = Http::connect(&server.http).await?;
+    let mut http = RawHttp::connect(&server.http).await?;
     let answered = http.exchange(&http_request("/api/v1/auth/keys", KEY, body)).await?;
     let reply: serde_json::Value = serde_json::from_slice(&answered.body)?;
     reply["secret"].as_str().map(str::to_owned).context("a key")

@@ -4,8 +4,8 @@ use crate::crew::{Crew, WORKERS};
 use crate::engines::Engines;
 use crate::http::Connection;
 use crate::latencies::Latencies;
-use crate::report::Report;
-use crate::server::{Server, cpu_seconds_of};
+use crate::report::BenchReport;
+use crate::server::{BenchServer, cpu_seconds_of};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use reveille_worker::Job;
@@ -49,26 +49,26 @@ impl Times {
 
 /// What is measured where.
 struct Stand {
-    servers: Vec<Server>,
+    servers: Vec<BenchServer>,
     /// What else the figures are said of.
     on: &'static str,
     target: &'static str,
     paces: &'static [u64],
 }
 
-pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
-    let servers = vec![Server::start(binary).await?];
+pub async fn measure(report: &mut BenchReport, binary: &Path, seconds: u64) -> Result<()> {
+    let servers = vec![BenchServer::start(binary).await?];
     let stand = Stand { servers, on: "", target: "≥ 5,000", paces: &PACES };
     measure_at(report, stand, None, seconds).await
 }
 
 /// The same through one and two servers on Redis, NATS and PostgreSQL, which run on the same two cores.
-pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+pub async fn measure_shared(report: &mut BenchReport, binary: &Path, seconds: u64) -> Result<()> {
     let stands =
         [(1, " on NATS + Redis, 1 server", &PACES[..]), (2, " on NATS + Redis, 2 servers", &PACES[..1])];
     for (count, on, paces) in stands {
         let mut engines = Engines::start();
-        let servers = Server::start_shared(binary, count, &engines).await?;
+        let servers = BenchServer::start_shared(binary, count, &engines).await?;
         let stand = Stand { servers, on, target: "≥ 3,000", paces };
         measure_at(report, stand, Some(&mut engines), seconds).await?;
     }
@@ -76,7 +76,7 @@ pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) ->
 }
 
 async fn measure_at(
-    report: &mut Report,
+    report: &mut BenchReport,
     stand: Stand,
     mut engines: Option<&mut Engines>,
     seconds: u64,
@@ -120,7 +120,7 @@ async fn measure_at(
             report.add(format!("  times that of one server with its file{at}"), all / alone, "", "≤ 2");
         }
     }
-    let memory = servers.iter().map(Server::memory_mib).sum();
+    let memory = servers.iter().map(BenchServer::memory_mib).sum();
     report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
     crew.stop().await?;
@@ -140,9 +140,9 @@ struct Spent {
 }
 
 impl Spent {
-    fn until_now(servers: &[Server], engines: Option<&mut Engines>) -> Self {
+    fn until_now(servers: &[BenchServer], engines: Option<&mut Engines>) -> Self {
         Self {
-            servers: servers.iter().map(Server::cpu_seconds).sum(),
+            servers: servers.iter().map(BenchServer::cpu_seconds).sum(),
             engines: engines.map(Engines::cpu_seconds),
             load: cpu_seconds_of(std::process::id()),
         }
@@ -158,7 +158,7 @@ impl Spent {
     }
 
     /// Says what one job cost; returns that of all but the load.
-    fn report(self, report: &mut Report, jobs: u64, when: &str) -> f64 {
+    fn report(self, report: &mut BenchReport, jobs: u64, when: &str) -> f64 {
         let each = |seconds: f64| seconds * 1e6 / jobs as f64;
         report.add(server_cpu(when), each(self.servers), "µs", "");
         let mut all = self.servers;
@@ -178,7 +178,7 @@ fn server_cpu(when: &str) -> String {
 }
 
 /// As fast as they can: returns how many jobs succeeded.
-async fn flood(servers: &[Server], times: &Arc<Times>, lasting: Duration) -> Result<u64> {
+async fn flood(servers: &[BenchServer], times: &Arc<Times>, lasting: Duration) -> Result<u64> {
     let before = succeeded(servers).await?;
     let (end, submitted) = (Instant::now() + lasting, Arc::new(AtomicU64::new(0)));
     let handled_before = times.handled.load(Ordering::Relaxed);
@@ -211,7 +211,12 @@ async fn flood(servers: &[Server], times: &Arc<Times>, lasting: Duration) -> Res
 }
 
 /// At an even pace, noting when each job was acknowledged: returns how many there were.
-async fn pace(servers: &[Server], times: &Arc<Times>, per_second: u64, lasting: Duration) -> Result<u64> {
+async fn pace(
+    servers: &[BenchServer],
+    times: &Arc<Times>,
+    per_second: u64,
+    lasting: Duration,
+) -> Result<u64> {
     let end = Instant::now() + lasting;
     let gap = Duration::from_secs_f64(SUBMITTERS as f64 / per_second as f64);
     let mut submitters = Vec::new();
@@ -246,7 +251,7 @@ fn body() -> Bytes {
 }
 
 /// What the servers themselves count as done.
-async fn succeeded(servers: &[Server]) -> Result<u64> {
+async fn succeeded(servers: &[BenchServer]) -> Result<u64> {
     let mut succeeded = 0;
     for server in servers {
         let page = Connection::open(&server.http).await?.get("/metrics").await?;

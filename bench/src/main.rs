@@ -22,7 +22,7 @@ mod runs;
 mod server;
 
 use anyhow::{Context, Result};
-use report::Report;
+use report::BenchReport;
 use std::path::PathBuf;
 
 #[global_allocator]
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         }
     }
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     if wanted("fleet") {
         fleet::measure(&mut report);
     }

@@ -1,6 +1,6 @@
 //! What policy costs: a file of fifty rules, of which the last decides.
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use anyhow::{Context, Result};
 use reveille_core::policy::{Document, Policy};
 use reveille_core::request::Request;
@@ -11,7 +11,7 @@ use std::time::Instant;
 const RULES: usize = 50;
 const ROUNDS: u32 = 1_000_000;
 
-pub fn measure(report: &mut Report) -> Result<()> {
+pub fn measure(report: &mut BenchReport) -> Result<()> {
     let plain = evaluation_ns(&policy(|_| json!({}))?);
     report.add(format!("policy, {RULES} rules"), 1e9 / plain, "evaluations/s", "≥ 500,000");
     let conditions = policy(|number| match number % 5 {

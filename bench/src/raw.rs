@@ -4,24 +4,24 @@ use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub struct Http {
+pub struct RawHttp {
     socket: TcpStream,
     buffer: Vec<u8>,
 }
 
-pub struct Answered {
+pub struct RawResponse {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-impl Http {
+impl RawHttp {
     pub async fn connect(address: &str) -> Result<Self> {
         let socket = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
         socket.set_nodelay(true)?;
         Ok(Self { socket, buffer: Vec::with_capacity(4096) })
     }
 
-    pub async fn exchange(&mut self, request: &[u8]) -> Result<Answered> {
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<RawResponse> {
         self.socket.write_all(request).await?;
         self.buffer.clear();
         loop {
@@ -31,7 +31,7 @@ impl Http {
                 while self.buffer.len() < end {
                     self.read().await?;
                 }
-                return Ok(Answered { status, body: self.buffer[head + 4..end].to_vec() });
+                return Ok(RawResponse { status, body: self.buffer[head + 4..end].to_vec() });
             }
             self.read().await?;
         }

@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 #[derive(Default, Serialize)]
-pub struct Report {
-    machine: Machine,
+pub struct BenchReport {
+    machine: MachineInfo,
     figures: Vec<Figure>,
 }
 
 #[derive(Serialize)]
-struct Machine {
+struct MachineInfo {
     cores: usize,
     processor: String,
 }
@@ -25,7 +25,7 @@ struct Figure {
     target: &'static str,
 }
 
-impl Default for Machine {
+impl Default for MachineInfo {
     fn default() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
@@ -36,7 +36,7 @@ impl Default for Machine {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Notes a figure, and shows it at once.
     pub fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, target: &'static str) {
         let what = what.into();

@@ -4,8 +4,8 @@ use crate::crew::{Crew, WORKERS};
 use crate::engines::Engines;
 use crate::http::Connection;
 use crate::latencies::Latencies;
-use crate::report::Report;
-use crate::server::Server;
+use crate::report::BenchReport;
+use crate::server::BenchServer;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -16,23 +16,23 @@ const STEPS: usize = 10;
 /// Each has one run under way, and starts the next when it is over.
 const CALLERS: usize = 128;
 
-pub async fn measure(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
-    let servers = vec![Server::start(binary).await?];
+pub async fn measure(report: &mut BenchReport, binary: &Path, seconds: u64) -> Result<()> {
+    let servers = vec![BenchServer::start(binary).await?];
     measure_at(report, servers, "", "≥ 150", seconds).await
 }
 
-pub async fn measure_shared(report: &mut Report, binary: &Path, seconds: u64) -> Result<()> {
+pub async fn measure_shared(report: &mut BenchReport, binary: &Path, seconds: u64) -> Result<()> {
     for (count, on) in [(1, " on NATS + Redis, 1 server"), (2, " on NATS + Redis, 2 servers")] {
         let engines = Engines::start();
-        let servers = Server::start_shared(binary, count, &engines).await?;
+        let servers = BenchServer::start_shared(binary, count, &engines).await?;
         measure_at(report, servers, on, "", seconds).await?;
     }
     Ok(())
 }
 
 async fn measure_at(
-    report: &mut Report,
-    servers: Vec<Server>,
+    report: &mut BenchReport,
+    servers: Vec<BenchServer>,
     on: &str,
     target: &'static str,
     seconds: u64,
@@ -41,8 +41,8 @@ async fn measure_at(
     Connection::open(&servers[0].http).await?.post("/api/v1/workflows", workflow()).await?;
 
     flood(&servers, Duration::from_secs(3)).await.context("warming up")?;
-    let cpu = || servers.iter().map(Server::cpu_seconds).sum::<f64>();
-    let written = || servers.iter().map(Server::written_bytes).sum::<u64>();
+    let cpu = || servers.iter().map(BenchServer::cpu_seconds).sum::<f64>();
+    let written = || servers.iter().map(BenchServer::written_bytes).sum::<u64>();
     let (cpu_before, written_before, began) = (cpu(), written(), Instant::now());
     let latencies = Latencies::of(flood(&servers, Duration::from_secs(seconds)).await?);
     let took = began.elapsed().as_secs_f64();
@@ -56,7 +56,7 @@ async fn measure_at(
     }
     report.add(format!("  a run from start to end{on}, p50"), latencies.at(50), "ms", "");
     report.add(format!("  a run from start to end{on}, p99"), latencies.at(99), "ms", "");
-    let memory: f64 = servers.iter().map(Server::memory_mib).sum();
+    let memory: f64 = servers.iter().map(BenchServer::memory_mib).sum();
     report.add(format!("  server memory afterwards{on}"), memory, "MiB", "");
 
     crew.stop().await?;
@@ -81,7 +81,7 @@ fn workflow() -> Bytes {
 }
 
 /// As fast as they end: how long each run took, in milliseconds.
-async fn flood(servers: &[Server], lasting: Duration) -> Result<Vec<f64>> {
+async fn flood(servers: &[BenchServer], lasting: Duration) -> Result<Vec<f64>> {
     let end = Instant::now() + lasting;
     let mut callers = Vec::new();
     for server in servers.iter().cycle().take(CALLERS) {

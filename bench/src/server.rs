@@ -1,7 +1,7 @@
 //! The server under test: a process of its own, on free ports, in a folder of its own.
 
 use crate::engines::Engines;
-use crate::raw::Http;
+use crate::raw::RawHttp;
 use anyhow::{Context, Result, bail};
 use reveille_worker::Connect;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 pub const KEY: &str = "vk_0123456789abcdef0123456789abcdef01234567";
 
-pub struct Server {
+pub struct BenchServer {
     child: Child,
     folder: PathBuf,
     pub http: String,
@@ -19,7 +19,7 @@ pub struct Server {
     said: Vec<String>,
 }
 
-impl Server {
+impl BenchServer {
     /// One that needs nothing else.
     pub async fn start(binary: &Path) -> Result<Self> {
         let free = "127.0.0.1:0";
@@ -96,7 +96,7 @@ impl Server {
     /// A number from the metrics page.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let request = format!("GET /metrics HTTP/1.1\r\nhost: bench\r\nx-api-key: {KEY}\r\n\r\n");
-        let answered = Http::connect(&self.http).await?.exchange(request.as_bytes()).await?;
+        let answered = RawHttp::connect(&self.http).await?.exchange(request.as_bytes()).await?;
         let page = String::from_utf8_lossy(&answered.body).into_owned();
         let line = page.lines().find(|line| line.split(' ').next() == Some(name));
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok())

@@ -1,7 +1,7 @@
 //! What was written to the roster, and what must be true of it at every moment: a workspace's status is
 //! what its last event says, and a delegation is told rung by rung and ends once.
 
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::situations::{Situation, Situations};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::job::{Job, State};
@@ -25,7 +25,7 @@ pub struct Archive {
 
 impl Archive {
     /// A write became durable, all of it.
-    pub fn written(&mut self, changes: &[Change], situations: &Situations) -> Checked {
+    pub fn written(&mut self, changes: &[Change], situations: &Situations) -> InvariantResult {
         for change in changes {
             match change {
                 Change::Presence(row) => {
@@ -55,7 +55,7 @@ impl Archive {
         Ok(())
     }
 
-    fn event(&mut self, event: &StructureEvent, situations: &Situations) -> Checked {
+    fn event(&mut self, event: &StructureEvent, situations: &Situations) -> InvariantResult {
         *self.kept.entry((event.workspace.clone(), event.kind.clone())).or_default() += 1;
         if let Some(status) = status_told(&event.kind) {
             let before = self.told.insert(event.workspace.clone(), status);
@@ -72,7 +72,7 @@ impl Archive {
     }
 
     /// A rung is told: none is left out on the way up, and none follows the last.
-    fn rung(&mut self, event: &StructureEvent, situations: &Situations) -> Checked {
+    fn rung(&mut self, event: &StructureEvent, situations: &Situations) -> InvariantResult {
         let text = |key: &str| event.payload.get(key).and_then(|value| value.as_str()).unwrap_or_default();
         let id = JobId::known(text("delegation_id"));
         let rung = RUNGS.into_iter().find(|rung| rung.as_str() == text("status"));
@@ -96,7 +96,7 @@ impl Archive {
         }
     }
 
-    fn row(&mut self, row: &Delegation) -> Checked {
+    fn row(&mut self, row: &Delegation) -> InvariantResult {
         let id = &row.id;
         if self.rungs.get(id) != Some(&row.status) {
             let told = self.rungs.get(id);
@@ -141,7 +141,7 @@ impl Archive {
     }
 
     /// Every delegation has ended as its job has.
-    pub fn settled(&self, job_of: impl Fn(&JobId) -> Option<Arc<Job>>) -> Checked {
+    pub fn settled(&self, job_of: impl Fn(&JobId) -> Option<Arc<Job>>) -> InvariantResult {
         for row in self.rows.values() {
             let (id, status) = (&row.id, row.status);
             let Some(job) = job_of(id) else {

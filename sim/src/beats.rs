@@ -1,6 +1,6 @@
 //! When each server was last here, as the store knows it: nobody takes anything from one that is.
 
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use reveille_core::time::Millis;
 use reveille_store::BEAT_TTL_MS;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl BeatLog {
         self.all().get(name).is_some_and(|beats| beats.len() > 1)
     }
 
-    pub fn may_be_taken_from(&self, name: &str, now: Millis) -> Checked {
+    pub fn may_be_taken_from(&self, name: &str, now: Millis) -> InvariantResult {
         let last = self.all().get(name).and_then(|beats| beats.last().copied());
         let silent_ms = last.map_or(i64::MAX, |last| now.since(last));
         if silent_ms < BEAT_TTL_MS {

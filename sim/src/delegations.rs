@@ -2,7 +2,7 @@
 //! the right door under one name.
 
 use crate::a2a::A2aMessage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::DelegationPlan;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{JobId, WorkspaceId};
@@ -51,7 +51,7 @@ impl DelegationLog {
         is_again
     }
 
-    fn taken(&mut self, plan: &DelegationPlan, job: &JobId) -> Checked {
+    fn taken(&mut self, plan: &DelegationPlan, job: &JobId) -> InvariantResult {
         let first = self.acknowledged.entry(plan.task.clone()).or_insert_with(|| job.clone());
         if first == job { Ok(()) } else { Err(format!("{:?} is both {first} and {job}", plan.task)) }
     }
@@ -89,7 +89,8 @@ async fn ask(world: Arc<World>, plan: DelegationPlan) {
 async fn is_taken(world: &Arc<World>, plan: &DelegationPlan) -> bool {
     let Some((engine, life)) = world.engine() else { return false };
     let Some(source) = engine.workspaces().workspace(&plan.tenant, &plan.source) else { return false };
-    let asked = engine.delegations().delegate(&source, &plan.target, &plan.task, Some(&plan.task), None);
+    let asked =
+        engine.delegations().delegate(&source, None, &plan.target, &plan.task, Some(&plan.task), None);
     match life.answer(asked).await {
         Some(Ok(taken)) => {
             let id = taken.job.id();

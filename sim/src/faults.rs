@@ -1,6 +1,6 @@
 //! What goes wrong, how often, and how often it did.
 
-use crate::rng::{Rate, SimRng};
+use crate::rng::{Chance, SimRng};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ macro_rules! faults {
             }
 
             /// The usual chance, in ten thousand, each time it could happen.
-            fn usual(self) -> Rate {
+            fn usual(self) -> Chance {
                 match self {
                     $(Self::$name => $usual,)*
                 }
@@ -111,7 +111,7 @@ faults! {
 /// The faults of one run.
 pub struct Faults {
     on: AtomicBool,
-    rates: BTreeMap<Fault, Rate>,
+    rates: BTreeMap<Fault, Chance>,
     met: Mutex<BTreeMap<Fault, u64>>,
 }
 

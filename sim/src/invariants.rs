@@ -25,7 +25,7 @@ const OUTRUN_MS: i64 = 1_000;
 /// The same where servers share a store: between the look at it and the packet its answer may have been late.
 const OUTRUN_SHARED_MS: i64 = 5_000;
 
-pub type Checked = Result<(), String>;
+pub type InvariantResult = Result<(), String>;
 
 /// When a server does something.
 #[derive(Clone, Copy)]
@@ -37,8 +37,8 @@ pub struct ServerMoment {
 }
 
 #[derive(Default)]
-pub struct Ledger {
-    entries: BTreeMap<JobId, JobRecord>,
+pub struct JobHistory {
+    entries: BTreeMap<JobId, ObservedJob>,
     pub live: BTreeSet<JobId>,
     keys: BTreeMap<(TenantId, String), JobId>,
     acknowledged: BTreeMap<JobId, TenantId>,
@@ -61,7 +61,7 @@ pub struct Ledger {
     policies: BTreeMap<String, Policy>,
 }
 
-pub struct JobRecord {
+pub struct ObservedJob {
     pub job: Arc<Job>,
     ended_at: Option<Millis>,
     given: BTreeSet<(u64, Option<WorkerId>)>,
@@ -71,7 +71,7 @@ pub struct JobRecord {
     deadline_since: Millis,
 }
 
-impl Ledger {
+impl JobHistory {
     pub fn with_policies(policies: impl IntoIterator<Item = Policy>) -> Self {
         let named = policies.into_iter().map(|policy| (policy.snapshot().to_owned(), policy));
         Self { policies: named.collect(), ..Self::default() }
@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// What belongs to no job was recorded.
-    pub fn recorded(&mut self, drafts: Vec<Draft>) -> Checked {
+    pub fn recorded(&mut self, drafts: Vec<Draft>) -> InvariantResult {
         match drafts.iter().find(|draft| self.records.contains(draft)) {
             Some(draft) => return Err(format!("recorded twice: {draft:?}")),
             None => self.records.extend(drafts),
@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     /// A commit became durable.
-    pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> Checked {
+    pub fn committed(&mut self, job: &Arc<Job>, now: Millis) -> InvariantResult {
         self.commits += 1;
         let id = job.id().clone();
         let before = self.entries.get(&id).map(|entry| entry.job.clone());
@@ -139,7 +139,7 @@ impl Ledger {
         } else {
             self.live.remove(&id);
         }
-        let entry = self.entries.entry(id).or_insert_with(|| JobRecord {
+        let entry = self.entries.entry(id).or_insert_with(|| ObservedJob {
             job: job.clone(),
             ended_at: None,
             given: BTreeSet::new(),
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// One key of one tenant is one job.
-    fn claims_its_key(&mut self, job: &Job) -> Checked {
+    fn claims_its_key(&mut self, job: &Job) -> InvariantResult {
         let Some(key) = job.request.idempotency_key.clone() else { return Ok(()) };
         let holder = self.keys.entry((job.request.tenant.clone(), key.clone())).or_insert(job.id().clone());
         if holder == job.id() {
@@ -181,7 +181,7 @@ impl Ledger {
         packet: &JobRequest,
         to: Option<&WorkerId>,
         moment: ServerMoment,
-    ) -> Checked {
+    ) -> InvariantResult {
         let id = &packet.job_id;
         let attempt = packet.dispatch.as_ref().map_or(0, |dispatch| dispatch.attempt);
         let entry =
@@ -219,7 +219,7 @@ impl Ledger {
     }
 
     /// A delegated job is at a workspace's door: it was given to it, and judged.
-    pub fn delivered(&self, id: &JobId, to: &WorkspaceId) -> Checked {
+    pub fn delivered(&self, id: &JobId, to: &WorkspaceId) -> InvariantResult {
         let entry =
             self.entries.get(id).ok_or_else(|| format!("{id} came to {to} before it was committed"))?;
         let is_given = entry
@@ -238,7 +238,7 @@ impl Ledger {
     }
 
     /// A cancel was acknowledged.
-    pub fn cancel_acknowledged(&self, id: &JobId) -> Checked {
+    pub fn cancel_acknowledged(&self, id: &JobId) -> InvariantResult {
         match self.job(id).map(|job| job.state()) {
             Some(State::Cancelled) => Ok(()),
             state => Err(format!("the cancel of {id} was acknowledged, and it is {state:?}")),
@@ -246,7 +246,7 @@ impl Ledger {
     }
 
     /// A submit was acknowledged with this job.
-    pub fn acknowledged(&mut self, asked: &plan::JobPlan, answered: &Job) -> Checked {
+    pub fn acknowledged(&mut self, asked: &plan::JobPlan, answered: &Job) -> InvariantResult {
         let (request, id) = (&asked.request, answered.id());
         if answered.request.tenant != request.tenant {
             return Err(format!("{} was answered with {id} of {}", request.tenant, answered.request.tenant));
@@ -263,7 +263,7 @@ impl Ledger {
     }
 
     /// A submit was acknowledged on the bus, where the answer does not carry the job.
-    pub fn acknowledged_unseen(&mut self, asked: &plan::JobPlan) -> Checked {
+    pub fn acknowledged_unseen(&mut self, asked: &plan::JobPlan) -> InvariantResult {
         let request = &asked.request;
         let by_key =
             request.idempotency_key.clone().and_then(|key| self.keys.get(&(request.tenant.clone(), key)));
@@ -283,7 +283,7 @@ impl Ledger {
         }
     }
 
-    fn packets_are_jobs(&self) -> Checked {
+    fn packets_are_jobs(&self) -> InvariantResult {
         let has_job = |request: &Request| {
             let key = request.idempotency_key.clone().map(|key| (request.tenant.clone(), key));
             self.entries.contains_key(&request.id) || key.is_some_and(|key| self.keys.contains_key(&key))
@@ -307,7 +307,7 @@ impl Ledger {
     }
 
     /// A worker begins to run a job.
-    pub fn started(&self, worker: &WorkerPlan, packet: &JobRequest) -> Checked {
+    pub fn started(&self, worker: &WorkerPlan, packet: &JobRequest) -> InvariantResult {
         let (id, name) = (&packet.job_id, &worker.name);
         let assigned = packet.dispatch.as_ref().map_or("", |dispatch| dispatch.assigned_worker_id.as_str());
         if !assigned.is_empty() && assigned != name.as_str() {
@@ -333,7 +333,7 @@ impl Ledger {
     }
 
     /// The spans of a job left.
-    pub fn trace_exported(&mut self, job: &Job) -> Checked {
+    pub fn trace_exported(&mut self, job: &Job) -> InvariantResult {
         let id = job.id();
         // Where there are several servers, another may have gone on before this one got to tell.
         if self.job(id).is_none_or(|committed| committed.revision < job.revision) {
@@ -346,7 +346,7 @@ impl Ledger {
     }
 
     /// Everything that must hold when the dust has settled. `stored` is what the store has.
-    pub fn settled(&self, stored: &[Arc<Job>]) -> Checked {
+    pub fn settled(&self, stored: &[Arc<Job>]) -> InvariantResult {
         let stored: BTreeMap<&JobId, &Arc<Job>> = stored.iter().map(|job| (job.id(), job)).collect();
         for (id, entry) in &self.entries {
             match stored.get(id) {
@@ -396,7 +396,7 @@ impl Ledger {
 
     /// The verdict that let it go: an allowance, or an approval followed by a fresh look; and one that a
     /// policy of this world gives about this very request.
-    fn judged(&self, job: &Job) -> Checked {
+    fn judged(&self, job: &Job) -> InvariantResult {
         let id = job.id();
         let recorded = job.last_verdict().ok_or_else(|| format!("{id} was dispatched and never judged"))?;
         let said = &recorded.verdict;

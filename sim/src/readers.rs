@@ -4,7 +4,7 @@
 
 use crate::breakage::Breakage;
 use crate::faults::Fault;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{TenantId, WorkerId, WorkspaceId};
@@ -44,7 +44,7 @@ struct EventReader {
 
 impl EventReader {
     /// Reads until it loses its connection.
-    async fn follow(&mut self, world: &World, engine: &Engine) -> Checked {
+    async fn follow(&mut self, world: &World, engine: &Engine) -> InvariantResult {
         let after = self.last.as_deref().and_then(EventId::parse);
         let audience = match world.breakage {
             Some(Breakage::MixTenants) => Audience::Everyone,
@@ -75,7 +75,7 @@ impl EventReader {
         }
     }
 
-    fn take(&mut self, world: &World, engine: &Engine, news: NextEvents) -> Checked {
+    fn take(&mut self, world: &World, engine: &Engine, news: NextEvents) -> InvariantResult {
         match news {
             NextEvents::StartAfresh(id) => {
                 world.situations.record(Situation::ReaderAfresh);
@@ -93,7 +93,7 @@ impl EventReader {
         Ok(())
     }
 
-    fn hear(&mut self, world: &World, event: &Event) -> Checked {
+    fn hear(&mut self, world: &World, event: &Event) -> InvariantResult {
         let tenant = &self.tenant;
         if event.seq <= self.seq {
             return Err(format!("{tenant} was told {event:?} after {}", self.seq));
@@ -125,7 +125,7 @@ impl EventReader {
         engine.fleet().agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
     }
 
-    fn agrees(&self, engine: &Engine) -> Checked {
+    fn agrees(&self, engine: &Engine) -> InvariantResult {
         let listed = self.listed(engine);
         if listed == self.offline {
             return Ok(());

@@ -1,6 +1,6 @@
 //! What workers make: a result for every job that went well, and a secret in some of them.
 
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan;
 use crate::world::World;
 use reveille_core::id::JobId;
@@ -48,7 +48,7 @@ pub async fn write(world: &World, id: &str) {
 }
 
 /// A result that says too much can be read by nobody, unless somebody released it.
-pub fn committed(leaks: &BTreeSet<JobId>, job: &Job) -> Checked {
+pub fn committed(leaks: &BTreeSet<JobId>, job: &Job) -> InvariantResult {
     if job.state() != State::Succeeded
         || job.owed.output_scan
         || !leaks.contains(job.id())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A chance in ten thousand.
-pub type Rate = u64;
+pub type Chance = u64;
 
 /// A handle; clones draw from the same sequence. There is one thread, so the order of draws is fixed.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl SimRng {
         self.between(low, top)
     }
 
-    pub fn chance(&self, rate: Rate) -> bool {
+    pub fn chance(&self, rate: Chance) -> bool {
         rate > 0 && self.below(10_000) < rate
     }
 

@@ -13,8 +13,8 @@ use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::time::Millis;
 use reveille_roster::{
-    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
-    StructureEvent, Tenant,
+    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
+    StructureEventQuery, Tenant,
 };
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Roster for SimRoster {
         self.port.read("workspaces", self.world.roster.workspaces(after, limit)).await
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError> {
+    async fn events(&self, query: &StructureEventQuery) -> Result<Vec<StructureEvent>, RosterError> {
         self.port.read("events", self.world.roster.events(query)).await
     }
 

@@ -11,11 +11,11 @@ pub const LINES_KEPT: usize = 60;
 pub struct EventTrace {
     clock: SimClock,
     aloud: bool,
-    kept: Mutex<TraceState>,
+    kept: Mutex<TraceLines>,
 }
 
 #[derive(Default)]
-struct TraceState {
+struct TraceLines {
     lines: VecDeque<String>,
     hash: u64,
 }

@@ -15,7 +15,7 @@ pub use agents::{AgentKey, AgentsWatched};
 pub use workers::WorkersWatched;
 pub use workspaces::WorkspacesWatched;
 
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::world::{World, sleep_ms};
 use reveille_core::time::Millis;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ pub async fn watch(world: Arc<World>) {
 }
 
 /// One server alone, and all that it says.
-fn look_at_the_one(world: &World) -> Checked {
+fn look_at_the_one(world: &World) -> InvariantResult {
     let server = world.server(0);
     let Some((engine, life)) = server.engine() else { return Ok(()) };
     let mut seen = server.watched.seen();

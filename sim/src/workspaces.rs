@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reveille_a2a::A2aReply;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::workspace::Pulse;
-use reveille_engine::{Registration, WorkspaceError};
+use reveille_engine::{WorkspaceError, WorkspaceRegistration};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,11 +18,11 @@ const TRY_AGAIN_MS: i64 = 2_500;
 pub struct SimWorkspace {
     pub id: WorkspaceId,
     pub tenant: TenantId,
-    state: Mutex<WorkspaceState>,
+    state: Mutex<SimWorkspaceState>,
 }
 
 #[derive(Default)]
-struct WorkspaceState {
+struct SimWorkspaceState {
     dead: bool,
     registered: bool,
     /// Counts restarts: what an earlier process began, a later one does not finish.
@@ -37,7 +37,7 @@ impl SimWorkspace {
         Self { id, tenant, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, WorkspaceState> {
+    fn state(&self) -> MutexGuard<'_, SimWorkspaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,11 +51,11 @@ impl SimWorkspace {
 
     pub fn die(&self) {
         let mut state = self.state();
-        *state = WorkspaceState {
+        *state = SimWorkspaceState {
             dead: true,
             process: state.process + 1,
             address: state.address,
-            ..WorkspaceState::default()
+            ..SimWorkspaceState::default()
         };
     }
 
@@ -107,7 +107,7 @@ impl SimWorkspace {
             return;
         }
         let agent_card = json!({ "name": self.id.as_str() });
-        let registration = Registration { id: self.id.clone(), url: self.url(), agent_card };
+        let registration = WorkspaceRegistration { id: self.id.clone(), url: self.url(), agent_card };
         let answer =
             life.answer(engine.workspaces().register_workspace(Some(&self.tenant), None, registration)).await;
         let Some(Ok(_)) = answer else { return };

@@ -15,7 +15,7 @@ use crate::faults::{Fault, Faults};
 use crate::flows::history::FlowHistory;
 use crate::flows::reference::Compared;
 use crate::flows::starters;
-use crate::invariants::{Checked, Ledger};
+use crate::invariants::{InvariantResult, JobHistory};
 use crate::network::Network;
 use crate::operators::Drains;
 use crate::outages::Outages;
@@ -72,7 +72,7 @@ pub struct World {
     agents: Vec<Arc<SimAgent>>,
     workspaces: Vec<Arc<SimWorkspace>>,
     delegation_log: Mutex<DelegationLog>,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<JobHistory>,
     flow_history: Mutex<FlowHistory>,
     archive: Mutex<Archive>,
     quiet_since: OnceLock<Millis>,
@@ -145,7 +145,7 @@ impl World {
         let workspaces = workspaces.map(|(id, tenant)| Arc::new(SimWorkspace::new(id, tenant))).collect();
         let delegation_log = DelegationLog::new(&plan.delegations);
         let policies = ["throttle", "allow"].into_iter().filter_map(|slowed| plan.rules(slowed).ok());
-        let ledger = Ledger::with_policies(policies.map(|rules| rules.policy));
+        let ledger = JobHistory::with_policies(policies.map(|rules| rules.policy));
         Self {
             seed,
             breakage,
@@ -306,12 +306,12 @@ impl World {
         self.faults.strikes(fault, &self.rng)
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, JobHistory> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes something into the ledger; if that breaks a promise, the run is over.
-    pub fn check(&self, entry: impl FnOnce(&mut Ledger) -> Checked) {
+    pub fn check(&self, entry: impl FnOnce(&mut JobHistory) -> InvariantResult) {
         let verdict = entry(&mut self.ledger());
         if let Err(words) = verdict {
             self.fail(&words);
@@ -319,7 +319,7 @@ impl World {
     }
 
     /// The same for what happens to runs.
-    pub fn flow_history(&self, entry: impl FnOnce(&mut FlowHistory) -> Checked) {
+    pub fn flow_history(&self, entry: impl FnOnce(&mut FlowHistory) -> InvariantResult) {
         let verdict = entry(&mut self.flow_history.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(words) = verdict {
             self.fail(&words);
@@ -331,7 +331,7 @@ impl World {
     }
 
     /// The same for what was written to the roster.
-    pub fn archive(&self, entry: impl FnOnce(&mut Archive) -> Checked) {
+    pub fn archive(&self, entry: impl FnOnce(&mut Archive) -> InvariantResult) {
         let verdict = entry(&mut self.archive.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(words) = verdict {
             self.fail(&words);

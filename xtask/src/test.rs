@@ -14,24 +14,25 @@ const SIMULATED_SEEDS: u32 = 1000;
 /// Says how soon things happen, so nothing else runs beside it.
 const MEASURED: &str = "tests/stock/test_warm_start.py";
 
-struct Step {
+struct TestStep {
     name: &'static str,
     what: &'static str,
     run: fn() -> anyhow::Result<()>,
 }
 
-const STEPS: [Step; 11] = [
-    Step { name: "install", what: "system and Python packages that are missing", run: install::run },
-    Step { name: "fmt", what: "rustfmt has nothing to change", run: format },
-    Step { name: "tidy", what: "the rules of CONTRIBUTING.md that a machine can check", run: tidy::run },
-    Step { name: "clippy", what: "no warnings", run: clippy },
-    Step { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
-    Step { name: "build", what: "the server, the simulation and the examples", run: build },
-    Step { name: "sim", what: "the simulation, many seeds", run: simulate },
-    Step { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
-    Step { name: "stock", what: "stock SDK workers on the server", run: stock },
-    Step { name: "client", what: "the Python client, and one that a generator makes", run: client },
-    Step { name: "chaos", what: "killed servers and workers, full disks, damaged files", run: chaos },
+const STEPS: [TestStep; 12] = [
+    TestStep { name: "install", what: "system and Python packages that are missing", run: install::run },
+    TestStep { name: "fmt", what: "rustfmt has nothing to change", run: format },
+    TestStep { name: "tidy", what: "the rules of CONTRIBUTING.md that a machine can check", run: tidy::run },
+    TestStep { name: "clippy", what: "no warnings", run: clippy },
+    TestStep { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
+    TestStep { name: "build", what: "the server, the simulation and the examples", run: build },
+    TestStep { name: "sim", what: "the simulation, many seeds", run: simulate },
+    TestStep { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
+    TestStep { name: "stock", what: "stock SDK workers on the server", run: stock },
+    TestStep { name: "client", what: "the Python client, and one that a generator makes", run: client },
+    TestStep { name: "hostile", what: "callers who ask for all that a key allows", run: hostile },
+    TestStep { name: "chaos", what: "killed servers and workers, full disks, damaged files", run: chaos },
 ];
 
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -62,7 +63,7 @@ pub fn help() -> String {
     text
 }
 
-fn select(arguments: &[String]) -> anyhow::Result<Vec<&'static Step>> {
+fn select(arguments: &[String]) -> anyhow::Result<Vec<&'static TestStep>> {
     let names = match arguments {
         [] => return Ok(STEPS.iter().collect()),
         [flag, names] if flag == "--only" => names.as_str(),
@@ -127,6 +128,12 @@ fn pytest(arguments: &[&str]) -> anyhow::Result<Command> {
     let mut python = install::venv_python()?;
     python.args(["-m", "pytest"]).args(arguments).env("REVEILLE_BIN", built("reveille"));
     Ok(python)
+}
+
+/// One at a time: each looks at how others fare beside it.
+fn hostile() -> anyhow::Result<()> {
+    build()?;
+    check(&mut pytest(&["tests/hostile", "-q", "-rP"])?)
 }
 
 fn chaos() -> anyhow::Result<()> {

@@ -4,8 +4,6 @@
 //! outcome is a value.
 
 mod answer;
-#[cfg(test)]
-mod tests;
 
 pub use answer::{A2aAnswer, WORDS_CHARS_MAX, answer};
 

@@ -4,8 +4,6 @@
 //! the moment. A pure function, so that the tables below and their tests are all there is to trust.
 
 mod net;
-#[cfg(test)]
-mod tests;
 mod why;
 
 pub use net::{AddressBlock, BadRule};

@@ -121,8 +121,12 @@ pub struct SnapshotSummary {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Input {
     pub pointer: String,
-    /// In bytes; nothing if it has expired, or is not kept here.
+    /// In bytes; nothing unless it is available.
     pub len: Option<usize>,
+    /// available; gone (it has expired, or was never stored); elsewhere (the pointer names what is another's, or is
+    /// not kept here, and so is not shown); or none.
+    #[serde(default)]
+    pub availability: String,
     /// Up to 256 KiB.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Value>))]
     #[serde(default)]

@@ -73,6 +73,9 @@ pub struct RetriedJob {
     pub job_id: String,
     /// Where it stands: policy may have denied it, or ask a person first.
     pub state: String,
+    /// copied; or elsewhere: what the old job worked on is not its own, and the new one only points at it.
+    #[serde(default)]
+    pub input: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -95,11 +95,18 @@ pub struct JobDetail {
     #[cfg_attr(feature = "schema", schema(value_type = Option<Value>))]
     #[serde(default)]
     pub context: Json,
+    /// available; gone (it has expired, or was never stored); elsewhere (the pointer names what is another's, or is
+    /// not kept here, and so is not shown); or none.
+    #[serde(default)]
+    pub context_availability: String,
     pub result_ptr: String,
     /// The output, up to 256 KiB.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Value>))]
     #[serde(default)]
     pub result: Json,
+    /// The same of the result; also held.
+    #[serde(default)]
+    pub result_availability: String,
     /// Nobody may read the result: it is in quarantine, or its content is still to be looked at.
     pub result_held: bool,
     /// What output policy said of the result.

@@ -5,7 +5,7 @@ use crate::auth::Auth;
 use crate::body::OptionalBody;
 use crate::convert;
 use crate::convert::text::cursor;
-use crate::jobs::{INLINE_LEN_MAX, as_json, visible};
+use crate::jobs::{inline, visible};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use bytes::Bytes;
@@ -15,9 +15,9 @@ use reveille_api_types::approval::{
 };
 use reveille_core::approval::{self, Answer};
 use reveille_core::job::{self, Job};
-use reveille_engine::{Answered, Engine};
+use reveille_engine::{ApprovalOutcome, Engine, Named};
 use reveille_roster::Scope;
-use reveille_store::{BlobKey, JobQuery, StoreError};
+use reveille_store::{JobQuery, StoreError};
 
 /// Earlier approvals of the same kind that are shown, and how many are looked through for them.
 const PRIOR_MAX: usize = 10;
@@ -94,16 +94,12 @@ async fn prior(engine: &Engine, job: &Job) -> Result<Vec<PriorApproval>, StoreEr
     Ok(others.filter_map(|other| convert::prior_approval(&other)).take(PRIOR_MAX).collect())
 }
 
-/// The input, if it is still there; as long as it is not too long, whole.
+/// The input, if it is the job's and still there; as long as it is not too long, whole.
 async fn input(engine: &Engine, job: &Job) -> Result<Input, StoreError> {
     let pointer = job.request.context_ptr.clone();
-    let bytes = match BlobKey::from_pointer(&pointer) {
-        Ok(key) => engine.jobs().blob(&key).await?,
-        Err(_) => None,
-    };
-    let short = bytes.as_ref().filter(|bytes| bytes.len() <= INLINE_LEN_MAX);
-    let value = short.and_then(|bytes| as_json(bytes));
-    Ok(Input { pointer, len: bytes.as_ref().map(Bytes::len), value: value.into() })
+    let read = engine.jobs().read(job, Named::Input(&pointer)).await?;
+    let (len, value) = (read.bytes().map(Bytes::len), inline(&read).into());
+    Ok(Input { pointer, len, value, availability: read.as_str().to_owned() })
 }
 
 /// Lets a job run that waits for a person.
@@ -119,8 +115,8 @@ pub async fn approve(
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
     Ok(Json(match engine.jobs().approve(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
-        Answered::Now(job) => convert::approved_now(&job),
-        Answered::Before(job) => convert::approved_before(&job),
+        ApprovalOutcome::Now(job) => convert::approved_now(&job),
+        ApprovalOutcome::Before(job) => convert::approved_before(&job),
     }))
 }
 
@@ -137,7 +133,7 @@ pub async fn reject(
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
     Ok(Json(match engine.jobs().reject(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
-        Answered::Now(job) => convert::rejected_now(&job),
-        Answered::Before(job) => convert::rejected_before(&job),
+        ApprovalOutcome::Now(job) => convert::rejected_now(&job),
+        ApprovalOutcome::Before(job) => convert::rejected_before(&job),
     }))
 }

@@ -81,7 +81,7 @@ impl Auth {
         self.caller.may(Scope::Admin)
     }
 
-    pub fn caller(&self) -> &Caller {
+    pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
 

@@ -10,7 +10,7 @@ use reveille_api_types::dry_run::{DryRunBody, DryRunReply};
 use reveille_core::flow::WorkflowDocument;
 use reveille_core::id::WorkflowId;
 use reveille_core::request::Actor;
-use reveille_engine::{Asked, Engine};
+use reveille_engine::{Engine, RunRequest};
 use reveille_roster::Scope;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub async fn dry_run(
     if document.as_ref().is_some_and(|document| document.id != id) {
         return Err(ApiError::field("workflow", format!("its id is not {id:?}")));
     }
-    let asked = Asked {
+    let asked = RunRequest {
         tenant: auth.tenant.clone(),
         workflow: WorkflowId::parse(&id)?,
         input: body.input.unwrap_or_else(|| json!({})),

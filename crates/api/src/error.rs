@@ -5,8 +5,9 @@ use axum::response::{IntoResponse, Response};
 use reveille_core::approval::Conflict;
 use reveille_core::id::BadId;
 use reveille_core::job::Refusal;
+use reveille_core::policy::ExpensiveRule;
 use reveille_core::request::BadRequest;
-use reveille_engine::{DriveError, KeyError, RetryError, SubmitError};
+use reveille_engine::{DriveError, KeyError, ReplayError, RetryError, SubmitError, TooManyQuestions};
 use reveille_kernel::NoAnswer;
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
@@ -127,6 +128,26 @@ impl From<StoreError> for ApiError {
 impl From<BadRequest> for ApiError {
     fn from(bad: BadRequest) -> Self {
         Self::field(bad.field, bad.problem)
+    }
+}
+
+impl From<TooManyQuestions> for ApiError {
+    fn from(busy: TooManyQuestions) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_questions", busy.to_string()).retry_after(1)
+    }
+}
+
+impl From<ReplayError> for ApiError {
+    fn from(error: ReplayError) -> Self {
+        let message = error.to_string();
+        match error {
+            ReplayError::BadPolicy(problem) => Self::field("policy", problem),
+            ReplayError::TooExpensive(ExpensiveRule { rule, .. }) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_expensive", message).with("rule", rule)
+            }
+            ReplayError::Busy(busy) => busy.into(),
+            ReplayError::Store(error) => error.into(),
+        }
     }
 }
 

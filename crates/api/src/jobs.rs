@@ -16,7 +16,7 @@ use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{self, Job};
 use reveille_core::time::Millis;
 use reveille_core::trace::TraceContext;
-use reveille_engine::{Engine, Submission, Submitted, Submitter};
+use reveille_engine::{BlobRead, Engine, Named, Submission, Submitted, Submitter};
 use reveille_roster::Scope;
 use reveille_store::JobQuery;
 use std::sync::Arc;
@@ -140,29 +140,18 @@ pub async fn get(
             .await?
             .ok_or_else(|| ApiError::not_found("job"))?;
     }
-    let context = inline(&engine, &job, &job.request.context_ptr).await?;
-    let is_held = engine.jobs().holds_result(&job);
-    let result = match job.ending() {
-        Some(ending) if ending.state == job::State::Succeeded && !is_held => {
-            inline(&engine, &job, &ending.result_ptr).await?
-        }
-        _ => None,
-    };
+    let context = engine.jobs().read(&job, Named::Input(&job.request.context_ptr)).await?;
+    let result = engine.jobs().read_result(&job).await?;
     let trace = engine.jobs().trace_of(&job.request).job();
-    Ok(Json(convert::job_detail(&job, &trace, context.into(), result.into(), is_held)))
+    Ok(Json(convert::job_detail(&job, &trace, &context, &result)))
 }
 
 /// A blob as JSON if it is there, small enough, and JSON; as text if it is only text.
-async fn inline(
-    engine: &Engine,
-    job: &Job,
-    pointer: &str,
-) -> Result<Option<Box<serde_json::value::RawValue>>, ApiError> {
-    let found = engine.jobs().readable(job, pointer).await?;
-    Ok(found.filter(|bytes| bytes.len() <= INLINE_LEN_MAX).and_then(|bytes| as_json(&bytes)))
+pub fn inline(read: &BlobRead) -> Option<Box<serde_json::value::RawValue>> {
+    read.bytes().filter(|bytes| bytes.len() <= INLINE_LEN_MAX).and_then(|bytes| as_json(bytes))
 }
 
-pub fn as_json(bytes: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
+fn as_json(bytes: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
     let text = String::from_utf8(bytes.to_vec()).ok()?;
     let raw = serde_json::value::RawValue::from_string(text.clone())
         .or_else(|_| serde_json::value::to_raw_value(&text));

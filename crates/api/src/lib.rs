@@ -20,6 +20,7 @@ mod keys;
 mod molecule;
 mod openapi;
 mod openorca;
+pub mod origin;
 pub mod overview;
 pub mod policy;
 pub mod pools;
@@ -47,6 +48,19 @@ use reveille_engine::Engine;
 
 /// The largest body that is read.
 pub const BODY_LEN_MAX: usize = 2 * 1024 * 1024;
+
+/// Health, readiness and metrics, for a listener of their own.
+pub fn admin_router(engine: Engine) -> Router {
+    health_routes().fallback(error::no_such_path).with_state(engine)
+}
+
+fn health_routes() -> Router<Engine> {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+}
 
 /// Every route.
 pub fn router(engine: Engine) -> Router {
@@ -92,10 +106,7 @@ pub fn router(engine: Engine) -> Router {
         .merge(voicegateway::routes())
         .merge(openorca::routes())
         .merge(molecule::routes())
-        .route("/healthz", get(health::alive))
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
+        .merge(health_routes())
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
@@ -103,5 +114,6 @@ pub fn router(engine: Engine) -> Router {
         .layer(from_fn(body::refuse_long_bodies))
         .layer(from_fn_with_state(engine.clone(), rate::hold_back))
         .merge(hot)
+        .layer(from_fn_with_state(engine.clone(), origin::refuse_foreign_pages))
         .with_state(engine)
 }

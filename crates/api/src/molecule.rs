@@ -9,7 +9,7 @@ pub mod discovery;
 pub mod events;
 mod limiter;
 pub(crate) mod posted;
-pub(crate) mod refused;
+pub(crate) mod refusal;
 pub mod registry;
 mod retired;
 pub mod socket;
@@ -55,5 +55,5 @@ pub fn routes() -> Router<Engine> {
         .route("/ws", get(socket::open))
         .route("/health", get(crate::health::health))
         .layer(Extension(Arc::new(Limiter::default())))
-        .layer(Extension(Arc::new(socket::Quota::default())))
+        .layer(Extension(Arc::new(socket::SocketQuota::default())))
 }

@@ -5,8 +5,8 @@ mod complete;
 use crate::molecule::{delegations, discovery, events, registry, socket, talk, workspaces};
 use crate::openorca::{self, events as console, resolve};
 use crate::types::molecule::answer::MoleculeError;
-use crate::types::molecule::event::{Frame as SocketFrame, StreamEvent};
-use crate::types::openorca::Frame as ConsoleFrame;
+use crate::types::molecule::event::{SocketFrame, StreamEvent};
+use crate::types::openorca::ConsoleFrame;
 use crate::voicegateway::{self, Detail, heartbeat};
 use crate::{
     approvals, audit, dead_letters, dry_run, graph, health, jobs, keys, overview, policy, pools, presence,

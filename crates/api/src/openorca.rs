@@ -8,7 +8,7 @@ pub mod resolve;
 mod scene;
 mod tally;
 
-use crate::types::openorca::{RUNTIME, RuntimeInfo, Snapshot, Supports};
+use crate::types::openorca::{ConsoleSnapshot, RUNTIME, RuntimeInfo, Supports};
 use crate::voicegateway::{Detail, Principal, TenantHeader, TenantQuery};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -41,7 +41,7 @@ pub async fn runtime_info() -> Json<RuntimeInfo> {
 }
 
 /// Shows the fleet, its jobs and what waits for a person.
-#[utoipa::path(get, path = "/openorca/snapshot", tag = "openorca", params(TenantQuery, TenantHeader), responses((status = 200, body = Snapshot)))]
+#[utoipa::path(get, path = "/openorca/snapshot", tag = "openorca", params(TenantQuery, TenantHeader), responses((status = 200, body = ConsoleSnapshot)))]
 pub async fn snapshot(
     State(engine): State<Engine>,
     principal: Principal,

@@ -54,13 +54,13 @@ fn wait(code: &str) -> Wait {
 
 /// What waits for a person, as far as it is counted.
 #[derive(Clone, Copy, Default)]
-pub struct Waiting {
+pub struct AttentionCounts {
     pub approvals: usize,
     pub quarantined: usize,
     pub dead_letters: u64,
 }
 
-impl Waiting {
+impl AttentionCounts {
     pub fn of(overview: &Overview) -> Self {
         let Overview { approvals, quarantined, dead_letters, .. } = *overview;
         Self { approvals, quarantined, dead_letters }
@@ -68,14 +68,14 @@ impl Waiting {
 }
 
 /// What waits for a person.
-pub async fn waiting(engine: &Engine, auth: &Auth) -> Result<Waiting, ApiError> {
+pub async fn waiting(engine: &Engine, auth: &Auth) -> Result<AttentionCounts, ApiError> {
     auth.needs(Scope::Read)?;
     let (jobs, tenant) = (engine.jobs(), auth.list_of());
     let approvals = newest(auth, JobState::ApprovalRequired, COUNTED_MAX);
     let held = newest(auth, JobState::OutputQuarantined, COUNTED_MAX);
     let (approvals, held, dead) =
         tokio::try_join!(jobs.list(&approvals), jobs.list(&held), jobs.count_dead_letters(tenant.as_ref()))?;
-    Ok(Waiting {
+    Ok(AttentionCounts {
         approvals: approvals.items.len(),
         quarantined: held.items.len(),
         dead_letters: dead.values().sum(),

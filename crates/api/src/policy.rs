@@ -16,7 +16,6 @@ use reveille_core::id::TenantId;
 use reveille_core::policy::Trace;
 use reveille_core::request::Request;
 use reveille_engine::Engine;
-use reveille_engine::rules::read_policy;
 use reveille_kernel::Purpose;
 use reveille_roster::Scope;
 
@@ -53,7 +52,7 @@ pub async fn simulate(
     Ok(Json(convert::policy_answer(verdict, Trace::default())))
 }
 
-/// Says what policy would decide about a job, and how each rule came out.
+/// Says what policy would decide about a job, and how each rule came out. Rules for other tenants are shown to operators only.
 #[utoipa::path(post, path = "/api/v1/policy/explain", tag = "policy", request_body = PolicyCheck, responses((status = 200, body = PolicyAnswer), (status = 400, description = "A field is wrong; it is named")))]
 pub async fn explain(
     State(engine): State<Engine>,
@@ -66,6 +65,7 @@ pub async fn explain(
         return Ok(Json(convert::policy_answer(verdict, Trace::default())));
     }
     let (verdict, trace) = engine.jobs().policy().policy_trace(&request);
+    let trace = if auth.is_operator() { trace } else { trace.without_rules_of_others() };
     Ok(Json(convert::policy_answer(verdict, trace)))
 }
 
@@ -82,17 +82,16 @@ fn asked(auth: &Auth, body: PolicyCheck) -> Result<Request, ApiError> {
 }
 
 /// Judges the jobs of the past by another policy. Nothing changes.
-#[utoipa::path(post, path = "/api/v1/policy/replay", tag = "policy", request_body = ReplayRequest, responses((status = 200, body = ReplayReply), (status = 400, description = "The policy cannot be used; the reason is told")))]
+#[utoipa::path(post, path = "/api/v1/policy/replay", tag = "policy", request_body = ReplayRequest, responses((status = 200, body = ReplayReply), (status = 400, description = "The policy cannot be used; the reason is told"), (status = 422, description = "A rule takes more steps or memory than it may; it is named")))]
 pub async fn replay(
     State(engine): State<Engine>,
     auth: Auth,
     Body(body): Body<ReplayRequest>,
 ) -> Result<Json<ReplayReply>, ApiError> {
     auth.needs(Scope::Read)?;
-    let policy = read_policy(&body.policy).map_err(|problem| ApiError::field("policy", problem))?;
     let since = moment("since", &body.since, engine.now())?;
-    let replay = engine.jobs().replay(&policy, auth.list_of(), since).await?;
-    Ok(Json(convert::replay_reply(policy.snapshot(), replay)))
+    let replay = engine.jobs().replay(body.policy, &auth.tenant, auth.list_of(), since).await?;
+    Ok(Json(convert::replay_reply(replay)))
 }
 
 /// Lists what policy decided about a job, newest first.

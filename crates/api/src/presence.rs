@@ -6,7 +6,7 @@
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::types::agent::{BEATS_MAX, BeatBatch, RawBatch, Told, why_unreadable};
+use crate::types::agent::{BEATS_MAX, BeatBatch, PostedBeat, RawBatch, why_unreadable};
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
@@ -62,7 +62,7 @@ fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<(usize, Vec<R
     let mut beats: Vec<AgentBeat<'_>> = Vec::with_capacity(raw.len());
     let (mut places, mut rejected) = (Vec::with_capacity(raw.len()), Vec::new());
     for (index, json) in raw.iter().enumerate() {
-        if let Ok(Told(beat)) = serde_json::from_str(json.get()) {
+        if let Ok(PostedBeat(beat)) = serde_json::from_str(json.get()) {
             beats.push(beat);
             places.push(index);
         } else {

@@ -19,7 +19,7 @@ use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, StepId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_engine::{Asked, Engine, RerunError, RunError, StartRunError, Started};
+use reveille_engine::{Engine, RerunError, RunError, RunRequest, StartRunError, Started};
 use reveille_roster::Scope;
 use reveille_store::workflows::RunQuery;
 use serde_json::json;
@@ -62,7 +62,7 @@ pub async fn start(
     let header =
         ["idempotency-key", "x-idempotency-key"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     let key = header.map(str::to_owned).or(query.idempotency_key).or(body.idempotency_key);
-    let asked = Asked {
+    let asked = RunRequest {
         tenant: auth.tenant.clone(),
         workflow: WorkflowId::parse(&id)?,
         input: body.input.unwrap_or_else(|| json!({})),
@@ -260,6 +260,7 @@ impl From<StartRunError> for ApiError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message).with("max", max)
             }
             StartRunError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
+            StartRunError::Busy(busy) => busy.into(),
             StartRunError::Store(error) => error.into(),
         }
     }

@@ -7,7 +7,7 @@
 mod filter;
 mod watch;
 
-pub use watch::{Moment, Watch, answer};
+pub use watch::{Watch, WatchItem, answer};
 
 use crate::ApiError;
 use crate::auth::Auth;
@@ -19,7 +19,7 @@ use axum::extract::Query;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::get;
-use filter::Filter;
+use filter::EventFilter;
 use futures_util::stream::unfold;
 use reveille_api_types::event::{EventQuery, Fleet, JobNews, RunNews, WorkerNews, WorkspaceNews};
 use reveille_core::id::TenantId;
@@ -49,7 +49,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     auth.needs(Scope::Read)?;
-    let filter = Filter::understood(&query)?;
+    let filter = EventFilter::understood(&query)?;
     let audience = match query.tenant.as_deref().filter(|name| !name.is_empty()) {
         None => auth.audience(),
         Some(name) => {
@@ -62,33 +62,33 @@ pub async fn events(
     };
     let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = header.or(query.after.as_deref()).and_then(EventId::parse);
-    let watch = Watch::new(&engine, audience.clone(), after, Duration::ZERO);
-    let feed = Feed { engine, audience, filter, watch, read_to: None };
-    Ok(answer(unfold(feed, Feed::next)))
+    let watch = Watch::new(&engine, auth.caller(), audience.clone(), after, Duration::ZERO);
+    let feed = EventFeed { engine, audience, filter, watch, read_to: None };
+    Ok(answer(unfold(feed, EventFeed::next)))
 }
 
-struct Feed {
+struct EventFeed {
     engine: Engine,
     audience: Audience,
-    filter: Filter,
+    filter: EventFilter,
     watch: Watch,
     /// The last event that was read, whether or not it was wanted.
     read_to: Option<EventId>,
 }
 
-impl Feed {
+impl EventFeed {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let mut out = Vec::new();
         while out.is_empty() {
             match self.watch.next().await {
-                Moment::End => return None,
-                Moment::Look => {}
-                Moment::KeepAlive => self.keep_alive(&mut out),
-                Moment::Events(NextEvents::StartAfresh(id)) => {
+                WatchItem::End => return None,
+                WatchItem::Look => {}
+                WatchItem::KeepAlive => self.keep_alive(&mut out),
+                WatchItem::Events(NextEvents::StartAfresh(id)) => {
                     self.read_to = Some(id);
                     frame(&mut out, id, "snapshot", &self.fleet());
                 }
-                Moment::Events(NextEvents::Events(events)) => {
+                WatchItem::Events(NextEvents::Events(events)) => {
                     for (id, event) in events {
                         self.read_to = Some(id);
                         if self.filter.lets(&event.what) {

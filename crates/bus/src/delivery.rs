@@ -1,7 +1,7 @@
-//! What a subscription yields: a message, where it is kept, and a way to say what became of it.
+//! What a subscription yields: a message, its place in a stream, and its acknowledgement.
 //!
-//! A bus that keeps messages hands each of them out until somebody has said [`Ack::done`] or [`Ack::end`].
-//! On a bus that keeps nothing there is nothing to say: its acks are empty and cost nothing.
+//! A bus that keeps messages redelivers each of them until [`Ack::done`] or [`Ack::end`] is called. On a bus that
+//! keeps nothing there is nothing to acknowledge: its acks are empty and cost nothing.
 
 use crate::Message;
 use std::fmt;
@@ -9,34 +9,34 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// One message as it was handed to us.
+/// One message as it was delivered to us.
 #[derive(Debug)]
 pub struct Delivery {
     pub message: Message,
     pub ack: Ack,
-    /// Which of the kept messages it is; nothing where the bus does not keep it.
+    /// Which of the kept messages it is; nothing if the bus does not keep it.
     pub from: Option<MessageKey>,
 }
 
-/// A kept message, the same in every process that is handed it.
+/// A kept message, the same in every process that it is delivered to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageKey {
     pub stream: Arc<str>,
-    /// The group that it was handed to: two groups deal with the same message apart.
+    /// The group that it was delivered to: two groups process the same message independently.
     pub durable: Arc<str>,
     pub seq: u64,
-    /// When the bus got it, in its own milliseconds. A stream that is made anew counts from one again.
+    /// When the bus received it, in its own milliseconds. A recreated stream counts from one again.
     pub kept_at: i64,
-    /// How many times it was handed out, this one included.
+    /// How many times it was delivered, including this one.
     pub delivered: u64,
 }
 
-/// Says what became of a message. Until then the bus is told that we are at it, however long it takes.
-/// Dropped without a word, the message comes back after a while, here or elsewhere.
+/// Settles a message. Until then the bus is told that it is in progress, however long it takes. If this is dropped
+/// unsettled, the message is redelivered after a while, here or elsewhere.
 #[derive(Default)]
 pub struct Ack(Option<Box<dyn FnOnce(Word) + Send>>);
 
-/// What can be said.
+/// The ways to settle a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     Done,
@@ -45,22 +45,22 @@ pub enum Word {
 }
 
 impl Ack {
-    /// For adapters: who is to be told. Dropping it untold must leave the message where it is.
+    /// For adapters: whom to notify. Dropping it unsettled must leave the message where it is.
     pub fn new(tell: impl FnOnce(Word) + Send + 'static) -> Self {
         Self(Some(Box::new(tell)))
     }
 
-    /// It was dealt with.
+    /// It was processed.
     pub fn done(self) {
         self.say(Word::Done);
     }
 
-    /// Not now: it is wanted again after this time.
+    /// Not now: redeliver it after this time.
     pub fn later(self, delay: Duration) {
         self.say(Word::Later(delay));
     }
 
-    /// It can never be dealt with, and shall not come back.
+    /// It can never be processed, and must not be redelivered.
     pub fn end(self) {
         self.say(Word::End);
     }
@@ -91,7 +91,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// For adapters: they see that it was dropped by their end of the channel.
+    /// For adapters: their end of the channel shows when it was dropped.
     pub fn new(deliveries: mpsc::Receiver<Delivery>) -> Self {
         Self { deliveries }
     }
@@ -101,18 +101,18 @@ impl Subscription {
         self.deliveries.recv().await
     }
 
-    /// What is here already.
+    /// The next message, if one has already arrived.
     pub fn try_recv(&mut self) -> Option<Delivery> {
         self.deliveries.try_recv().ok()
     }
 
-    /// How many are here already.
+    /// How many have already arrived.
     pub fn waiting(&self) -> usize {
         self.deliveries.len()
     }
 }
 
-/// What nobody has looked at is for somebody else, at once.
+/// Messages that nobody has read are released to other members at once.
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.deliveries.close();

@@ -1,15 +1,15 @@
 //! The header block of a NATS message: `NATS/1.0`, then lines `Name: value`, then an empty line.
 //!
-//! Blocks come from strangers. Whatever they hold, reading one is a walk over its first lines.
+//! Blocks come from untrusted clients. Whatever they contain, reading one only walks its first lines.
 
 use bytes::Bytes;
 
 const VERSION: &str = "NATS/1.0";
 
-/// Lines that are looked at; what is said further down is not heard.
+/// Lines that are read; anything further down is ignored.
 pub const LINES_MAX: usize = 128;
 
-/// A block that says these. A line break inside a value would begin another header, so it is left out.
+/// A block with these headers. A line break inside a value would begin another header, so it is left out.
 pub fn block<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Bytes {
     let mut text = format!("{VERSION}\r\n");
     for (name, value) in pairs {
@@ -23,8 +23,8 @@ pub fn block<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Bytes {
     text.into()
 }
 
-/// The values under a name, in order, without the blanks around them. Names are compared as HTTP compares
-/// them: clients spell the same header in more than one way.
+/// The values under a name, in order, trimmed. Names are compared as in HTTP: clients spell the same header in more
+/// than one way.
 pub fn values<'a>(block: &'a [u8], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let mut lines = block.split(|byte| *byte == b'\n').take(LINES_MAX);
     let is_block = lines.next().is_some_and(|first| first.starts_with(VERSION.as_bytes()));

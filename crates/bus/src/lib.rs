@@ -1,7 +1,7 @@
 //! The Bus port: how packets reach workers and how theirs reach us, and its adapters.
 //!
-//! Every message may be lost, repeated, late or reordered; nothing above the bus may rely on more.
-//! What a bus does promise is said on [`Bus`].
+//! Every message may be lost, duplicated, late or reordered; nothing above the bus may rely on more. What a bus does
+//! promise is documented on [`Bus`].
 
 mod delivery;
 pub mod headers;
@@ -12,8 +12,8 @@ pub mod subject;
 pub mod suite;
 
 pub use delivery::{Ack, Delivery, MessageKey, Subscription, Word};
-pub use local::{Client, ClientInfo, INBOX_LEN_MAX, LocalBus, Sink};
-pub use nats::{Link, Login, NatsBus, NatsOpenError, NatsOptions, NatsTls, Secret, examine};
+pub use local::{ClientInfo, INBOX_LEN_MAX, LocalBus, LocalClient, Sink};
+pub use nats::{Login, NatsBus, NatsLink, NatsOpenError, NatsOptions, NatsTls, Secret, examine};
 
 use bytes::Bytes;
 use reveille_core::id::{KeyId, TenantId};
@@ -27,7 +27,8 @@ pub struct Message {
     pub headers: Option<Bytes>,
     pub payload: Bytes,
     pub origin: MessageOrigin,
-    /// What it is, where it may be published more than once: a bus that keeps messages keeps the first of them.
+    /// A deduplication id, for messages that may be published more than once: a bus that keeps messages keeps only
+    /// the first.
     pub id: Option<String>,
 }
 
@@ -43,11 +44,11 @@ pub enum MessageOrigin {
     Worker(MessageSender),
 }
 
-/// Whose credential a client came with.
+/// The credential that a client authenticated with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSender {
     pub tenant: TenantId,
-    /// Nothing where a client was let in without one.
+    /// Nothing if the client was admitted without one.
     pub key: Option<KeyId>,
 }
 
@@ -69,22 +70,22 @@ impl Message {
         Self { headers: Some(headers::block(pairs)), ..self }
     }
 
-    /// What the headers say under a name.
+    /// The values of a header.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         headers::values(self.headers.as_deref().unwrap_or_default(), name)
     }
 }
 
-/// Whether a published message reached anybody.
+/// Whether any subscriber received a published message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryReport {
     /// Nobody listens on that subject.
     Nobody,
-    /// At least one listener got it; which one, where the transport knows a single one.
+    /// At least one listener received it; which one, if the transport knows of exactly one.
     Somebody { by: Option<HeardBy> },
 }
 
-/// The one connection that got a message.
+/// The one connection that received a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeardBy {
     pub connection: u64,
@@ -106,34 +107,34 @@ pub enum BusError {
     Unavailable(String),
     #[error("{0:?} is not a valid subject")]
     BadSubject(String),
-    /// Trying again does not make it smaller.
+    /// Retrying does not make it smaller.
     #[error("a message of {len} bytes is larger than the {max} that the bus takes")]
     TooLarge { len: usize, max: usize },
 }
 
-/// The port. Publishing to our own subscriptions waits for room (so that nothing is dropped on the
-/// way in); a remote listener that cannot keep up is cut off instead (so that memory stays bounded).
+/// The port. Publishing to our own subscriptions waits for room (so that nothing is dropped on the way in); a remote
+/// listener that cannot keep up is disconnected instead (so that memory stays bounded).
 #[async_trait::async_trait]
 pub trait Bus: Send + Sync + 'static {
-    /// Where the bus keeps messages of a subject, it has it when this returns, and that counts as heard.
-    /// So does a message with a `reply` on a bus far away: if nobody listens, whoever waits there is told.
+    /// Where the bus keeps messages of a subject, it has stored this one when the call returns, and that counts as
+    /// received. So does a message with a `reply` on a remote bus: if nobody listens, the requester is told there.
     async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError>;
 
-    /// Messages on a subject (wildcards allowed), shared within a queue group if one is named. Where the bus
-    /// keeps them, a group gets each until one of its members has said that it is done with it.
+    /// Messages on a subject (wildcards allowed), shared within a queue group if one is named. Where the bus keeps
+    /// them, a group gets each until one of its members has acknowledged it.
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError>;
 
-    /// Whether messages can reach us now. While they cannot, nobody's silence means anything.
+    /// Whether messages can reach us now. While they cannot, a member's silence means nothing.
     fn is_up(&self) -> bool {
         true
     }
 
-    /// Messages that were lost because we did not keep up with them, as far as anybody has told us.
+    /// Messages that were lost because we did not keep up, as far as we were told.
     fn lost(&self) -> u64 {
         0
     }
 
-    /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not there.
+    /// Whether it can tell who listens on what. Where it can, a worker that is not seen is not connected.
     fn shows_listeners(&self) -> bool;
 
     /// Waits until what connections listen on has changed, and returns those that did, each as it is

@@ -1,32 +1,32 @@
-//! The bus inside one process: our own subscriptions, and remote clients that came in by a door.
+//! The bus inside one process: our own subscriptions, and remote clients that connected through a door.
 //!
-//! One mutex guards who listens on what. A publish takes it to collect the recipients, lets it go,
-//! and only then hands the message over; nobody is waited for while it is held.
+//! One mutex guards the subscriptions. A publish takes it to collect the recipients, releases it, and only then
+//! delivers the message; nothing waits while it is held.
 //!
-//! Our own subscriptions have bounded inboxes and are waited for, so a subscriber must not publish
-//! what it receives itself without reading on, or it may wait for its own inbox.
+//! Our own subscriptions have bounded inboxes and publishers wait for them, so a subscriber must not publish what it
+//! receives itself without reading on, or it may wait for its own inbox.
 //!
-//! Nothing is stored: a message that nobody listens for is gone, and its publisher is told.
+//! Nothing is stored: a message without a subscriber is gone, and its publisher is told.
 
 mod client;
 mod connections;
 mod interest;
 mod subscriber;
 
-pub use client::{Client, ClientInfo, Sink};
+pub use client::{ClientInfo, LocalClient, Sink};
 
 use crate::{Bus, BusError, DeliveryReport, HeardBy, Listener, Message, Subscription, subject};
 use connections::Connections;
 use interest::Interest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use subscriber::{Audience, Peer, Subscriber, Taker};
+use subscriber::{Recipients, RemoteClient, Subscriber, Taker};
 use tokio::sync::{Notify, mpsc};
 
 /// How many messages wait in one of our own subscriptions before publishers wait too.
 pub const INBOX_LEN_MAX: usize = 8192;
 
-/// Below this many subscriptions of our own, nobody looks for abandoned ones.
+/// Below this many subscriptions of our own, abandoned ones are not searched for.
 const SWEEP_LEN_MIN: usize = 64;
 
 /// A handle; clones share one bus.
@@ -56,16 +56,16 @@ impl LocalBus {
         Self::default()
     }
 
-    /// Lets a remote client in. It stays until the returned handle is dropped or its sink refuses.
-    pub fn attach(&self, client: ClientInfo, sink: Arc<dyn Sink>) -> Client {
+    /// Admits a remote client. It stays until the returned handle is dropped or its sink refuses.
+    pub fn attach(&self, client: ClientInfo, sink: Arc<dyn Sink>) -> LocalClient {
         let mut state = self.state();
-        let peer = Peer::new(state.next_id(), client.name.clone(), sink);
+        let peer = RemoteClient::new(state.next_id(), client.name.clone(), sink);
         state.connections.insert(Arc::clone(&peer));
         drop(state);
-        Client::new(self.clone(), peer, client)
+        LocalClient::new(self.clone(), peer, client)
     }
 
-    async fn deliver(&self, message: &Message, audience: Audience) -> Result<DeliveryReport, BusError> {
+    async fn deliver(&self, message: &Message, audience: Recipients) -> Result<DeliveryReport, BusError> {
         for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
             if !subject::is_subject(subject) {
                 return Err(BusError::BadSubject(subject.clone()));
@@ -87,7 +87,7 @@ impl LocalBus {
     }
 
     /// Forgets a subscriber that refused a message, and finds another of its queue group, if it has one.
-    fn replace(&self, refused: &Subscriber, subject: &str, audience: Audience) -> Option<Arc<Subscriber>> {
+    fn replace(&self, refused: &Subscriber, subject: &str, audience: Recipients) -> Option<Arc<Subscriber>> {
         self.change(|state| {
             match refused.peer() {
                 Some(peer) => state.forget_connection(peer.connection),
@@ -103,7 +103,7 @@ impl LocalBus {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes who listens on what, and wakes whoever waits to hear of it.
+    /// Changes who listens on what, and wakes those who wait for such changes.
     fn change<T>(&self, change: impl FnOnce(&mut LocalState) -> T) -> T {
         let mut state = self.state();
         let outcome = change(&mut state);
@@ -119,7 +119,7 @@ impl LocalBus {
 #[async_trait::async_trait]
 impl Bus for LocalBus {
     async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        self.deliver(&message, Audience::Everyone).await
+        self.deliver(&message, Recipients::Everyone).await
     }
 
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {
@@ -156,7 +156,7 @@ impl LocalState {
         self.last_id
     }
 
-    fn recipients(&mut self, subject: &str, audience: Audience) -> Vec<Arc<Subscriber>> {
+    fn recipients(&mut self, subject: &str, audience: Recipients) -> Vec<Arc<Subscriber>> {
         let recipients = self.interest.recipients(subject, audience);
         for recipient in &recipients {
             self.count(recipient);
@@ -185,9 +185,9 @@ impl LocalState {
         }
     }
 
-    /// Removes our own subscriptions whose receiver was dropped. A publish notices them too, but a
-    /// reply inbox that had its answer may never see another. Looking only when the number has
-    /// doubled keeps both the garbage and the time spent looking in proportion to what is in use.
+    /// Removes our own subscriptions whose receiver was dropped. A publish notices them too, but a reply inbox that
+    /// had its answer may never see another. Checking only when the number has doubled keeps both the garbage and the
+    /// time spent in proportion to what is in use.
     fn sweep(&mut self) {
         if self.inboxes.len() < self.sweep_at.max(SWEEP_LEN_MIN) {
             return;
@@ -200,11 +200,11 @@ impl LocalState {
     }
 }
 
-/// Who took a message.
+/// Who received a message.
 #[derive(Default)]
 struct DeliveryTally {
     taken: bool,
-    /// The remote connections that took it, as far as it matters: none, one, or several.
+    /// The remote connections that received it, as far as it matters: none, one, or several.
     remote: Remote,
 }
 
@@ -212,7 +212,7 @@ struct DeliveryTally {
 enum Remote {
     #[default]
     None,
-    One(Arc<Peer>),
+    One(Arc<RemoteClient>),
     Several,
 }
 
@@ -241,4 +241,21 @@ impl From<DeliveryTally> for DeliveryReport {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn abandoned_inboxes_do_not_pile_up() {
+        let bus = LocalBus::new();
+        let _kept = bus.subscribe("kept", None).await.unwrap();
+        for number in 0..10_000 {
+            drop(bus.subscribe(&format!("_INBOX.{number}"), None).await.unwrap());
+        }
+        assert!(bus.state().inboxes.len() <= SWEEP_LEN_MIN, "{}", bus.state().inboxes.len());
+        let _ours = bus.subscribe("kept", None).await.unwrap();
+        assert_eq!(
+            bus.publish(Message::new("kept", "x")).await.unwrap(),
+            DeliveryReport::Somebody { by: None }
+        );
+    }
+}

@@ -1,8 +1,8 @@
 //! The bus over NATS servers, for many machines.
 //!
-//! Jobs, results and dead letters are kept in streams (JetStream) until somebody is done with them; everything
-//! else is core NATS, which keeps nothing. The client connects again for ever. While the server is away,
-//! publishing fails and says so, and subscriptions wait; they come back by themselves.
+//! Jobs, results and dead letters are kept in streams (JetStream) until they have been processed; everything else is
+//! core NATS, which keeps nothing. The client reconnects for ever. While the server is unavailable, publishing
+//! returns an error, and subscriptions wait; they resume by themselves.
 
 mod acks;
 mod checks;
@@ -16,7 +16,7 @@ mod streams;
 
 pub use checks::examine;
 pub use errors::NatsOpenError;
-pub use link::Link;
+pub use link::NatsLink;
 pub use options::{Login, NatsOptions, NatsTls, Secret};
 
 use crate::{
@@ -39,14 +39,14 @@ use tokio::task::JoinSet;
 
 /// Messages of one core subscription that wait in the client before the server's next ones are dropped.
 const CORE_INBOX_LEN_MAX: usize = 65_536;
-/// Of these, how many are ours already.
+/// Of these, how many are already in our own channel.
 const HANDED_OVER_MAX: usize = 256;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long a stream may take to say that it has a message.
+/// How long a stream may take to confirm a message.
 const KEPT_MAX: Duration = Duration::from_secs(5);
-/// How long the server may take over streams and consumers, which it makes on disk, for all replicas at once.
+/// How long the server may take to create streams and consumers, on disk and for all replicas at once.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
-/// Two of these without an answer are a dead connection.
+/// Two of these without an answer mean a dead connection.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// A handle; clones share one connection.
@@ -63,13 +63,13 @@ struct NatsShared {
     probe: ListenerProbe,
     acks: Acks,
     log: Arc<ConnectionLog>,
-    link: watch::Receiver<Link>,
+    link: watch::Receiver<NatsLink>,
     /// They end with the bus.
     _tasks: JoinSet<()>,
 }
 
 impl NatsBus {
-    /// Connects, and sees to the streams. Everything that must be right on the server is checked here.
+    /// Connects, and sets up the streams. Everything that must be right on the server is checked here.
     pub async fn open(options: NatsOptions) -> Result<Self, NatsOpenError> {
         assert!(options.has_time(), "progress must be told at least twice before the first back-off ends");
         let log = Arc::new(ConnectionLog::default());
@@ -92,7 +92,7 @@ impl NatsBus {
         let (probe, probe_task) = opened
             .map_err(|error| NatsOpenError::Away { servers: options.places(), why: error.to_string() })?;
         let (acks, desk) = Acks::new(client.clone(), options.progress_every);
-        let (shows, link) = watch::channel(Link::Connected);
+        let (shows, link) = watch::channel(NatsLink::Connected);
         tokio::spawn(desk);
         let mut tasks = JoinSet::new();
         tasks.spawn(probe_task);
@@ -107,23 +107,23 @@ impl NatsBus {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Whether the server is there, now and from now on.
-    pub fn state(&self) -> watch::Receiver<Link> {
+    /// Whether the server is connected, now and from now on.
+    pub fn state(&self) -> watch::Receiver<NatsLink> {
         self.shared.link.clone()
     }
 
     pub fn is_connected(&self) -> bool {
-        link::now(&self.shared.client) == Link::Connected
+        link::now(&self.shared.client) == NatsLink::Connected
     }
 
-    /// Waits until the server has everything that was said so far: before an end, so that nothing that was done
-    /// is done again.
+    /// Waits until the server has received everything sent so far: before shutdown, so that nothing that was done is
+    /// done again.
     pub async fn flush(&self) -> Result<(), BusError> {
         self.shared.acks.flush().await;
         self.shared.probe.round_trip().await
     }
 
-    /// Publishes what a stream keeps, and waits until it has it.
+    /// Publishes to a stream, and waits until the stream has stored the message.
     async fn keep(&self, message: Message) -> Result<DeliveryReport, BusError> {
         let NatsShared { context, client, options, probe, .. } = &*self.shared;
         probe.check_link()?;
@@ -141,7 +141,7 @@ impl NatsBus {
         }
     }
 
-    /// Whoever asks is told by the server if nobody listens, so nobody else needs to be.
+    /// The server tells the requester if there are no responders, so we need not.
     async fn request(&self, message: Message, reply: String) -> Result<DeliveryReport, BusError> {
         let NatsShared { client, options, probe, .. } = &*self.shared;
         probe.check_link()?;
@@ -196,14 +196,14 @@ impl Bus for NatsBus {
             None => client.subscribe(subject.to_owned()).await,
         };
         let subscriber = outcome.map_err(|error| errors::away(&error))?;
-        // Whoever publishes from now on, on whatever connection, is heard.
+        // From now on messages published on any connection are received.
         probe.round_trip().await?;
         let (deliveries, subscription) = mpsc::channel(HANDED_OVER_MAX);
         tokio::spawn(hand_over(subscriber, deliveries, options.origin.clone()));
         Ok(Subscription::new(subscription))
     }
 
-    /// A NATS server tells nobody who listens on what.
+    /// A NATS server does not report who listens on what.
     fn lost(&self) -> u64 {
         self.shared.log.slow_consumers.load(Ordering::Relaxed)
     }
@@ -235,7 +235,7 @@ async fn connect(options: &NatsOptions, log: &Arc<ConnectionLog>) -> Result<Clie
     connected.map_err(|error| errors::unconnected(&error, options.places(), options.login().words()))
 }
 
-/// Asks by hand: the client cannot read what older servers say of an account.
+/// Sent by hand: the client cannot parse an older server's account information.
 async fn check_jetstream(context: &Context) -> Result<(), String> {
     let account: serde_json::Value =
         context.request("INFO", &()).await.map_err(|error| errors::words(&error))?;
@@ -245,7 +245,7 @@ async fn check_jetstream(context: &Context) -> Result<(), String> {
     }
 }
 
-/// From the client's channel to the subscriber's, in our own shape.
+/// Moves messages from the client's channel to the subscriber's, in our own type.
 async fn hand_over(mut subscriber: Subscriber, deliveries: mpsc::Sender<Delivery>, origin: MessageOrigin) {
     loop {
         let message = tokio::select! {
@@ -260,4 +260,24 @@ async fn hand_over(mut subscriber: Subscriber, deliveries: mpsc::Sender<Delivery
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use reveille_test_servers::Nats;
+
+    #[tokio::test]
+    async fn what_is_lost_because_we_are_slow_is_counted() {
+        let nats = Nats::start();
+        let bus = NatsBus::open(NatsOptions::new([nats.url()])).await.unwrap();
+        let _unread = bus.subscribe("sys.heartbeat", None).await.unwrap();
+        let foreign_client = async_nats::connect(nats.url()).await.unwrap();
+        for _ in 0..CORE_INBOX_LEN_MAX + 2 * HANDED_OVER_MAX {
+            foreign_client.publish("sys.heartbeat", "beat".into()).await.unwrap();
+        }
+        let counted = async {
+            while bus.lost() == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("it does not take that long");
+    }
+}

@@ -1,11 +1,11 @@
 //! Subjects and the patterns that match them, as NATS has them.
 //!
-//! A subject is tokens joined by dots: `sys.job.result`. A pattern may also hold `*`, which stands
-//! for exactly one token, and may end in `>`, which stands for one or more. Neither may hold white
-//! space or control characters: a subject is written into protocol lines as it is.
+//! A subject is tokens joined by dots: `sys.job.result`. A pattern may also contain `*`, which stands for exactly one
+//! token, and may end in `>`, which stands for one or more. Neither may contain white space or control characters: a
+//! subject is written into protocol lines as it is.
 //!
-//! This file only says what is valid and what matches. Finding the subscriptions of a subject
-//! without trying every pattern is the local adapter's business.
+//! This file only defines what is valid and what matches. Finding the subscriptions for a subject without trying
+//! every pattern is up to the local adapter.
 
 /// The longest subject anyone may use.
 pub const SUBJECT_LEN_MAX: usize = 1024;

@@ -1,9 +1,9 @@
 //! The promises of [`Bus`](crate::Bus) as tests, run over every adapter.
 //!
-//! An adapter's tests call [`run`] on a fresh bus. Subjects carry the name of the check, so that
-//! the checks do not hear one another even where the bus is a shared server. What only one adapter
-//! can know (who heard a message, who listens) is tested beside that adapter. An adapter that keeps messages runs
-//! [`run_kept`] too, on a subject that it keeps.
+//! An adapter's tests call [`run`] on a fresh bus. Subjects carry the name of the check, so that the checks do not
+//! receive each other's messages even where the bus is a shared server. What only one adapter can know (who received
+//! a message, who listens) is tested beside that adapter. An adapter that keeps messages runs [`run_kept`] too, on a
+//! subject that it keeps.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
 
@@ -106,9 +106,9 @@ pub async fn a_bad_subject_is_refused(bus: &dyn Bus) {
     assert!(bus.subscribe("suite.>.bad", None).await.is_err());
 }
 
-/// Runs every check about messages that are kept. Nobody else may use the subject.
+/// Runs every check about kept messages. Nobody else may use the subject.
 pub async fn run_kept(bus: &dyn Bus, subject: &str) {
-    // One member from here to the end: what is handed to one that is just leaving comes back late.
+    // One member throughout: what is delivered to one that is just leaving is redelivered late.
     let mut group = what_is_published_before_anybody_listens_is_kept(bus, subject).await;
     what_is_put_off_comes_back(bus, subject, &mut group).await;
     a_repeated_message_is_kept_once(bus, subject, &mut group).await;

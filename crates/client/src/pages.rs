@@ -21,7 +21,7 @@ pub struct Pages<'a, T> {
 }
 
 #[derive(Deserialize)]
-struct Page<T> {
+struct PageBody<T> {
     items: Vec<T>,
     next_cursor: Option<String>,
 }
@@ -44,7 +44,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
         Self { page_size: page_size.max(1), ..self }
     }
 
-    fn fetch(&self, cursor: &str) -> Result<Page<T>, Error> {
+    fn fetch(&self, cursor: &str) -> Result<PageBody<T>, Error> {
         let page_len = self.left.min(self.page_size).to_string();
         let mut query = vec![("limit", page_len.as_str()), ("cursor", cursor)];
         query.extend(self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())));

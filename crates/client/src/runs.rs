@@ -20,7 +20,7 @@ impl<'a> Runs<'a> {
         input: &impl Serialize,
         idempotency_key: Option<&str>,
     ) -> Result<StartedReply, Error> {
-        let body = Start { input, idempotency_key };
+        let body = StartRunBody { input, idempotency_key };
         self.0.post(&format!("/api/v1/workflows/{}/runs", segment(workflow_id)), &body)
     }
 
@@ -57,7 +57,7 @@ pub struct RunFilter<'a> {
 }
 
 #[derive(Serialize)]
-struct Start<'a, T> {
+struct StartRunBody<'a, T> {
     input: &'a T,
     idempotency_key: Option<&'a str>,
 }

@@ -1,14 +1,14 @@
 //! Buttons: forms that carry the seal of their page, and where they lead.
 
+use crate::error_page::ErrorPage;
 use crate::session::Session;
-use crate::trouble::Trouble;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 /// What every form of ours brings.
 #[derive(Deserialize)]
-pub struct Sent {
+pub struct ActionForm {
     pub seal: String,
     /// Why, in somebody's words, where a form asks for it.
     #[serde(default)]
@@ -47,12 +47,12 @@ impl Session {
 }
 
 /// Whatever a form did: back to where it was, or the reason why not.
-pub fn back(sent: &Sent, otherwise: &str) -> Response {
+pub fn back(sent: &ActionForm, otherwise: &str) -> Response {
     let is_ours = sent.back.starts_with("/ui/") || sent.back == "/";
     Redirect::to(if is_ours { &sent.back } else { otherwise }).into_response()
 }
 
 /// A button that is on no page of ours.
-pub fn unknown() -> Trouble {
-    Trouble::new(axum::http::StatusCode::NOT_FOUND, "There is no such button.")
+pub fn unknown() -> ErrorPage {
+    ErrorPage::new(axum::http::StatusCode::NOT_FOUND, "There is no such button.")
 }

@@ -1,11 +1,11 @@
 //! Approvals: what waits for a person, everything needed to decide, and the decision.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
 use crate::mask::masked;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago_micros, chip, count, path, pretty, span};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -22,7 +22,7 @@ pub async fn list(
     session: Session,
     headers: HeaderMap,
     Query(query): Query<ApprovalQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let is_past = convert::include_resolved(&query)?;
     let page = approvals::list(State(console.engine.clone()), session.auth.clone(), Query(query)).await?.0;
     let now = console.engine.now();
@@ -57,7 +57,7 @@ pub async fn list(
         }
         @if let Some(next) = &page.next_cursor { nav.pager { a rel="next" href={ "/ui/approvals?" (past) "cursor=" (next) } { "More" } } }
     };
-    let about = About { title: "Approvals", place: "/ui/approvals", live: "job", every: 0 };
+    let about = PageFrame { title: "Approvals", place: "/ui/approvals", live: "job", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -66,7 +66,7 @@ pub async fn show(
     session: Session,
     headers: HeaderMap,
     Path(id): Path<String>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let asked =
         approvals::context(State(console.engine.clone()), session.auth.clone(), Path(id.clone())).await?.0;
     let now = console.engine.now();
@@ -95,7 +95,7 @@ pub async fn show(
         @if !asked.prior_approvals.is_empty() { section data-part="prior" { h2 { "Decided before, of the same kind" } (prior(&asked, now)) } }
         p { a href={ "/ui/jobs/" (path(&id)) } { "All about the job" } }
     };
-    let about = About { title: "Approval", place: "/ui/approvals", live: &id, every: 0 };
+    let about = PageFrame { title: "Approval", place: "/ui/approvals", live: &id, every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -155,8 +155,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
     let (hash, snapshot) = sent.what.split_once(' ').unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The audit trail, and whether it is what it was.
 
 use crate::Console;
-use crate::page::{About, Page};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{chip, path};
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -13,7 +13,7 @@ use reveille_api_types::audit::{AuditEvent, TrailQuery, VerifyQuery};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-pub struct Wanted {
+pub struct AuditPageQuery {
     #[serde(default)]
     event_type: String,
     #[serde(default)]
@@ -31,9 +31,9 @@ pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<AuditPageQuery>,
     Query(query): Query<TrailQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let engine = State(console.engine.clone());
     let page = audit::events(engine.clone(), session.auth.clone(), Query(query)).await?.0;
     let found = match wanted.verify.as_str() {
@@ -61,11 +61,11 @@ pub async fn show(
         div data-part="trail" { (table(&page.items)) }
         @if let Some(next) = &page.next_cursor { nav.pager { a rel="next" href={ "/ui/audit?" (same) "&cursor=" (next) } { "Older" } } }
     };
-    let about = About { title: "Audit", place: "/ui/audit", live: "", every: 0 };
+    let about = PageFrame { title: "Audit", place: "/ui/audit", live: "", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
-fn filter(wanted: &Wanted) -> Markup {
+fn filter(wanted: &AuditPageQuery) -> Markup {
     html! {
         form.filter method="get" action="/ui/audit" role="search" {
             label { "Kind " input name="event_type" value=(wanted.event_type) placeholder="safety.decision"; }

@@ -1,10 +1,10 @@
 //! Dead letters: grouped by why, looked at, and sent again one by one or a group at a time.
 
 use crate::Console;
-use crate::act::{self, Sent};
-use crate::page::{About, Page};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, chip, count, moment, path};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -21,7 +21,7 @@ use serde::Deserialize;
 const AT_ONCE: usize = 500;
 
 #[derive(Deserialize)]
-pub struct Told {
+pub struct DeadLettersPageQuery {
     #[serde(default)]
     reason_code: String,
     /// What the last press of a button has done.
@@ -33,9 +33,9 @@ pub async fn list(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Query(told): Query<Told>,
+    Query(told): Query<DeadLettersPageQuery>,
     Query(query): Query<LetterQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let engine = State(console.engine.clone());
     let stats = dead_letters::stats(engine.clone(), session.auth.clone()).await?.0;
     let page = dead_letters::page(engine, session.auth.clone(), Query(query)).await?.0;
@@ -62,7 +62,7 @@ pub async fn list(
             nav.pager { a rel="next" href={ "/ui/dlq?reason_code=" (path(&told.reason_code)) "&cursor=" (next) } { "Older" } }
         }
     };
-    let about = About { title: "Dead letters", place: "/ui/dlq", live: "job", every: 0 };
+    let about = PageFrame { title: "Dead letters", place: "/ui/dlq", live: "job", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -90,8 +90,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
     match act.as_str() {
@@ -106,8 +106,8 @@ pub async fn act(
 pub async fn retry_group(
     State(console): State<Console>,
     session: Session,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let filter =
         RetryFilter { reason_code: Some(sent.what.clone()), limit: Some(AT_ONCE), ..RetryFilter::default() };

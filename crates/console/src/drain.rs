@@ -1,9 +1,9 @@
 //! Out of service and back: a worker, or a whole pool.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{chip, path};
 use axum::Form;
 use axum::extract::{Path, State};
@@ -39,8 +39,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((what, name, act)): Path<(String, String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth, name) = (State(console.engine.clone()), session.auth.clone(), Path(name));
     let usual = OptionalBody(DrainRequest::default());

@@ -2,9 +2,9 @@
 
 use crate::Console;
 use crate::drain;
-use crate::page::{About, Page};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, count, moment, path};
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -25,7 +25,7 @@ const READS_MAX: usize = 40;
 const STATUSES: [&str; 6] = ["online", "busy", "degraded", "restored", "drained", "offline"];
 
 #[derive(Deserialize)]
-pub struct Wanted {
+pub struct FleetPageQuery {
     /// `pool` or `tenant`.
     #[serde(default)]
     by: String,
@@ -42,8 +42,8 @@ pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Query(wanted): Query<Wanted>,
-) -> Result<Page, Trouble> {
+    Query(wanted): Query<FleetPageQuery>,
+) -> Result<HtmlPage, ErrorPage> {
     let (tiles, is_all) = find(&console, &session, &wanted).await?;
     let pools = pools::list(State(console.engine.clone()), session.auth.clone()).await?.0.items;
     let total = convert::counts(console.engine.fleet().census().of(&session.auth.audience()));
@@ -72,12 +72,16 @@ pub async fn show(
             }
         }
     };
-    let about = About { title: "Fleet", place: "/ui/fleet", live: "worker", every: 5 };
+    let about = PageFrame { title: "Fleet", place: "/ui/fleet", live: "worker", every: 5 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
 /// Members that are wanted, and whether these are all of them.
-async fn find(console: &Console, session: &Session, wanted: &Wanted) -> Result<(Vec<Worker>, bool), Trouble> {
+async fn find(
+    console: &Console,
+    session: &Session,
+    wanted: &FleetPageQuery,
+) -> Result<(Vec<Worker>, bool), ErrorPage> {
     let needle = wanted.q.to_lowercase();
     let fits = |worker: &Worker| {
         let has = |text: &str| text.to_lowercase().contains(&needle);
@@ -120,7 +124,7 @@ pub fn census(fleet: &Counts) -> Markup {
     }
 }
 
-fn filter(wanted: &Wanted) -> Markup {
+fn filter(wanted: &FleetPageQuery) -> Markup {
     let option =
         |value: &str, words: &str, is: &str| html! { option value=(value) selected[value == is] { (words) } };
     html! {
@@ -143,7 +147,7 @@ fn filter(wanted: &Wanted) -> Markup {
     }
 }
 
-fn nobody(total: &Counts, wanted: &Wanted) -> Markup {
+fn nobody(total: &Counts, wanted: &FleetPageQuery) -> Markup {
     let is_filtered = !(wanted.q.is_empty() && wanted.status.is_empty() && wanted.contract.is_empty());
     html! {
         p.note {

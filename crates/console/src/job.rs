@@ -1,11 +1,11 @@
 //! One job: why it is where it is, its life, what was decided about it, and what can be done.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
 use crate::mask::masked;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, ago_micros, chip, clock, moment, path, span};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -24,7 +24,7 @@ use reveille_core::time::Millis;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-pub struct Wanted {
+pub struct JobPageQuery {
     /// `1`: secrets are shown.
     #[serde(default)]
     reveal: String,
@@ -35,8 +35,8 @@ pub async fn show(
     session: Session,
     headers: HeaderMap,
     Path(id): Path<String>,
-    Query(wanted): Query<Wanted>,
-) -> Result<Page, Trouble> {
+    Query(wanted): Query<JobPageQuery>,
+) -> Result<HtmlPage, ErrorPage> {
     let engine = State(console.engine.clone());
     let detail =
         jobs::get(engine.clone(), session.auth.clone(), Path(id.clone()), Query(WaitQuery { wait: None }))
@@ -68,7 +68,7 @@ pub async fn show(
             @else { (blob(detail.result.written(), &detail.result_ptr, is_revealed, &id)) }
         }
     };
-    let about = About { title: &id, place: "/ui/jobs", live: &id, every: 5 };
+    let about = PageFrame { title: &id, place: "/ui/jobs", live: &id, every: 5 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -240,8 +240,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
     let to_job = |id: &str| Redirect::to(&format!("/ui/jobs/{}", path(id))).into_response();

@@ -1,9 +1,9 @@
 //! The list of jobs, with filters that page right.
 
 use crate::Console;
-use crate::page::{About, Page};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago_micros, chip, path};
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -15,7 +15,7 @@ use reveille_core::time::Millis;
 use serde::Deserialize;
 
 #[derive(Deserialize, Default)]
-pub struct Wanted {
+pub struct JobsPageQuery {
     #[serde(default)]
     state: String,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct Wanted {
     cursor: String,
 }
 
-impl Wanted {
+impl JobsPageQuery {
     /// The same filter from another place in the list on.
     fn from(&self, cursor: &str) -> String {
         let pairs = [
@@ -48,8 +48,8 @@ pub async fn list(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Query(wanted): Query<Wanted>,
-) -> Result<Page, Trouble> {
+    Query(wanted): Query<JobsPageQuery>,
+) -> Result<HtmlPage, ErrorPage> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let query = ListQuery {
         limit: None,
@@ -80,11 +80,11 @@ pub async fn list(
     };
     // Older pages stay as they are while somebody reads them.
     let live = if wanted.cursor.is_empty() { "job" } else { "" };
-    let about = About { title: "Jobs", place: "/ui/jobs", live, every: 0 };
+    let about = PageFrame { title: "Jobs", place: "/ui/jobs", live, every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
-fn filter(wanted: &Wanted) -> Markup {
+fn filter(wanted: &JobsPageQuery) -> Markup {
     html! {
         form.filter method="get" action="/ui/jobs" role="search" {
             label { "State " select name="state" data-sends {

@@ -10,29 +10,31 @@ mod assets;
 mod audit;
 mod dead_letters;
 mod drain;
+mod error_page;
 mod fleet;
 mod job;
 mod jobs;
 mod live;
+mod load_history;
 mod mask;
 mod now;
 mod page;
 mod policy;
-mod pulse;
 mod quarantine;
 mod run;
 mod session;
 mod submit;
 mod system;
-mod trouble;
 mod words;
 mod worker;
 mod workflows;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use pulse::Pulse;
+use load_history::LoadHistory;
+use reveille_api::origin::refuse_foreign_pages;
 use reveille_core::finding::Finding;
 use reveille_engine::Engine;
 use std::sync::Arc;
@@ -44,15 +46,15 @@ const FORM_LEN_MAX: usize = 256 * 1024;
 #[derive(Clone)]
 pub struct Console {
     engine: Engine,
-    pulse: Arc<Pulse>,
+    load_history: Arc<LoadHistory>,
     /// What start-up found about each engine: its name, and what was seen.
     engines: Arc<Vec<(String, Vec<Finding>)>>,
 }
 
-/// Every page. Must be called within a runtime: it begins to take the pulse.
+/// Every page. Must be called within a runtime: it begins to take samples.
 pub fn router(engine: Engine, engines: Vec<(String, Vec<Finding>)>) -> Router {
-    let pulse = Pulse::start(&engine);
-    let console = Console { engine, pulse, engines: Arc::new(engines) };
+    let load_history = LoadHistory::start(&engine);
+    let console = Console { engine, load_history, engines: Arc::new(engines) };
     Router::new()
         .route("/", get(now::show))
         .route("/ui/sign-in", get(session::ask).post(session::sign_in))
@@ -85,5 +87,6 @@ pub fn router(engine: Engine, engines: Vec<(String, Vec<Finding>)>) -> Router {
         .route("/ui/system", get(system::show))
         .merge(assets::routes())
         .layer(DefaultBodyLimit::max(FORM_LEN_MAX))
+        .layer(from_fn_with_state(console.engine.clone(), refuse_foreign_pages))
         .with_state(console)
 }

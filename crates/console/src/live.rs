@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use reveille_api::stream::{Moment, Watch, answer};
+use reveille_api::stream::{Watch, WatchItem, answer};
 use reveille_engine::{NextEvents, What};
 use serde::Deserialize;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(500);
 
 #[derive(Deserialize)]
-pub struct Wanted {
+pub struct LiveQuery {
     /// `worker`, `job`, `run`, or ids, with spaces between.
     #[serde(default)]
     what: String,
 }
 
-struct Feed {
+struct LiveFeed {
     watch: Watch,
     wanted: Vec<String>,
 }
@@ -30,22 +30,22 @@ struct Feed {
 pub async fn follow(
     State(console): State<Console>,
     session: Session,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<LiveQuery>,
 ) -> Response {
     let wanted = wanted.what.split_whitespace().take(8).map(str::to_owned).collect();
-    let watch = Watch::new(&console.engine, session.auth.audience(), None, PACE);
-    answer(unfold(Feed { watch, wanted }, Feed::next))
+    let watch = Watch::new(&console.engine, session.auth.caller(), session.auth.audience(), None, PACE);
+    answer(unfold(LiveFeed { watch, wanted }, LiveFeed::next))
 }
 
-impl Feed {
+impl LiveFeed {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         loop {
             let said: &'static [u8] = match self.watch.next().await {
-                Moment::End => return None,
-                Moment::Look => continue,
-                Moment::KeepAlive => b": still here\n\n",
-                Moment::Events(NextEvents::StartAfresh(_)) => b"event: changed\ndata: all\n\n",
-                Moment::Events(NextEvents::Events(events)) => {
+                WatchItem::End => return None,
+                WatchItem::Look => continue,
+                WatchItem::KeepAlive => b": still here\n\n",
+                WatchItem::Events(NextEvents::StartAfresh(_)) => b"event: changed\ndata: all\n\n",
+                WatchItem::Events(NextEvents::Events(events)) => {
                     if !events.iter().any(|(_, event)| self.wants(&event.what)) {
                         continue;
                     }

@@ -1,16 +1,16 @@
 //! The first page: is the fleet alive, what is stuck and why, what waits for me.
 
 use crate::Console;
+use crate::error_page::ErrorPage;
 use crate::fleet::census;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
 use crate::system::charts;
-use crate::trouble::Trouble;
 use crate::words::{ago, chip, count, moment, path};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use maud::{Markup, html};
-use reveille_api::overview::{self, Waiting};
+use reveille_api::overview::{self, AttentionCounts};
 use reveille_api_types::overview::{Overview, Wait};
 use reveille_core::time::Millis;
 
@@ -18,7 +18,7 @@ pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let overview = overview::get(State(console.engine.clone()), session.auth.clone()).await?.0;
     let now = console.engine.now();
     let content = html! {
@@ -27,11 +27,11 @@ pub async fn show(
         section data-part="waiting" { h2 { "Waits for you" } (inbox(&overview)) }
         section data-part="stuck" { h2 { "Not running, and why" } (reasons(&overview.waits, now)) }
         @if session.auth.is_operator() {
-            section data-part="hour" { h2 { "The last hour" } (charts(&console.pulse.hour())) }
+            section data-part="hour" { h2 { "The last hour" } (charts(&console.load_history.hour())) }
         }
     };
-    let about = About { title: "Now", place: "/", live: "worker job", every: 10 };
-    Ok(console.page_where(&session, &headers, &about, Waiting::of(&overview), &content))
+    let about = PageFrame { title: "Now", place: "/", live: "worker job", every: 10 };
+    Ok(console.page_where(&session, &headers, &about, AttentionCounts::of(&overview), &content))
 }
 
 fn inbox(overview: &Overview) -> Markup {

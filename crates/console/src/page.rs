@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use reveille_api::overview::{self, Waiting};
+use reveille_api::overview::{self, AttentionCounts};
 use std::io::Write;
 
 /// Shorter pages are not worth packing.
@@ -23,13 +23,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A page that is ready to go out.
-pub struct Page {
+pub struct HtmlPage {
     markup: Markup,
     is_packed: bool,
 }
 
 /// What a page is about, for the frame.
-pub struct About<'a> {
+pub struct PageFrame<'a> {
     pub title: &'a str,
     /// The entry of the menu that it belongs to: its path.
     pub place: &'a str,
@@ -55,7 +55,7 @@ const MENU: [(&str, &str); 10] = [
 const SYSTEM: &str = "/ui/system";
 
 /// How much of what waits for somebody is behind an entry of the menu.
-fn waiting_at(place: &str, waiting: Waiting) -> u64 {
+fn waiting_at(place: &str, waiting: AttentionCounts) -> u64 {
     match place {
         "/ui/approvals" => waiting.approvals as u64,
         "/ui/quarantine" => waiting.quarantined as u64,
@@ -70,9 +70,9 @@ impl Console {
         &self,
         session: &Session,
         headers: &HeaderMap,
-        about: About<'_>,
+        about: PageFrame<'_>,
         content: Markup,
-    ) -> Page {
+    ) -> HtmlPage {
         // A look that fails shows nothing here; the page itself says what is wrong.
         let waiting = overview::waiting(&self.engine, &session.auth).await.unwrap_or_default();
         self.page_where(session, headers, &about, waiting, &content)
@@ -83,20 +83,20 @@ impl Console {
         &self,
         session: &Session,
         headers: &HeaderMap,
-        about: &About<'_>,
-        waiting: Waiting,
+        about: &PageFrame<'_>,
+        waiting: AttentionCounts,
         content: &Markup,
-    ) -> Page {
+    ) -> HtmlPage {
         let markup = framed(self, session, about, waiting, content);
-        Page { markup, is_packed: takes_gzip(headers) }
+        HtmlPage { markup, is_packed: takes_gzip(headers) }
     }
 }
 
 fn framed(
     console: &Console,
     session: &Session,
-    about: &About<'_>,
-    waiting: Waiting,
+    about: &PageFrame<'_>,
+    waiting: AttentionCounts,
     content: &Markup,
 ) -> Markup {
     let auth = &session.auth;
@@ -165,8 +165,8 @@ fn head(title: &str) -> Markup {
 }
 
 /// A page without the menu: for those who are not signed in, and for trouble.
-pub fn plain(title: &str, content: &Markup) -> Page {
-    Page { markup: html! { (head(title)) body.plain { (content) } }, is_packed: false }
+pub fn plain(title: &str, content: &Markup) -> HtmlPage {
+    HtmlPage { markup: html! { (head(title)) body.plain { (content) } }, is_packed: false }
 }
 
 fn takes_gzip(headers: &HeaderMap) -> bool {
@@ -175,7 +175,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     accepted.split(',').any(|coding| coding.split(';').next().unwrap_or_default().trim() == "gzip")
 }
 
-impl IntoResponse for Page {
+impl IntoResponse for HtmlPage {
     fn into_response(self) -> Response {
         let text = self.markup.into_string();
         let packed = (self.is_packed && text.len() >= PACKED_FROM).then(|| gzip(text.as_bytes())).flatten();

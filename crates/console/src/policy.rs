@@ -1,10 +1,10 @@
 //! Policy: the rules that are loaded, what they decided lately, and what they would say.
 
 use crate::Console;
+use crate::error_page::ErrorPage;
 use crate::job::short;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::chip;
 use axum::Form;
 use axum::extract::State;
@@ -22,7 +22,7 @@ const COUNTED: usize = 500;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Asked {
+pub struct PolicyForm {
     seal: String,
     topic: String,
     capability: String,
@@ -35,8 +35,8 @@ pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-) -> Result<Page, Trouble> {
-    drawn(&console, &session, &headers, &Asked::default(), None).await
+) -> Result<HtmlPage, ErrorPage> {
+    drawn(&console, &session, &headers, &PolicyForm::default(), None).await
 }
 
 /// What policy would say of a job, and why. Nothing is counted.
@@ -44,8 +44,8 @@ pub async fn simulate(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Form(asked): Form<Asked>,
-) -> Result<Page, Trouble> {
+    Form(asked): Form<PolicyForm>,
+) -> Result<HtmlPage, ErrorPage> {
     session.allows(&asked.seal)?;
     let pairs = asked.labels.split(',').filter_map(|pair| pair.trim().split_once('='));
     let check = PolicyCheck {
@@ -74,9 +74,9 @@ async fn drawn(
     console: &Console,
     session: &Session,
     headers: &HeaderMap,
-    asked: &Asked,
+    asked: &PolicyForm,
     answer: Option<Result<PolicyAnswer, String>>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let query = JobQuery { tenant: session.auth.list_of(), limit: COUNTED, ..JobQuery::default() };
     let jobs = console.engine.jobs().list(&query).await?.items;
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
@@ -97,7 +97,7 @@ async fn drawn(
             Some(Ok(answer)) => (told(&answer)),
         }
     };
-    let about = About { title: "Policy", place: "/ui/policy", live: "", every: 0 };
+    let about = PageFrame { title: "Policy", place: "/ui/policy", live: "", every: 0 };
     Ok(console.page(session, headers, about, content).await)
 }
 
@@ -123,7 +123,7 @@ fn rules(console: &Console, decided: &BTreeMap<String, u64>, jobs: usize) -> Mar
     }
 }
 
-fn form(session: &Session, asked: &Asked) -> Markup {
+fn form(session: &Session, asked: &PolicyForm) -> Markup {
     let topic = if asked.topic.is_empty() { "job.default" } else { &asked.topic };
     html! {
         form.filter method="post" action="/ui/policy" {

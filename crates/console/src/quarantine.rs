@@ -1,10 +1,10 @@
 //! Results that output policy holds back: what was found, where, and release or discard.
 
 use crate::Console;
-use crate::act::{self, Sent};
-use crate::page::{About, Page};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago_micros, chip, path};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -17,7 +17,6 @@ use reveille_api_types::quarantine::{Decided, Held, HeldQuery, OutputFinding};
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 use reveille_roster::Scope;
-use reveille_store::BlobKey;
 use serde_json::Value;
 
 /// Bytes of a result that are shown.
@@ -31,7 +30,7 @@ pub async fn list(
     session: Session,
     headers: HeaderMap,
     Query(query): Query<HeldQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let page = quarantine::list(State(console.engine.clone()), session.auth.clone(), Query(query)).await?.0;
     let now = console.engine.now();
     let mut shown = Vec::new();
@@ -44,7 +43,7 @@ pub async fn list(
         @for (held, text) in &shown { (card(&session, held, text.as_deref(), now)) }
         @if let Some(next) = &page.next_cursor { nav.pager { a rel="next" href={ "/ui/quarantine?cursor=" (next) } { "More" } } }
     };
-    let about = About { title: "Quarantine", place: "/ui/quarantine", live: "job", every: 0 };
+    let about = PageFrame { title: "Quarantine", place: "/ui/quarantine", live: "job", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -80,8 +79,7 @@ fn card(session: &Session, held: &Held, text: Option<&str>, now: Millis) -> Mark
 async fn text(console: &Console, session: &Session, held: &Held) -> Option<String> {
     session.auth.needs(Scope::Write).ok()?;
     let job = console.engine.jobs().job(&JobId::parse(&held.job_id).ok()?).await.ok()??;
-    let key = BlobKey::from_pointer(&job.output.as_ref()?.original_ptr).ok()?;
-    let bytes = console.engine.jobs().blob(&key).await.ok()??;
+    let bytes = console.engine.jobs().held_result(&job).await.ok()??;
     let text = (bytes.len() <= SHOWN_LEN_MAX).then(|| String::from_utf8(bytes.to_vec()).ok())??;
     let text = text.replace([FROM, TO], "");
     Some(covered(&text, &held.output_safety.as_ref()?.findings))
@@ -140,8 +138,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
     let body = OptionalBody(Decided { note: sent.reason.clone(), ..Decided::default() });

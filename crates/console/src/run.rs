@@ -2,11 +2,11 @@
 //! backwards, beside the run that it undoes.
 
 use crate::Console;
-use crate::act::{self, Sent};
+use crate::act::{self, ActionForm};
+use crate::error_page::ErrorPage;
 use crate::mask::masked;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, chip, clock, moment as at, path, span};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -33,7 +33,7 @@ pub async fn list(
     session: Session,
     headers: HeaderMap,
     Query(mut query): Query<RunListQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     // A form sends what was left empty as well.
     let empty = |text: &mut Option<String>| text.take_if(|text| text.is_empty());
     for field in [&mut query.status, &mut query.workflow_id, &mut query.cursor] {
@@ -62,8 +62,12 @@ pub async fn list(
             nav.pager { a rel="next" href={ "/ui/runs?status=" (status) "&workflow_id=" (path(&workflow)) "&cursor=" (next) } { "Older runs" } }
         }
     };
-    let about =
-        About { title: "Runs", place: "/ui/workflows", live: if is_first { "run" } else { "" }, every: 0 };
+    let about = PageFrame {
+        title: "Runs",
+        place: "/ui/workflows",
+        live: if is_first { "run" } else { "" },
+        every: 0,
+    };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -92,7 +96,7 @@ pub async fn show(
     session: Session,
     headers: HeaderMap,
     Path(id): Path<String>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let get = async |id: &str| {
         let wait = Query(WaitQuery { wait: None });
         runs::get(State(console.engine.clone()), session.auth.clone(), Path(id.to_owned()), wait).await
@@ -127,7 +131,7 @@ pub async fn show(
         }
     };
     let live = format!("{id} job");
-    let about = About { title: &id, place: "/ui/workflows", live: &live, every: 5 };
+    let about = PageFrame { title: &id, place: "/ui/workflows", live: &live, every: 5 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -152,7 +156,7 @@ fn head(session: &Session, detail: &RunDetail, now: Millis) -> Markup {
 }
 
 /// The workflow as it stands in this run, if it is still known.
-async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<Option<String>, Trouble> {
+async fn picture(console: &Console, detail: &RunDetail, now: Millis) -> Result<Option<String>, ErrorPage> {
     let run = &detail.record;
     let (Ok(tenant), Ok(workflow)) = (TenantId::parse(&run.org_id), WorkflowId::parse(&run.workflow_id))
     else {
@@ -244,8 +248,8 @@ pub async fn act(
     State(console): State<Console>,
     session: Session,
     Path((id, act)): Path<(String, String)>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let (engine, auth) = (State(console.engine.clone()), session.auth.clone());
     match act.as_str() {

@@ -5,8 +5,8 @@
 //! that. Where callers without a key are let in, so are browsers; their forms must come from our own pages.
 
 use crate::Console;
+use crate::error_page::ErrorPage;
 use crate::page::plain;
-use crate::trouble::Trouble;
 use crate::words::path;
 use axum::Form;
 use axum::extract::{FromRequestParts, Query, State};
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use reveille_api::auth::Auth;
 use reveille_core::id::{KeyId, TenantId};
+use reveille_core::rate::RetryAfter;
 use reveille_engine::{Engine, SESSION_TOKEN_LEN};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -45,18 +46,24 @@ impl FromRequestParts<Console> for Session {
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
         let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str()).to_owned();
         if parts.method != Method::GET && !is_from_here(&parts.headers) {
-            return Err(
-                Trouble::new(StatusCode::FORBIDDEN, "This form was sent from another site.").into_response()
-            );
+            return Err(ErrorPage::new(StatusCode::FORBIDDEN, "This form was sent from another site.")
+                .into_response());
         }
-        Self::of(&parts.headers, &console.engine, &uri).ok_or_else(|| {
+        let session = Self::of(&parts.headers, &console.engine, &uri).ok_or_else(|| {
             if parts.method == Method::GET && parts.uri.path() != "/ui/live" {
                 Redirect::to(&format!("/ui/sign-in?next={}", path(&uri))).into_response()
             } else {
-                Trouble::new(StatusCode::UNAUTHORIZED, "You are signed out. Sign in and try again.")
+                ErrorPage::new(StatusCode::UNAUTHORIZED, "You are signed out. Sign in and try again.")
                     .into_response()
             }
-        })
+        })?;
+        // A page is a call like any other.
+        let counted = console.engine.access().count_call(&session.auth.caller().key);
+        counted.map_err(|RetryAfter(seconds)| {
+            let words = format!("This key calls too often. Try again in {seconds} s.");
+            ErrorPage::new(StatusCode::TOO_MANY_REQUESTS, &words).into_response()
+        })?;
+        Ok(session)
     }
 }
 
@@ -84,13 +91,13 @@ impl Session {
     }
 
     /// A form of ours says so.
-    pub fn allows(&self, seal: &str) -> Result<(), Trouble> {
+    pub fn allows(&self, seal: &str) -> Result<(), ErrorPage> {
         // Digests are compared: how long that takes tells nothing of the seal.
         let digest = |text: &str| reveille_core::digest::sha256(text.as_bytes());
         if digest(&self.form_seal) == digest(seal) {
             return Ok(());
         }
-        Err(Trouble::new(
+        Err(ErrorPage::new(
             StatusCode::FORBIDDEN,
             "This form is out of date. Go back, load the page again, and try again.",
         ))
@@ -120,11 +127,15 @@ fn form_words(end: i64) -> String {
 }
 
 #[derive(Deserialize)]
-pub struct Ask {
+pub struct SignInQuery {
     next: Option<String>,
 }
 
-pub async fn ask(State(console): State<Console>, headers: HeaderMap, Query(ask): Query<Ask>) -> Response {
+pub async fn ask(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    Query(ask): Query<SignInQuery>,
+) -> Response {
     let next = place(ask.next.as_deref());
     if Session::of(&headers, &console.engine, "/").is_some_and(|session| session.has_key) {
         return Redirect::to(next).into_response();
@@ -154,7 +165,7 @@ fn form(next: &str, problem: Option<&str>) -> Response {
 }
 
 #[derive(Deserialize)]
-pub struct SignIn {
+pub struct SignInForm {
     key: String,
     #[serde(default)]
     next: String,
@@ -163,7 +174,7 @@ pub struct SignIn {
 pub async fn sign_in(
     State(console): State<Console>,
     headers: HeaderMap,
-    Form(form_sent): Form<SignIn>,
+    Form(form_sent): Form<SignInForm>,
 ) -> Response {
     let next = place(Some(&form_sent.next));
     if !is_from_here(&headers) {
@@ -182,15 +193,15 @@ pub async fn sign_in(
 }
 
 #[derive(Deserialize)]
-pub struct Sealed {
+pub struct SignOutForm {
     seal: String,
 }
 
 pub async fn sign_out(
     session: Session,
     headers: HeaderMap,
-    Form(form_sent): Form<Sealed>,
-) -> Result<Response, Trouble> {
+    Form(form_sent): Form<SignOutForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&form_sent.seal)?;
     let mut response = Redirect::to("/ui/sign-in").into_response();
     set_cookie(&mut response, &headers, SESSION, "", 0);
@@ -199,7 +210,7 @@ pub async fn sign_out(
 }
 
 #[derive(Deserialize)]
-pub struct Chosen {
+pub struct TenantForm {
     seal: String,
     tenant: String,
 }
@@ -208,8 +219,8 @@ pub struct Chosen {
 pub async fn choose_tenant(
     session: Session,
     headers: HeaderMap,
-    Form(form_sent): Form<Chosen>,
-) -> Result<Response, Trouble> {
+    Form(form_sent): Form<TenantForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&form_sent.seal)?;
     let mut response = Redirect::to("/").into_response();
     if form_sent.tenant.is_empty() {
@@ -217,9 +228,9 @@ pub async fn choose_tenant(
         return Ok(response);
     }
     let tenant = TenantId::parse(&form_sent.tenant)
-        .map_err(|error| Trouble::new(StatusCode::BAD_REQUEST, &format!("That is no tenant: {error}.")))?;
+        .map_err(|error| ErrorPage::new(StatusCode::BAD_REQUEST, &format!("That is no tenant: {error}.")))?;
     if !session.auth.sees(&tenant) {
-        return Err(Trouble::new(StatusCode::FORBIDDEN, "Your key sees its own tenant only."));
+        return Err(ErrorPage::new(StatusCode::FORBIDDEN, "Your key sees its own tenant only."));
     }
     set_cookie(&mut response, &headers, TENANT, tenant.as_str(), LASTS_MS / 1000);
     Ok(response)

@@ -1,9 +1,9 @@
 //! A form for one job.
 
 use crate::Console;
-use crate::page::{About, Page};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::path;
 use axum::Form;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Asked {
+pub struct SubmitForm {
     seal: String,
     topic: String,
     context: String,
@@ -27,22 +27,22 @@ pub struct Asked {
     idempotency_key: String,
 }
 
-pub async fn form(State(console): State<Console>, session: Session, headers: HeaderMap) -> Page {
-    show(&console, &session, &headers, &Asked::default(), None).await
+pub async fn form(State(console): State<Console>, session: Session, headers: HeaderMap) -> HtmlPage {
+    show(&console, &session, &headers, &SubmitForm::default(), None).await
 }
 
 async fn show(
     console: &Console,
     session: &Session,
     headers: &HeaderMap,
-    asked: &Asked,
+    asked: &SubmitForm,
     problem: Option<&str>,
-) -> Page {
-    let about = About { title: "Submit a job", place: "/ui/jobs", live: "", every: 0 };
+) -> HtmlPage {
+    let about = PageFrame { title: "Submit a job", place: "/ui/jobs", live: "", every: 0 };
     console.page(session, headers, about, filled(session, asked, problem)).await
 }
 
-fn filled(session: &Session, asked: &Asked, problem: Option<&str>) -> Markup {
+fn filled(session: &Session, asked: &SubmitForm, problem: Option<&str>) -> Markup {
     let context = if asked.context.is_empty() { "{\n  \"prompt\": \"hello\"\n}" } else { &asked.context };
     let topic = if asked.topic.is_empty() { "job.default" } else { &asked.topic };
     html! {
@@ -75,8 +75,8 @@ pub async fn send(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-    Form(asked): Form<Asked>,
-) -> Result<Response, Trouble> {
+    Form(asked): Form<SubmitForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&asked.seal)?;
     let refuse = async |problem: &str| {
         let page = show(&console, &session, &headers, &asked, Some(problem)).await;

@@ -1,9 +1,9 @@
 //! What the server is at and stands on: the last hour, servers, locks, timers, engines and what they can lose, circuits.
 
 use crate::Console;
-use crate::page::{About, Page};
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, ahead, chip, count, moment, path};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -24,12 +24,12 @@ pub async fn show(
     State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let system = system::get(State(console.engine.clone()), session.auth.clone()).await?.0;
     let now = console.engine.now();
     let content = html! {
         h1 { "System" }
-        section data-part="hour" { h2 { "The last hour" } (charts(&console.pulse.hour())) }
+        section data-part="hour" { h2 { "The last hour" } (charts(&console.load_history.hour())) }
         section data-part="servers" { h2 { "Servers" } (servers(&system)) }
         section data-part="timers" { h2 { "Timers" } (timers(&system, now)) }
         section data-part="locks" { h2 { "Locks" } (locks(&system, now)) }
@@ -37,7 +37,7 @@ pub async fn show(
         section data-part="circuits" { h2 { "Circuits and snapshot" } (circuits(&system, now)) }
         p { a href="/metrics" { "All metrics" } ", " a href="/api/v1/openapi.json" { "the API" } }
     };
-    let about = About { title: "System", place: "/ui/system", live: "", every: 10 };
+    let about = PageFrame { title: "System", place: "/ui/system", live: "", every: 10 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 

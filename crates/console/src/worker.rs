@@ -2,11 +2,11 @@
 
 use crate::Console;
 use crate::drain;
+use crate::error_page::ErrorPage;
 use crate::fleet::place;
 use crate::jobs;
-use crate::page::{About, Page};
+use crate::page::{HtmlPage, PageFrame};
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{ago, chip, count, moment, span};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -27,7 +27,7 @@ const LOOKED_THROUGH: usize = 500;
 const SHOWN_MAX: usize = 20;
 
 #[derive(Deserialize)]
-pub struct Which {
+pub struct WorkerPageQuery {
     #[serde(default)]
     contract: String,
     #[serde(default)]
@@ -39,8 +39,8 @@ pub async fn show(
     session: Session,
     headers: HeaderMap,
     Path(id): Path<String>,
-    Query(which): Query<Which>,
-) -> Result<Page, Trouble> {
+    Query(which): Query<WorkerPageQuery>,
+) -> Result<HtmlPage, ErrorPage> {
     let member = member(&session, &id, &which).ok_or_else(unknown)?;
     let engine = &console.engine;
     let view = engine
@@ -77,7 +77,7 @@ pub async fn show(
         }
         section data-part="history" {
             h2 { "The last ten minutes" }
-            (console.pulse.sparkline(&member))
+            (console.load_history.sparkline(&member))
         }
         section data-part="facts" { h2 { "What it is" } (facts(&worker)) }
         section data-part="held" {
@@ -89,12 +89,12 @@ pub async fn show(
             (jobs::table(&ended, now, "None of them was its."))
         }
     };
-    let about = About { title: &title, place: "/ui/fleet", live: &id, every: 5 };
+    let about = PageFrame { title: &title, place: "/ui/fleet", live: &id, every: 5 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
 /// Which one is meant: a name alone is a CAP worker, or the caller's own agent.
-fn member(session: &Session, id: &str, which: &Which) -> Option<Member> {
+fn member(session: &Session, id: &str, which: &WorkerPageQuery) -> Option<Member> {
     let tenant = if which.tenant.is_empty() {
         session.auth.tenant.clone()
     } else {
@@ -104,8 +104,8 @@ fn member(session: &Session, id: &str, which: &Which) -> Option<Member> {
     Some(Member { contract, tenant, id: WorkerId::parse(id).ok()? })
 }
 
-fn unknown() -> Trouble {
-    Trouble::new(StatusCode::NOT_FOUND, "There is no such worker; it may have left.")
+fn unknown() -> ErrorPage {
+    ErrorPage::new(StatusCode::NOT_FOUND, "There is no such worker; it may have left.")
 }
 
 fn facts(worker: &Worker) -> Markup {

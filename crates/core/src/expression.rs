@@ -3,27 +3,29 @@
 //! The checker knows the kind of every name, so that an expression that compares a text with a number, or
 //! asks for something that does not exist, is refused with its reason while somebody is looking. What comes
 //! from outside and has no schema is JSON: its parts can be anything, and are looked at when the time comes.
+//! What asking costs is counted, and limited: see [`crate::cost`].
 //!
 //! Two uses: conditions of policy rules (`policy::condition`) and the steps of workflows (`flow`).
 
 mod check;
 mod depth;
+mod estimate;
+mod evaluate;
 mod json;
 mod kind;
 
 pub use json::{from_json, to_json};
 pub use kind::{RecordKind, ValueKind};
 
+use crate::cost::{CostLimit, Meter};
 use cel::parser::Parser;
-use cel::{Context, Env, IdedExpr, Value};
+use cel::{IdedExpr, Value};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// How deep an expression may be nested; `a + b + c` is two deep.
 const DEPTH_MAX: u16 = 64;
-
-static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// What an expression may speak of.
 pub type Names<'a> = &'a [(&'a str, ValueKind)];
@@ -35,6 +37,7 @@ pub struct Expression {
     expression: Arc<IdedExpr>,
     kind: ValueKind,
     asks: Arc<BTreeSet<NameReference>>,
+    steps: u64,
 }
 
 /// A name that an expression asks for, with the part of it where it names one: `input`, `steps.fetch`.
@@ -56,18 +59,28 @@ impl PartialEq for Expression {
     }
 }
 
-/// The values that stand behind the names.
-pub struct Bindings<'a>(Context<'a, 'a>);
-
-impl Default for Bindings<'_> {
-    fn default() -> Self {
-        Self(Context::with_env(Arc::clone(&ENV)))
-    }
+/// The values that stand behind the names, and the meter that is charged for what is asked of them.
+pub struct Bindings<'m> {
+    /// A handful.
+    values: Vec<(String, Value)>,
+    meter: &'m Meter,
 }
 
-impl Bindings<'_> {
+impl<'m> Bindings<'m> {
+    pub fn new(meter: &'m Meter) -> Self {
+        Self { values: Vec::new(), meter }
+    }
+
     pub fn set(&mut self, name: &str, value: Value) {
-        self.0.add_variable_from_value(name, value);
+        self.values.push((name.to_owned(), value));
+    }
+
+    pub fn meter(&self) -> &'m Meter {
+        self.meter
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
@@ -82,17 +95,33 @@ impl Expression {
         if depth::of(&parsed) > DEPTH_MAX {
             return Err(format!("is nested more than {DEPTH_MAX} deep"));
         }
+        let steps = estimate::steps(&parsed);
         let checked = check::check_all(parsed, names)?;
         Ok(Self {
             source: source.into(),
             expression: Arc::new(checked.expression),
             kind: checked.kind,
             asks: Arc::new(checked.asks),
+            steps,
         })
     }
 
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// How many steps it takes, at least.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Whether it can be afforded at all: asked of what somebody is about to put in force.
+    pub fn check_cost(&self, limit: CostLimit) -> Result<(), String> {
+        let (steps, most) = (self.steps, limit.steps);
+        let affordable = steps <= most;
+        affordable
+            .then_some(())
+            .ok_or_else(|| format!("is too expensive: it takes {steps} steps, and may take {most}"))
     }
 
     /// What it gives; JSON where that is only known when it is asked.
@@ -107,7 +136,7 @@ impl Expression {
 
     /// What it gives, or why it gives nothing: a division by zero, a part that is not there.
     pub fn value(&self, scope: &Bindings<'_>) -> Result<Value, String> {
-        scope.0.resolve(&self.expression).map_err(|error| error.to_string())
+        evaluate::evaluate(&self.expression, scope)
     }
 
     /// The same, of an expression that says yes or no.

@@ -397,6 +397,3 @@ fn mostly_silent(workers: &Slab, ttls: &Ttls, now: Millis) -> bool {
     }
     silent * 2 > alive
 }
-
-#[cfg(test)]
-mod tests;

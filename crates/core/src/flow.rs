@@ -45,6 +45,7 @@ pub use table::{RunState, StepState};
 pub use template::{Piece, Template};
 pub use timeline::{LINES_MAX, TimelineEntry, TimelineKind};
 
+use crate::cost::Meter;
 use crate::digest;
 use crate::id::{JobId, RunId, StepId};
 use crate::time::Millis;
@@ -121,8 +122,8 @@ pub enum RunRefusal {
 }
 
 /// Begins a run. `run` is new: it may bring steps that are settled already, from the run that it repeats.
-pub fn start(run: &Run, flow: &Flow, now: Millis) -> RunChange {
-    let mut draft = RunDraft::new(flow, run, now);
+pub fn start(run: &Run, flow: &Flow, now: Millis, meter: &Meter) -> RunChange {
+    let mut draft = RunDraft::new(flow, run, now, meter);
     draft.head.deadline = flow.timeout_ms.map(|ms| now + ms);
     let settled = |step: &Step| run.state_of(&step.id).is_settled();
     draft.head.open = flow.steps.values().filter(|step| !settled(step)).count() as u32;
@@ -133,9 +134,16 @@ pub fn start(run: &Run, flow: &Flow, now: Millis) -> RunChange {
     draft.finish()
 }
 
-/// What follows from an event.
-pub fn advance(run: &Run, flow: &Flow, event: &RunEvent, now: Millis) -> Result<RunChange, RunRefusal> {
-    let mut draft = RunDraft::new(flow, run, now);
+/// What follows from an event. What it costs to work that out is charged to `meter`; a step that is too expensive
+/// fails.
+pub fn advance(
+    run: &Run,
+    flow: &Flow,
+    event: &RunEvent,
+    now: Millis,
+    meter: &Meter,
+) -> Result<RunChange, RunRefusal> {
+    let mut draft = RunDraft::new(flow, run, now, meter);
     let state = run.head.state;
     match event {
         RunEvent::Over { node, attempt, outcome } => {
@@ -216,6 +224,3 @@ pub fn child_id(run: &RunId, key: &NodeKey, attempt: u32) -> RunId {
     let digest = digest::sha256_hex(format!("{run}:{key}@{attempt}").as_bytes());
     RunId::known(&digest[..32])
 }
-
-#[cfg(test)]
-mod tests;

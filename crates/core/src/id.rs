@@ -105,6 +105,17 @@ ids! {
     WorkspaceId = "workspace_id";
 }
 
+impl KeyId {
+    /// Of whoever shows no key, where that is allowed.
+    pub fn anonymous() -> Self {
+        Self::known("anonymous")
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.as_str() == "anonymous"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

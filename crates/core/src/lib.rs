@@ -8,11 +8,11 @@ pub mod approval;
 pub mod audit;
 pub mod backoff;
 pub mod breaker;
+pub mod cost;
 pub mod digest;
 pub mod expression;
 pub mod finding;
 pub mod fleet;
-
 pub mod flow;
 pub mod id;
 pub mod job;

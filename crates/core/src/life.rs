@@ -295,6 +295,3 @@ fn mark(job: &mut Job, event: Event, at: Millis, note: String) {
     job.marks_made += 1;
     job.marks.push(Mark { at, event, state: job.state(), worker, note });
 }
-
-#[cfg(test)]
-mod tests;

@@ -486,6 +486,3 @@ fn lane_kind(selector: &Selector) -> LaneKind {
 fn member_of<'a>(request: &Request, worker: &'a WorkerId) -> Who<'a> {
     if request.delegated.is_some() { Who::Workspace(worker.as_str()) } else { Who::Worker(worker.as_str()) }
 }
-
-#[cfg(test)]
-mod tests;

@@ -31,6 +31,7 @@ pub use output::{ContentScan, OutputRules};
 pub use trace::{Line, Trace};
 pub use velocity::{Counted, Counting, Windows};
 
+use crate::cost::{CostLimit, Meter, TooExpensive};
 use crate::id::TenantId;
 use crate::request::Request;
 use crate::scan::Library;
@@ -133,6 +134,14 @@ pub enum BadPolicy {
     Head(String),
 }
 
+/// A rule that takes more to evaluate than there is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rule {rule}: {reason}")]
+pub struct ExpensiveRule {
+    pub rule: String,
+    pub reason: TooExpensive,
+}
+
 impl Policy {
     /// The policy of a machine without a policy file: it allows, and every verdict says so.
     pub fn builtin() -> Self {
@@ -179,13 +188,20 @@ impl Policy {
             }
             rules.push(Rule::new(written, document.tier, &document.selector).map_err(bad)?);
         }
+        let steps = rules.iter().map(Rule::steps).fold(0, u64::saturating_add);
+        let most = CostLimit::VERDICT.steps;
+        if steps > most {
+            let problem = format!("rules: their conditions together take {steps} steps, and may take {most}");
+            return Err(BadPolicy::Head(problem));
+        }
         // Within a tier the order of the file stands.
         rules.sort_by_key(|rule| rule.tier);
         let has_velocity = rules.iter().any(Rule::has_velocity);
         let tenants = Tenants::new(document.tenants).map_err(BadPolicy::Head)?;
-        let input =
-            InputRules::new(&document.input_policy, document.input_rules, &document.require_human, library)?;
-        let output = OutputRules::new(&document.output_policy, document.output_rules, &snapshot, library)?;
+        let meter = Meter::new(CostLimit::PATTERNS);
+        let Document { input_policy, input_rules, require_human, output_policy, output_rules, .. } = document;
+        let input = InputRules::new(&input_policy, input_rules, &require_human, library, &meter)?;
+        let output = OutputRules::new(&output_policy, output_rules, &snapshot, library, &meter)?;
         Ok(Self(Arc::new(CompiledPolicy {
             snapshot,
             default_decision,
@@ -216,6 +232,18 @@ impl Policy {
         self.0.input.scan(request, input)
     }
 
+    /// The same of a whole input, by a policy that nobody has put in force: what reading takes is charged.
+    pub fn scan_input_within(
+        &self,
+        request: &Request,
+        input: &[u8],
+        meter: &Meter,
+    ) -> Result<Option<InputVerdict>, ExpensiveRule> {
+        let charged = meter.step(self.0.input.scan_steps(request, input.len()));
+        charged.map_err(|reason| ExpensiveRule { rule: "input_rules".to_owned(), reason })?;
+        Ok(self.scan_input(request, InputContent::Whole(input)))
+    }
+
     /// Why a tenant's own lists refuse a job, whoever else allowed it.
     pub fn refusal(&self, request: &Request) -> Option<Verdict> {
         let (rule_id, reason) = match self.0.tenants.refuse_topic(request) {
@@ -242,18 +270,36 @@ impl Policy {
         self.judge(&question, &mut Windows::default())
     }
 
-    /// Judges a job.
+    /// Judges a job. A condition that is too expensive is one that could not be evaluated: what it would have
+    /// allowed is not allowed, and what it would have restricted is.
     pub fn judge(&self, question: &Question<'_>, windows: &mut Windows) -> Verdict {
-        self.walk(&Case::new(question), windows, |_, _| {})
+        self.walk(&Case::new(question, &Meter::new(CostLimit::VERDICT)), windows, |_, _| {})
+    }
+
+    /// The same for a policy that nobody has put in force: one that is too expensive is an answer, not a verdict.
+    pub fn try_judge(
+        &self,
+        question: &Question<'_>,
+        windows: &mut Windows,
+        meter: &Meter,
+    ) -> Result<Verdict, ExpensiveRule> {
+        let mut expensive = None;
+        let verdict = self.walk(&Case::new(question, meter), windows, |rule, _| {
+            if let (None, Some(reason)) = (&expensive, meter.exceeded()) {
+                expensive = Some(ExpensiveRule { rule: rule.id.clone(), reason });
+            }
+        });
+        expensive.map_or(Ok(verdict), Err)
     }
 
     /// Judges a job and says of each rule why it matched or did not. Counts nothing.
     pub fn explain(&self, question: &Question<'_>, windows: &mut Windows) -> (Verdict, Trace) {
         let mut trace = Trace::default();
-        let case = Case::new(&Question { counting: Counting::DryRun, ..*question });
+        let meter = Meter::new(CostLimit::VERDICT);
+        let case = Case::new(&Question { counting: Counting::DryRun, ..*question }, &meter);
         let request = case.request;
         let verdict = self.walk(&case, windows, |rule, outcome| trace.add(rule, outcome, request));
-        trace.finish(&self.0.rules, &verdict);
+        trace.finish(&self.0.rules, &verdict, request);
         (verdict, trace)
     }
 
@@ -369,6 +415,3 @@ impl Policy {
         lint::remarks(&self.0.rules, self.0.default_decision, tenants_allow)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -48,6 +48,3 @@ pub fn is_stuck(job: &Job, now: Millis) -> bool {
     let is_ahead = job.is_live() && job.updated_at > now + MARGIN_MS;
     is_ahead || could_go_on && now.since(job.updated_at) >= PENDING_AGE_MS
 }
-
-#[cfg(test)]
-mod tests;

@@ -74,9 +74,13 @@ pub struct Request {
     /// One workspace gave this job to another; it goes there and nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Delegated>,
-    /// The credential it came with: a key, or a workspace. It is never taken from what was sent.
+    /// The credential it came with: a key, whomever it spoke for, or a workspace with its own token. It is never taken
+    /// from what was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<KeyId>,
+    /// What that key was called then. The trail and approvals go by it; `actor` is only what the submitter claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitter_name: Option<String>,
     /// Where the caller stood in its own trace, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceContext>>,
@@ -89,7 +93,7 @@ pub struct Delegated {
     pub to: WorkspaceId,
 }
 
-/// Who asked.
+/// Who asked, in the asker's own words: a claim, by which nobody is let in or kept out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Actor {
@@ -284,6 +288,7 @@ impl Request {
             compensation: Bytes::new(),
             delegated: None,
             submitted_by: None,
+            submitter_name: None,
             trace: None,
         }
     }

@@ -1,12 +1,12 @@
-//! Scanners: what a text holds that should not pass, such as a password or an order to the model.
+//! Scanners: find content that should not pass, such as a password or a prompt injection.
 //!
-//! A rule's [`Selection`] is compiled once, with the [`Library`] of scanners it may choose from, into
-//! [`Scanners`]. Those look at a content and give a [`Report`], or give a copy without what they found.
-//! What follows from a report is for policy to say.
+//! A rule's [`Selection`] is compiled once, with the [`Library`] of scanners it may choose from, into [`Scanners`].
+//! Those scan a content and return a [`Report`], or a copy without what they found. What follows from a report is up
+//! to policy.
 //!
-//! Every pattern runs in linear time, so none needs a timer or a thread of its own: a hostile text costs
-//! what a friendly one costs. JSON is read string by string, decoded, because an escape would otherwise
-//! hide anything; the price is that no pattern sees more than one string at a time.
+//! Every pattern runs in linear time, so none needs a timer or a thread of its own: a hostile text costs no more than
+//! a friendly one. JSON is read string by string, decoded, because an escape could otherwise hide anything; the price
+//! is that no pattern sees more than one string at a time.
 
 mod choice;
 mod document;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use tally::ScanTally;
 use text::texts;
 
-/// How much of a content is looked at.
+/// How much of a content is scanned.
 pub const SCAN_LEN_MAX: usize = 2 * 1024 * 1024;
 /// Findings of one pattern in one report.
 pub const PATTERN_HITS_MAX: usize = 10;
@@ -71,7 +71,7 @@ impl Severity {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub scanner: String,
@@ -80,8 +80,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Percent.
     pub confidence: u8,
-    /// The JSON pointer of the string; a `#` behind it means the key itself, not its value. Empty for
-    /// plain text.
+    /// The JSON pointer of the string; a trailing `#` means the key itself, not its value. Empty for plain text.
     pub at: String,
     /// Bytes of that string, decoded.
     pub span: Range<usize>,
@@ -92,7 +91,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Report {
     pub findings: Vec<Finding>,
-    /// Part of the content was not looked at, so nothing found is not nothing there.
+    /// Part of the content was not scanned, so an empty report does not mean clean.
     pub truncated: bool,
 }
 
@@ -127,7 +126,7 @@ impl Scanners {
         Self(Arc::new(ChosenScanners { scanners, marks }))
     }
 
-    /// Looks at a content, as far as [`SCAN_LEN_MAX`].
+    /// Scans a content, up to [`SCAN_LEN_MAX`].
     pub fn scan(&self, content: &[u8]) -> Report {
         let window = &content[..content.len().min(SCAN_LEN_MAX)];
         let mut truncated = window.len() < content.len();
@@ -158,6 +157,3 @@ impl fmt::Debug for Scanners {
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
-
-#[cfg(test)]
-mod tests;

@@ -199,12 +199,15 @@ pub fn cases(switch: &Step, step: &StepId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::document;
+    use reveille_core::flow::WorkflowDocument;
     use reveille_core::time::Millis;
     use serde_json::{Value as Json, json};
 
     fn layout(steps: Json) -> Layout {
-        Layout::of(&Flow::check(&document(steps), 1, Millis(0)).unwrap_or_else(|problem| panic!("{problem}")))
+        let mut document = json!({"id": "w", "name": "a workflow"});
+        document["steps"] = steps;
+        let document: WorkflowDocument = serde_json::from_value(document).unwrap();
+        Layout::of(&Flow::check(&document, 1, Millis(0)).unwrap_or_else(|problem| panic!("{problem}")))
     }
 
     /// Layer by layer, each from left to right.

@@ -24,6 +24,3 @@ fn clip(text: &str, len_max: usize) -> String {
     }
     clipped
 }
-
-#[cfg(test)]
-mod tests;

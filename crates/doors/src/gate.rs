@@ -1,32 +1,46 @@
-//! The gate: who a client is, by the secret it brought.
+//! The gate: identifies a client by its secret.
 
 use reveille_core::id::{KeyId, TenantId};
 
-/// Asked once for every client, or again when it brings another secret.
+/// Asked once for every client, again when it presents another secret, and then for as long as it is connected.
 ///
-/// `admit(None)` says whether the door is open: if it lets someone in without a secret, clients
-/// that bring none are that guest. A client that does bring one is judged by it even then, so that
-/// a mistyped secret is noticed instead of silently meaning somebody else.
+/// `admit(None)` says whether the door is open: if it admits someone without a secret, clients that present none are
+/// that guest. A client that does present one is judged by it even then, so that a mistyped secret is noticed instead
+/// of silently meaning a different identity.
 #[async_trait::async_trait]
 pub trait Gate: Send + Sync + 'static {
     async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied>;
+
+    /// Whether a guest would still be admitted as who it is. Every connection asks every second, so this answers from
+    /// memory.
+    fn standing(&self, guest: &Guest) -> Standing;
 }
 
-/// Somebody who was let in.
+/// What has become of a guest's right to be here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Valid,
+    /// Its key was good until a time that has passed.
+    Expired,
+    /// Its key was revoked, or no longer gives the role and the tenant that the guest has.
+    Revoked,
+}
+
+/// A client that was admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
     pub tenant: TenantId,
     pub role: Role,
-    /// The key that it showed, if it had to show one.
+    /// The key that it presented, if one was required.
     pub key: Option<KeyId>,
 }
 
-/// What a guest may do. Workers take jobs of every tenant, so being one is a matter of trust.
+/// What a guest may do. Workers take jobs of every tenant, so they have to be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Everything that a worker does, blobs included.
     Worker,
-    /// Asks for jobs of its own tenant and takes them back; hears nothing but its own replies.
+    /// Submits and cancels jobs of its own tenant; receives nothing but its own replies.
     Submitter,
 }
 
@@ -46,7 +60,7 @@ impl Role {
 #[error("the secret is missing or not known here")]
 pub struct Denied;
 
-/// Lets in everyone who brings no secret, all as one tenant. It knows no secrets.
+/// Admits everyone who presents no secret, all as one tenant. It knows no secrets.
 #[derive(Debug, Clone)]
 pub struct OpenGate(pub TenantId);
 
@@ -57,6 +71,10 @@ impl Gate for OpenGate {
             None => Ok(Guest { tenant: self.0.clone(), role: Role::Worker, key: None }),
             Some(_) => Err(Denied),
         }
+    }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        Standing::Valid
     }
 }
 

@@ -7,13 +7,13 @@
 //! socket → parse → connection → bus → outbox of each listener → socket
 //! ```
 //!
-//! A publisher waits for our own subscriptions ([`reveille_bus::Bus`] says why), which stops the
-//! reading of its socket and so slows the client. A listener that does not keep up is cut off.
+//! A publisher waits for our own subscriptions ([`reveille_bus::Bus`] says why): its socket is not read meanwhile,
+//! which slows the client down. A listener that does not keep up is disconnected.
 //!
-//! Deliberately not here: TLS before INFO (`handshake_first`), `JetStream`, clustering,
-//! accounts and permissions. A client that was let in may publish and subscribe on any subject, as
-//! on a plain NATS server: the origin on its messages says whose it is, and whoever acts on a
-//! message judges that. Subscription ids are numbers, as every client sends them.
+//! Deliberately not here: TLS before INFO (`handshake_first`), `JetStream`, clustering, accounts. A worker may
+//! publish and subscribe on any subject, as on a plain NATS server: its messages carry its identity as their origin,
+//! and whoever acts on a message decides by that. A submitter may do what its `Role` allows. Subscription ids are
+//! numbers, as every client sends them.
 
 mod connect;
 mod connection;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// What one client may use. Each limit has the value that a stock NATS server has, unless it says otherwise.
+/// Limits for one client. Each has the default of a stock NATS server unless noted.
 #[derive(Debug, Clone)]
 pub struct NatsLimits {
     /// Connections at the same time. 4,096; a stock server allows 65,536.
@@ -42,9 +42,10 @@ pub struct NatsLimits {
     pub payload_len_max: usize,
     /// Bytes of one protocol line. 4 KiB.
     pub control_line_len_max: usize,
-    /// Bytes that wait for a client that does not read, before it is cut off. 8 MiB; a stock server allows 64.
+    /// Bytes that may wait for a client that does not read, before it is disconnected. 8 MiB; a stock server allows
+    /// 64.
     pub outbox_len_max: usize,
-    /// How long a client may take to show its secret. 5 s; a stock server allows 2.
+    /// How long a client may take to authenticate. 5 s; a stock server allows 2.
     pub connect_within: Duration,
     /// How long a client may be silent before it is sent a PING. 30 s; a stock server waits 2 min.
     pub ping_interval: Duration,
@@ -67,8 +68,8 @@ impl Default for NatsLimits {
     }
 }
 
-/// Serves NATS clients until `shutdown` turns true, then lets what is under way be written out. With
-/// `tls`, INFO is all that is said in the clear.
+/// Serves NATS clients until `shutdown` turns true, then lets pending output be written. With `tls`, only INFO is
+/// sent in the clear.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<DoorTls>,
@@ -81,10 +82,10 @@ pub async fn serve(
     let connections_max = limits.connections_max;
     let door = Arc::new(NatsDoor::new(bus, gate, limits, address, tls));
     let refusal = b"-ERR 'maximum connections exceeded'\r\n";
-    accept_loop(listener, connections_max, refusal, shutdown.clone(), |mut socket| {
+    accept_loop(listener, connections_max, refusal, shutdown.clone(), |mut socket, stranger| {
         let (door, shutdown) = (Arc::clone(&door), shutdown.clone());
         async move {
-            let Ok(newcomer) = connection::greet(&mut socket, &door).await else { return };
+            let Ok(newcomer) = connection::greet(&mut socket, stranger, &door).await else { return };
             match &door.tls {
                 None => {
                     let (reader, writer) = socket.into_split();

@@ -6,7 +6,7 @@ mod keys;
 mod session_tokens;
 
 pub use key_index::KeyIndex;
-pub use keys::{Caller, KEY_PREFIX, KeyError, NewKey};
+pub use keys::{Caller, KEY_PREFIX, KeyError, KeyStanding, NewKey};
 pub use session_tokens::SESSION_TOKEN_LEN;
 
 use crate::observe::Observe;

@@ -1,4 +1,4 @@
-//! Whether this server is alone or one of several, chosen once at the start: [`Alone`] or [`Shared`].
+//! Whether this server is alone or one of several, chosen once at the start: [`Alone`] or [`SharedCluster`].
 //!
 //! Servers learn of each other's work in three ways, and each promises something else.
 //!
@@ -27,7 +27,7 @@ pub use job_cache::JobCache;
 pub use lease::STRIKES_MAX;
 pub use lease::{LeaderLease, Lease};
 pub use peer_message::{PeerJob, PeerMessage, PeerMessages};
-pub use shared::Shared;
+pub use shared::SharedCluster;
 
 use crate::observe::events::WorkerChange;
 use bytes::Bytes;

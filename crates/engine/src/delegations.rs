@@ -154,9 +154,12 @@ impl Delegations {
         self.statuses.finish().await;
     }
 
+    /// One workspace gives another a task. `by` is the key that speaks for the giver; nothing if it spoke for itself,
+    /// with its token.
     pub async fn delegate(
         &self,
         source: &Workspace,
+        by: Option<&KeyId>,
         target: &WorkspaceId,
         task: &str,
         idempotency_key: Option<&str>,
@@ -191,7 +194,8 @@ impl Delegations {
         request.labels.insert("molecule.target".to_owned(), found.id.to_string());
         request.labels.insert(SUMMARY.to_owned(), shortened(task, SUMMARY_LEN_MAX));
         request.idempotency_key = idempotency_key.map(|key| format!("delegate:{}:{key}", source.id));
-        request.submitted_by = Some(KeyId::known(source.id.as_str()));
+        // Whoever approves it must be someone other than who asked, in whosever name.
+        request.submitted_by = Some(by.cloned().unwrap_or_else(|| KeyId::known(source.id.as_str())));
         request.follow(trace);
         request.delegated = Some(Delegated { from: source.id.clone(), to: found.id.clone() });
         let context = Bytes::from(json!({ "task": task }).to_string());

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::fleet::SNAPSHOT_LOCK;
 use crate::fleet::workspaces::SILENCE_LOCK;
 use crate::observe::audit_writer;
-use crate::observe::metrics::{Circuit, Figures, Moment};
+use crate::observe::metrics::{Circuit, CurrentCounts, Figures};
 use crate::workflows::RUN_LOCK;
 use reveille_core::reconcile::{RECONCILER_LOCK, REPLAYER_LOCK};
 use reveille_store::{HeldLock, StoreError};
@@ -51,7 +51,7 @@ impl Engine {
             let breaker = self.jobs().policy().kernel().circuit(circuit);
             self.metrics().safety().stands(circuit.name(), breaker);
         }
-        self.metrics().page(&Moment {
+        self.metrics().page(&CurrentCounts {
             now,
             unconfirmed: self.fleet().unconfirmed(),
             workers: self.placement().lock().fleet().alive(),

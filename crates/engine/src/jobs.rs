@@ -26,14 +26,15 @@ mod submit;
 mod timeouts;
 mod waiters;
 
-pub use approvals::Answered;
+pub use approvals::ApprovalOutcome;
+pub use blob_access::{BlobRead, Named};
 pub use change::DriveError;
 pub use dead_letters::{Retried, RetryError};
 pub use explain::{Explainer, Explanation};
 pub use hooks::{DelegationHook, RunHook};
 #[cfg(test)]
 pub use output_scan::LOOK_WITHIN;
-pub use replay::{Difference, REPLAY_MAX, Replay};
+pub use replay::{Difference, REPLAY_MAX, Replay, ReplayError};
 pub use submit::{Submission, SubmitError, Submitted, Submitter};
 pub use waiters::Waiters;
 

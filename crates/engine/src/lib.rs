@@ -13,6 +13,7 @@ mod cluster;
 mod delegations;
 mod diagnostics;
 mod engine;
+mod evaluation;
 mod fleet;
 mod hook;
 mod intake;
@@ -32,29 +33,30 @@ mod settings;
 mod tick;
 mod workflows;
 
-pub use access::{Access, Caller, KEY_PREFIX, KeyError, NewKey, SESSION_TOKEN_LEN};
+pub use access::{Access, Caller, KEY_PREFIX, KeyError, KeyStanding, NewKey, SESSION_TOKEN_LEN};
 pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use cluster::{Cluster, Lease};
 pub use delegations::{DelegateError, Delegations, TakenDelegation};
 pub use engine::{Engine, Parts, StartError};
+pub use evaluation::TooManyQuestions;
 pub use fleet::workspaces::{
-    NewWorkspace, Patch, Registered, Registration, Removed, Whereabouts, WorkspaceError, WorkspaceView,
-    Workspaces,
+    NewWorkspace, Patch, RegisteredWorkspace, Whereabouts, WorkspaceError, WorkspaceRegistration,
+    WorkspaceRemoval, WorkspaceView, Workspaces,
 };
 pub use fleet::{
     BeatError, Census, Count, DRAIN_SECONDS, DRAIN_SECONDS_MAX, Fleet, Snapshot, WorkerView, in_hand,
     is_away, is_degraded, says_busy,
 };
 pub use jobs::{
-    Answered, Difference, DriveError, Explainer, Explanation, Jobs, REPLAY_MAX, Replay, Retried, RetryError,
-    Submission, SubmitError, Submitted, Submitter,
+    ApprovalOutcome, BlobRead, Difference, DriveError, Explainer, Explanation, Jobs, Named, REPLAY_MAX,
+    Replay, ReplayError, Retried, RetryError, Submission, SubmitError, Submitted, Submitter,
 };
 pub use observe::events::{Audience, Event, EventId, Events, NextEvents, Reader, What, WorkerChange};
 pub use observe::metrics::{Circuit, Figures, Metrics};
 pub use placement::{Ahead, EligibleWorkers};
 pub use rules::{BadFile, RuleFiles, Rules};
-pub use settings::{LimitSettings, OutputSettings, Settings};
+pub use settings::{LimitSettings, OutputSettings, SessionSecret, Settings};
 pub use workflows::{
-    Asked, DryRun, DryStep, Judged, RerunError, RunError, RunLocks, SaveError, StartRunError, Started,
-    Workflows, rollback_id, rollback_of,
+    DryRunReport, DryStep, Judged, RerunError, RunError, RunLocks, RunRequest, SaveError, StartRunError,
+    Started, Workflows, rollback_id, rollback_of,
 };

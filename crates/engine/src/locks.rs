@@ -38,7 +38,7 @@ impl SharedLocks {
         if let (Some(store), Some(lock)) = (&self.0, lock)
             && let Err(error) = store.unlock(&lock).await
         {
-            tracing::debug!(lock = %lock.name, %error, "lock not released; it lapses by itself");
+            tracing::debug!(lock = %lock.name, %error, "lock not released; it will expire");
         }
     }
 }

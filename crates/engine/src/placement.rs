@@ -7,7 +7,7 @@ mod blast_radius;
 mod timers;
 
 pub use blast_radius::EligibleWorkers;
-pub use timers::{Ahead, Timers};
+pub use timers::{Ahead, JobTimers};
 
 use reveille_core::placement::Placement;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +18,12 @@ pub struct PlacementTable(Arc<Inner>);
 
 struct Inner {
     table: Mutex<Placement>,
-    timers: Timers,
+    timers: JobTimers,
 }
 
 impl PlacementTable {
     pub fn new(table: Placement) -> Self {
-        Self(Arc::new(Inner { table: Mutex::new(table), timers: Timers::default() }))
+        Self(Arc::new(Inner { table: Mutex::new(table), timers: JobTimers::default() }))
     }
 
     /// The table, for a few lines at a time and never over an await.
@@ -31,7 +31,7 @@ impl PlacementTable {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn timers(&self) -> &Timers {
+    pub fn timers(&self) -> &JobTimers {
         &self.0.timers
     }
 }

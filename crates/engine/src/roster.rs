@@ -5,6 +5,6 @@ mod hints;
 mod refresh;
 mod writer;
 
-pub use hints::Hints;
+pub use hints::RosterHints;
 pub use refresh::{Refresh, RosterCopy};
 pub use writer::{RosterBatch, RosterTask, RosterWriter};

@@ -1,6 +1,7 @@
 //! What every room is handed: time and chance, the settings, the rules in force, and tasks that end with the engine.
 
 use crate::clock::{Clock, Rng};
+use crate::evaluation::EvaluationPool;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use reveille_core::id::JobId;
@@ -22,6 +23,7 @@ struct Inner {
     rng: Arc<dyn Rng>,
     settings: Settings,
     rules: RwLock<Arc<Rules>>,
+    evaluations: EvaluationPool,
     tasks: TaskTracker,
     killed: CancellationToken,
     draining: AtomicBool,
@@ -35,6 +37,7 @@ impl Runtime {
             rng,
             settings,
             rules: RwLock::default(),
+            evaluations: EvaluationPool::default(),
             tasks: TaskTracker::new(),
             killed: CancellationToken::new(),
             draining: AtomicBool::new(false),
@@ -61,6 +64,11 @@ impl Runtime {
     /// From now on these rules hold. Returns what held before.
     pub fn set_rules(&self, rules: Arc<Rules>) -> Arc<Rules> {
         std::mem::replace(&mut *self.0.rules.write().unwrap_or_else(PoisonError::into_inner), rules)
+    }
+
+    /// Where what somebody else wrote is worked out.
+    pub fn evaluations(&self) -> &EvaluationPool {
+        &self.0.evaluations
     }
 
     /// Runs a task that ends with the engine. In a box it is moved once, and not by all that is around it.

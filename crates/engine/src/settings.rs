@@ -31,6 +31,10 @@ pub struct Settings {
     pub keep_offline_ms: i64,
     /// Who callers without a key are, where that is allowed at all.
     pub open_tenant: Option<TenantId>,
+    /// The names by which they may reach us, beside `localhost` and addresses.
+    pub open_hosts: Vec<String>,
+    /// Mixed into every session token: whoever has the database cannot make one.
+    pub session_secret: SessionSecret,
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
@@ -39,6 +43,16 @@ pub struct Settings {
     /// Which part of the traces that begin here is recorded.
     pub trace_ratio: Ratio,
     pub limits: LimitSettings,
+}
+
+/// Bytes that only this server, and those beside it, know. Never shown.
+#[derive(Clone, Default)]
+pub struct SessionSecret(pub [u8; 32]);
+
+impl std::fmt::Debug for SessionSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionSecret")
+    }
 }
 
 impl Default for Settings {
@@ -55,6 +69,8 @@ impl Default for Settings {
             snapshot_every: Duration::from_secs(5),
             keep_offline_ms: 7 * 24 * 3600 * 1000,
             open_tenant: None,
+            open_hosts: Vec::new(),
+            session_secret: SessionSecret::default(),
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
             policy_fail_mode: None,

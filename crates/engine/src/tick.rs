@@ -25,7 +25,7 @@ pub async fn run(engine: Engine, hydrated_at: Instant) {
         last = here;
         let now = engine.now();
         if away_ms > ABSENCE_MS {
-            tracing::warn!(away_ms, "this server was away; workers get that time back");
+            tracing::warn!(away_ms, "this server was stalled or off the bus; worker TTLs extended");
             engine.fleet().forgive(away_ms, now);
         }
         engine.fleet().expire(now);

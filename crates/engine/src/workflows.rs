@@ -19,22 +19,24 @@ mod timers;
 mod watch;
 
 pub use definitions::SaveError;
-pub use dry_run::{DryRun, DryStep, Judged};
+pub use dry_run::{DryRunReport, DryStep, Judged};
 pub use rerun::RerunError;
 pub use rollback::{rollback_id, rollback_of};
 #[cfg(test)]
 pub use run_lock::TTL_MS as RUN_LOCK_TTL_MS;
 pub use run_lock::{LOCK as RUN_LOCK, RunLocks};
-pub use start::{Asked, StartRunError, Started};
+pub use start::{RunRequest, StartRunError, Started};
 
 use crate::base::Base;
 use crate::cluster::{Cluster, Lease, PeerMessage};
+use crate::evaluation::at_once;
 use crate::jobs::{Jobs, RunHook, Waiters};
 use crate::observe::events::What;
 use crate::observe::{Observe, Trouble};
 use crate::runtime::{RETRY_PAUSE, Runtime};
 use open_runs::{OpenRun, OpenRuns};
 use reveille_bus::Bus;
+use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{
     Flow, Node, NodeKey, Run, RunChange, RunEvent, RunHead, RunRefusal, RunState, advance,
 };
@@ -130,7 +132,7 @@ impl Workflows {
             // Where others change runs too, what is in memory may be of old.
             let is_fresh = open.loaded.is_none() || !self.cluster.others_may_act();
             let loaded = self.hold(open, id).await?;
-            let change = match advance(&loaded.run, &loaded.flow, event, self.runtime.now()) {
+            let change = match self.advance(loaded, event).await {
                 Ok(change) => Arc::new(change),
                 Err(refusal) if is_fresh => return Err(refusal.into()),
                 Err(_) => {
@@ -166,6 +168,17 @@ impl Workflows {
         Err(StoreError::Unavailable(format!("run {id} kept changing under us")).into())
     }
 
+    /// What follows from an event: at once, or elsewhere if that takes long.
+    async fn advance(&self, loaded: &Loaded, event: &RunEvent) -> Result<RunChange, RunRefusal> {
+        let now = self.runtime.now();
+        if let Some(change) = at_once(|meter| advance(&loaded.run, &loaded.flow, event, now, meter)) {
+            return change;
+        }
+        let (run, flow, event) = (loaded.run.clone(), loaded.flow.clone(), event.clone());
+        let advanced = move |meter: &Meter| advance(&run, &flow, &event, now, meter);
+        self.runtime.evaluations().run(CostLimit::RUN_EVENT, advanced).await
+    }
+
     /// The same, for what has nobody to tell: a store that fails is tried again until it works.
     pub(crate) async fn drive_run_on(&self, id: &RunId, event: &RunEvent) {
         loop {
@@ -175,7 +188,7 @@ impl Workflows {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(RunError::Store(error)) => {
-                    return tracing::error!(run = %id, %error, "run cannot go on");
+                    return tracing::error!(run = %id, %error, "run cannot advance");
                 }
                 Err(refused) => return tracing::debug!(run = %id, %refused, "run unchanged"),
                 Ok(_) => return,

@@ -348,6 +348,3 @@ fn bounded(list: Vec<String>) -> Vec<String> {
 fn clipped(text: String) -> String {
     if text.len() <= WORDS_MAX { text } else { text.chars().take(WORDS_MAX).collect() }
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,23 +20,23 @@ mod tools;
 mod worker;
 mod workflow;
 
-pub use approval::{Approval, Resolve};
-pub use audit::{Audit, AuditList};
-pub use demo::Demo;
-pub use dlq::{Dlq, LetterFilter};
-pub use drill::{Drill, WarmStart};
-pub use engines::{Doctor, EngineUrls};
-pub use job::{Job, List, Submit};
-pub use key::Key;
-pub use policy::{Ask, Policy};
-pub use pool::Pool;
-pub use quarantine::{Decide, Quarantine};
-pub use run::Run;
-pub use serve::Serve;
-pub use server::Server;
-pub use tools::{Completions, Man, System, Top};
-pub use worker::Worker;
-pub use workflow::Workflow;
+pub use approval::{ApprovalCommand, ResolveArgs};
+pub use audit::{AuditCommand, AuditListArgs};
+pub use demo::DemoArgs;
+pub use dlq::{DlqCommand, LetterFilter};
+pub use drill::{DrillCommand, WarmStartArgs};
+pub use engines::{DoctorArgs, EngineUrls};
+pub use job::{JobCommand, JobListArgs, SubmitArgs};
+pub use key::KeyCommand;
+pub use policy::{PolicyAskArgs, PolicyCommand};
+pub use pool::PoolCommand;
+pub use quarantine::{DecideArgs, QuarantineCommand};
+pub use run::RunCommand;
+pub use serve::ServeArgs;
+pub use server::ServerArgs;
+pub use tools::{CompletionsArgs, ManArgs, SystemArgs, TopArgs};
+pub use worker::WorkerCommand;
+pub use workflow::WorkflowCommand;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -50,55 +50,55 @@ pub struct Args {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run the server
-    Serve(Box<Serve>),
+    Serve(Box<ServeArgs>),
     /// Two minutes with a fleet, a killed worker, an approval and a rollback, on this machine
-    Demo(Demo),
+    Demo(DemoArgs),
     /// Watch the fleet, the queues and what waits
-    Top(Top),
+    Top(TopArgs),
     /// What the server is at: who holds which lock, and what it waits for
-    System(System),
+    System(SystemArgs),
     /// Submit, look at and cancel jobs
     #[command(subcommand)]
-    Job(Job),
+    Job(JobCommand),
     /// Save, check and look at workflows
     #[command(subcommand)]
-    Workflow(Workflow),
+    Workflow(WorkflowCommand),
     /// Start, watch, cancel and repeat runs of workflows
     #[command(subcommand)]
-    Run(Run),
+    Run(RunCommand),
     /// Decide about jobs that wait for a person
     #[command(subcommand)]
-    Approval(Approval),
+    Approval(ApprovalCommand),
     /// Look at results that are held back; let them out or throw them away
     #[command(subcommand)]
-    Quarantine(Quarantine),
+    Quarantine(QuarantineCommand),
     /// Look at jobs that ended badly, and try them again
     #[command(subcommand)]
-    Dlq(Dlq),
+    Dlq(DlqCommand),
     /// Look at workers
     #[command(subcommand)]
-    Worker(Worker),
+    Worker(WorkerCommand),
     /// Look at pools
     #[command(subcommand)]
-    Pool(Pool),
+    Pool(PoolCommand),
     /// Check, test and try out policies
     #[command(subcommand)]
-    Policy(Policy),
+    Policy(PolicyCommand),
     /// Read the audit trail, and see whether anybody changed it
     #[command(subcommand)]
-    Audit(Audit),
+    Audit(AuditCommand),
     /// Make, list and revoke keys
     #[command(subcommand)]
-    Key(Key),
+    Key(KeyCommand),
     /// Look at Redis, NATS and PostgreSQL: are they fit for several servers?
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Try out on this machine what a bad day does
     #[command(subcommand)]
-    Drill(Drill),
+    Drill(DrillCommand),
     /// Print what makes a shell complete these commands
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Write man pages
-    Man(Man),
+    Man(ManArgs),
 }
 
 /// The command line, with examples and what the exit codes mean.

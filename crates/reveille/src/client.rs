@@ -1,13 +1,13 @@
 //! Asking a server: where it is, and with which key.
 
-use crate::args::Server;
+use crate::args::ServerArgs;
 use crate::serve::KEY_FILE;
 use anyhow::{Context, Result};
 use reveille_client::{Client, Error};
 use tokio::task::spawn_blocking;
 
 /// The server that the command line names.
-pub fn connect(server: &Server) -> Result<Client> {
+pub fn connect(server: &ServerArgs) -> Result<Client> {
     Client::new(&server.url, key(server)?).context("--url")
 }
 
@@ -21,7 +21,7 @@ pub async fn ask<T: Send + 'static>(
 }
 
 /// The key that was given, or the one a server on this machine left for us.
-fn key(server: &Server) -> Result<String> {
+fn key(server: &ServerArgs) -> Result<String> {
     if let Some(key) = &server.key {
         return Ok(key.clone());
     }

@@ -8,15 +8,16 @@ mod safety;
 mod tracing;
 mod variables;
 
-pub use engines::{Engines, NatsSection, PostgresSection, RedisSection};
-pub use limits::Limits;
-pub use safety::Safety;
-pub use tracing::Tracing;
+pub use engines::{EngineOptions, NatsSection, PostgresSection, RedisSection};
+pub use limits::LimitsSection;
+pub use safety::SafetySection;
+pub use tracing::TracingSection;
 
-use crate::args::{Doctor, EngineUrls, Serve};
+use crate::args::{DoctorArgs, EngineUrls, ServeArgs};
 use anyhow::{Context, Result, bail};
 use reveille_a2a::AddressRules;
 use reveille_core::policy::FailMode;
+use reveille_doors::tls::TlsFiles;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,29 +29,29 @@ const APPROVAL_MAX: Duration = Duration::from_hours(365 * 24);
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    pub http: Http,
-    pub doors: Doors,
-    pub data: Data,
+    pub http: HttpSection,
+    pub doors: DoorsSection,
+    pub data: DataSection,
     pub redis: RedisSection,
     pub nats: NatsSection,
     pub postgres: PostgresSection,
-    pub files: Files,
-    pub jobs: Jobs,
-    pub approvals: Approvals,
-    pub fleet: Fleet,
-    pub auth: Auth,
-    pub a2a: A2a,
-    pub output: Output,
-    pub safety: Safety,
-    pub grpc: Grpc,
-    pub tracing: Tracing,
-    pub limits: Limits,
-    pub log: Log,
+    pub files: FilesSection,
+    pub jobs: JobsSection,
+    pub approvals: ApprovalsSection,
+    pub fleet: FleetSection,
+    pub auth: AuthSection,
+    pub a2a: A2aSection,
+    pub output: OutputSection,
+    pub safety: SafetySection,
+    pub grpc: GrpcSection,
+    pub tracing: TracingSection,
+    pub limits: LimitsSection,
+    pub log: LogSection,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Grpc {
+pub struct GrpcSection {
     /// An address, or `off`.
     pub address: String,
     /// Connections at the same time.
@@ -59,7 +60,7 @@ pub struct Grpc {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Fleet {
+pub struct FleetSection {
     /// Seconds of silence after which a member of each contract is dead.
     pub cap_ttl_seconds: u32,
     pub voicegateway_ttl_seconds: u32,
@@ -75,16 +76,21 @@ pub struct Fleet {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Auth {
+pub struct AuthSection {
     /// Whether callers without a key are let in over HTTP, as a tenant of their own.
     pub open: bool,
     /// Who they are then.
     pub open_tenant: String,
+    /// Names by which they may reach the server, beside `localhost` and addresses.
+    #[serde(deserialize_with = "one_or_many")]
+    pub open_hosts: Vec<String>,
+    /// A file with a secret that sessions of browsers rest on; servers that share their engines need the same one.
+    pub session_secret_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-pub struct A2a {
+pub struct A2aSection {
     /// Addresses that messages may go to beside public ones: CIDRs, addresses, `loopback`, `private`.
     #[serde(deserialize_with = "one_or_many")]
     pub allow: Vec<String>,
@@ -93,7 +99,7 @@ pub struct A2a {
 /// What is left out here is as the policy file says under `output_policy`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-pub struct Output {
+pub struct OutputSection {
     /// Whether results are looked at.
     pub enabled: Option<bool>,
     /// What happens to a result that cannot be looked at: `open` lets it pass, `closed` holds it back.
@@ -106,13 +112,13 @@ pub struct Output {
 fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Told {
+    enum ListOrText {
         Many(Vec<String>),
         One(String),
     }
-    Ok(match Told::deserialize(from)? {
-        Told::Many(many) => many,
-        Told::One(one) => {
+    Ok(match ListOrText::deserialize(from)? {
+        ListOrText::Many(many) => many,
+        ListOrText::One(one) => {
             one.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
         }
     })
@@ -120,15 +126,29 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>,
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Http {
+pub struct HttpSection {
     pub address: String,
+    /// Where health, readiness and metrics are served as well, on a thread of their own: an address, or `off`.
+    pub admin: String,
     /// Connections at the same time.
     pub connections_max: usize,
+    /// PEM files, both or neither. With them HTTP is HTTPS.
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    /// Authorities, in PEM form, of which every client must show a certificate.
+    pub tls_client_ca: Option<PathBuf>,
+}
+
+impl HttpSection {
+    pub fn tls_files(&self) -> Option<TlsFiles> {
+        let (cert, key) = (self.tls_cert.clone()?, self.tls_key.clone()?);
+        Some(TlsFiles { cert, key, client_ca: self.tls_client_ca.clone() })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Doors {
+pub struct DoorsSection {
     /// An address, or `off`.
     pub nats: String,
     pub resp: String,
@@ -143,13 +163,13 @@ pub struct Doors {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Data {
+pub struct DataSection {
     pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-pub struct Files {
+pub struct FilesSection {
     pub pools: Option<PathBuf>,
     pub policy: Option<PathBuf>,
     pub timeouts: Option<PathBuf>,
@@ -158,7 +178,7 @@ pub struct Files {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Jobs {
+pub struct JobsSection {
     /// Days that ended jobs are kept.
     pub keep_days: u32,
     /// Hours that contexts and results are kept.
@@ -171,7 +191,7 @@ pub struct Jobs {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Approvals {
+pub struct ApprovalsSection {
     /// How long a person may take to decide, such as `30m` or `24h`, or `never`.
     #[serde(deserialize_with = "number_or_text")]
     pub expire_after: String,
@@ -181,32 +201,39 @@ pub struct Approvals {
 fn number_or_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Told {
+    enum NumberOrText {
         Number(u64),
         Text(String),
     }
-    Ok(match Told::deserialize(from)? {
-        Told::Number(number) => number.to_string(),
-        Told::Text(text) => text,
+    Ok(match NumberOrText::deserialize(from)? {
+        NumberOrText::Number(number) => number.to_string(),
+        NumberOrText::Text(text) => text,
     })
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Log {
+pub struct LogSection {
     /// What to log, such as `info` or `reveille_engine=debug`.
     pub level: String,
     /// One JSON object a line.
     pub json: bool,
 }
 
-impl Default for Http {
+impl Default for HttpSection {
     fn default() -> Self {
-        Self { address: "127.0.0.1:8080".to_owned(), connections_max: 10_000 }
+        Self {
+            address: "127.0.0.1:8080".to_owned(),
+            admin: "off".to_owned(),
+            connections_max: 10_000,
+            tls_cert: None,
+            tls_key: None,
+            tls_client_ca: None,
+        }
     }
 }
 
-impl Default for Doors {
+impl Default for DoorsSection {
     fn default() -> Self {
         let (nats, resp) = ("127.0.0.1:4222".to_owned(), "127.0.0.1:6379".to_owned());
         let tenant = "default".to_owned();
@@ -214,31 +241,31 @@ impl Default for Doors {
     }
 }
 
-impl Default for Grpc {
+impl Default for GrpcSection {
     fn default() -> Self {
         Self { address: "off".to_owned(), connections_max: 1_000 }
     }
 }
 
-impl Default for Data {
+impl Default for DataSection {
     fn default() -> Self {
         Self { folder: PathBuf::from("./reveille-data") }
     }
 }
 
-impl Default for Jobs {
+impl Default for JobsSection {
     fn default() -> Self {
         Self { keep_days: 7, blob_hours: 24, audit_days: 90, live_max: 1_000_000 }
     }
 }
 
-impl Default for Approvals {
+impl Default for ApprovalsSection {
     fn default() -> Self {
         Self { expire_after: "never".to_owned() }
     }
 }
 
-impl Default for Fleet {
+impl Default for FleetSection {
     fn default() -> Self {
         Self {
             cap_ttl_seconds: 30,
@@ -251,13 +278,18 @@ impl Default for Fleet {
     }
 }
 
-impl Default for Auth {
+impl Default for AuthSection {
     fn default() -> Self {
-        Self { open: false, open_tenant: "operator".to_owned() }
+        Self {
+            open: false,
+            open_tenant: "operator".to_owned(),
+            open_hosts: Vec::new(),
+            session_secret_file: None,
+        }
     }
 }
 
-impl Default for Log {
+impl Default for LogSection {
     fn default() -> Self {
         Self { level: "info,async_nats=warn".to_owned(), json: false }
     }
@@ -265,14 +297,14 @@ impl Default for Log {
 
 impl Config {
     /// What holds for this start.
-    pub fn load(args: &Serve) -> Result<Self> {
+    pub fn load(args: &ServeArgs) -> Result<Self> {
         let mut config = Self::from_file(args.config.as_deref())?;
         config.apply(args);
         Ok(config)
     }
 
     /// The same, for whoever only looks at what servers share.
-    pub fn for_engines(args: &Doctor) -> Result<Self> {
+    pub fn for_engines(args: &DoctorArgs) -> Result<Self> {
         let mut config = Self::from_file(args.config.as_deref())?;
         config.use_engines(&args.engines);
         Ok(config)
@@ -340,20 +372,31 @@ impl Config {
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
         self.tracing.check()?;
-        match (&self.doors.tls_cert, &self.doors.tls_key) {
-            (Some(_), None) => bail!("doors.tls_key is missing: doors.tls_cert needs it"),
-            (None, Some(_)) => bail!("doors.tls_cert is missing: doors.tls_key needs it"),
-            _ => Ok(()),
+        let (doors, http) = (&self.doors, &self.http);
+        for (section, cert, key) in
+            [("doors", &doors.tls_cert, &doors.tls_key), ("http", &http.tls_cert, &http.tls_key)]
+        {
+            match (cert, key) {
+                (Some(_), None) => bail!("{section}.tls_key is missing: {section}.tls_cert needs it"),
+                (None, Some(_)) => bail!("{section}.tls_cert is missing: {section}.tls_key needs it"),
+                _ => {}
+            }
         }
+        anyhow::ensure!(
+            http.tls_client_ca.is_none() || http.tls_cert.is_some(),
+            "http.tls_client_ca: it needs http.tls_cert and http.tls_key"
+        );
+        Ok(())
     }
 
-    fn apply(&mut self, args: &Serve) {
+    fn apply(&mut self, args: &ServeArgs) {
         let set = |slot: &mut String, flag: &Option<String>| {
             if let Some(value) = flag {
                 slot.clone_from(value);
             }
         };
         set(&mut self.http.address, &args.http);
+        set(&mut self.http.admin, &args.admin);
         set(&mut self.grpc.address, &args.grpc);
         set(&mut self.doors.nats, &args.nats_door);
         set(&mut self.doors.resp, &args.resp_door);
@@ -377,7 +420,7 @@ impl Config {
     }
 }
 
-impl Approvals {
+impl ApprovalsSection {
     /// Nothing means never.
     pub fn expire_after(&self) -> Result<Option<Duration>> {
         if self.expire_after == "never" {
@@ -394,7 +437,7 @@ impl Approvals {
     }
 }
 
-impl Fleet {
+impl FleetSection {
     pub fn snapshot_every(&self) -> Result<Duration> {
         let every = duration(&self.snapshot_interval)?;
         anyhow::ensure!(!every.is_zero(), "0: it must be more than nothing");

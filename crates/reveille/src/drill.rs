@@ -8,21 +8,21 @@ mod fleet;
 mod measure;
 mod server;
 
-use crate::args::{Drill, WarmStart};
+use crate::args::{DrillCommand, WarmStartArgs};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, ensure};
-use fleet::Fleet;
+use fleet::DrillFleet;
 use measure::Restart;
 use serde_json::json;
-use server::{Server, Start};
+use server::{DrillServer, StartKind};
 use std::process::ExitCode;
 use std::time::Duration;
 
 pub const WORKERS_MAX: usize = 20_000;
 
-pub fn run(command: &Drill) -> Result<ExitCode> {
-    let Drill::WarmStart(args) = command;
+pub fn run(command: &DrillCommand) -> Result<ExitCode> {
+    let DrillCommand::WarmStart(args) = command;
     ensure!((4..=WORKERS_MAX).contains(&args.workers), "--workers must be between 4 and {WORKERS_MAX}");
     ensure!((5..=600).contains(&args.seconds), "--seconds must be between 5 and 600");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -41,42 +41,42 @@ struct Findings {
     snapshot: measure::SnapshotCost,
 }
 
-async fn drill(args: &WarmStart) -> Result<Findings> {
+async fn drill(args: &WarmStartArgs) -> Result<Findings> {
     // Four workers a pool: a job that finds none of them waits, whatever the rest of the fleet does.
     let pools = args.workers.div_ceil(4);
     let steps = 4 + 2 * (args.seconds + 2);
-    let bar = Progress::of(steps);
-    let mut server = Server::prepare(pools)?;
+    let bar = ProgressLine::of(steps);
+    let mut server = DrillServer::prepare(pools)?;
 
     bar.say("starting a throw-away server");
-    server.start(Start::Warm).await?;
+    server.start(StartKind::Warm).await?;
     bar.step(1);
     bar.say(format!("connecting {} simulated workers", args.workers));
     let fleet =
-        Fleet::start(server.nats_address(), args.workers, pools, Duration::from_secs(args.beat_seconds));
+        DrillFleet::start(server.nats_address(), args.workers, pools, Duration::from_secs(args.beat_seconds));
     server.wait_for_workers(args.workers).await.context("the fleet did not become known")?;
     bar.step(2);
     bar.say("waiting for a snapshot of all of them");
     let snapshot = server.wait_for_snapshot().await?;
     bar.step(1);
 
-    let cold = restart(&mut server, &fleet, Start::Cold, args, &bar).await?;
+    let cold = restart(&mut server, &fleet, StartKind::Cold, args, &bar).await?;
     bar.say("letting the fleet settle");
     fleet.revive();
     server.wait_for_workers(args.workers).await?;
     server.wait_for_snapshot().await?;
-    let warm = restart(&mut server, &fleet, Start::Warm, args, &bar).await?;
+    let warm = restart(&mut server, &fleet, StartKind::Warm, args, &bar).await?;
     Ok(Findings { workers: args.workers, pools, seconds: args.seconds, cold, warm, snapshot })
 }
 
 async fn restart(
-    server: &mut Server,
-    fleet: &Fleet,
-    start: Start,
-    args: &WarmStart,
-    bar: &Progress,
+    server: &mut DrillServer,
+    fleet: &DrillFleet,
+    start: StartKind,
+    args: &WarmStartArgs,
+    bar: &ProgressLine,
 ) -> Result<Restart> {
-    let name = if start == Start::Warm { "warm" } else { "cold" };
+    let name = if start == StartKind::Warm { "warm" } else { "cold" };
     bar.say(format!("{name}: killed with -9, starting again"));
     fleet.reset();
     server.kill()?;

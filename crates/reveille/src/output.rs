@@ -1,6 +1,6 @@
 //! What commands print: data to standard output, in words for people or as JSON for programs.
 
-use crate::args::Server;
+use crate::args::ServerArgs;
 use anyhow::Result;
 use reveille_client::{Error, Pages};
 use serde::de::DeserializeOwned;
@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 
 /// Prints what a server answered: as it came for a program, in words for a person.
-pub fn answer<T: DeserializeOwned>(server: &Server, answer: &Value, in_words: impl FnOnce(T)) -> Result<()> {
+pub fn answer<T: DeserializeOwned>(
+    server: &ServerArgs,
+    answer: &Value,
+    in_words: impl FnOnce(T),
+) -> Result<()> {
     if server.json {
         json(answer);
     } else {
@@ -19,7 +23,7 @@ pub fn answer<T: DeserializeOwned>(server: &Server, answer: &Value, in_words: im
 
 /// Prints the items of a list: as they came for a program, as a table for a person.
 pub fn list<T: DeserializeOwned>(
-    server: &Server,
+    server: &ServerArgs,
     items: Pages<'_, Value>,
     titles: &[&str],
     row: impl Fn(T) -> Vec<String>,

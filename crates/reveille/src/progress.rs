@@ -9,9 +9,9 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(120);
 
 /// Shown until it is dropped.
-pub struct Progress(ProgressBar);
+pub struct ProgressLine(ProgressBar);
 
-impl Progress {
+impl ProgressLine {
     /// Of something that takes as long as it takes.
     pub fn waiting(words: impl Into<Cow<'static, str>>) -> Self {
         let shown = Self(ProgressBar::new_spinner().with_style(style("{spinner} {elapsed} {msg}")));
@@ -34,7 +34,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -42,7 +42,7 @@ impl Drop for Progress {
 
 /// Shows that something is under way, for as long as it is.
 pub fn during<T>(words: &'static str, work: impl FnOnce() -> T) -> T {
-    let _shown = Progress::waiting(words);
+    let _shown = ProgressLine::waiting(words);
     work()
 }
 

@@ -1,17 +1,20 @@
 //! `reveille serve`: bind, open, start, say where, run until told to stop, drain.
 
+mod admin;
 mod backends;
 mod gate;
 mod grpc;
 mod http;
 mod operator;
 mod reload;
+mod tls;
 mod traces;
 
-use crate::args::Serve;
-use crate::config::{Config, Doors, Engines, Log, Safety};
+use crate::args::ServeArgs;
+use crate::config::{Config, DoorsSection, EngineOptions, HttpSection, LogSection, SafetySection};
 use crate::demo;
 use anyhow::{Context, Result, bail};
+use axum::Router;
 pub use operator::KEY_FILE;
 
 use backends::Backends;
@@ -30,13 +33,15 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::ReloadingTls;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// How long a drain may take before what is left is cut off. It is all in the store.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 
-pub fn run(args: &Serve) -> Result<ExitCode> {
+pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let config = Config::load(args)?;
     start_logging(&config.log)?;
     let runtime =
@@ -50,12 +55,14 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     if with_demo && tls.is_some() {
         bail!("--demo needs doors without TLS; leave out doors.tls_cert and doors.tls_key");
     }
-    let is_shared = Engines::of(&config.redis, &config.nats, &config.postgres)?.is_some();
+    let is_shared = EngineOptions::of(&config.redis, &config.nats, &config.postgres)?.is_some();
     if with_demo && is_shared {
         bail!("--demo runs by itself; leave out --redis, --nats and --postgres");
     }
     // Ports first: a server that cannot be reached must not touch the data.
     let web = bind(&config.http.address, "HTTP", "--http").await?;
+    let web_tls = config.http.tls_files().map(ReloadingTls::load).transpose()?;
+    let admin = bind_door(&config.http.admin, "the admin listener", "--admin").await?;
     let grpc_door = bind_door(&config.grpc.address, "gRPC", "--grpc").await?;
     // Where servers share their engines, workers go to those.
     let (mut nats_door, mut resp_door) = (None, None);
@@ -82,7 +89,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         clock: clock.clone(),
         rng: Arc::new(SystemRng::default()),
         rules: files.load()?,
-        settings: settings(&config, &name)?,
+        settings: settings(&config, &name, is_shared)?,
     })
     .await
     .context("starting the engine")?;
@@ -90,14 +97,14 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     operator::ensure_key(&engine, &config.data.folder).await?;
 
     let (stop, stopped) = watch::channel(false);
-    let address = web.local_addr()?;
     warn_about_clear_text(tls.as_ref(), [grpc_door.as_ref(), nats_door.as_ref(), resp_door.as_ref()])?;
-    let served = tokio::spawn(http::serve(
-        web,
-        reveille_api::router(engine.clone()).merge(reveille_console::router(engine.clone(), findings)),
-        config.http.connections_max,
-        stopped.clone(),
-    ));
+    let pages = reveille_console::router(engine.clone(), findings);
+    let router = reveille_api::router(engine.clone()).merge(pages);
+    let served = start_web(web, web_tls, router, &config.http, stopped.clone())?;
+    if let Some(listener) = admin {
+        eprintln!("admin on http://{}", listener.local_addr()?);
+        admin::start(listener, engine.clone(), stopped.clone())?;
+    }
     if let Some(door) = grpc_door {
         grpc::start(door, &config, engine.clone(), stopped.clone())?;
     }
@@ -105,8 +112,6 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         engine: engine.clone(),
         open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
     });
-    eprintln!("listening on http://{address}");
-    eprintln!("the console is at http://{address}/");
     let mut connect = demo::Addresses::default();
     if is_shared {
         eprintln!("shared: jobs in Redis, messages in NATS, the roster in PostgreSQL; this server is {name}");
@@ -150,6 +155,31 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     Ok(())
 }
 
+/// The API and the console.
+fn start_web(
+    listener: TcpListener,
+    tls: Option<Arc<ReloadingTls>>,
+    router: Router,
+    config: &HttpSection,
+    stopped: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>> {
+    if tls.is_none() && beyond_this_machine(&[Some(&listener)])? {
+        tracing::warn!(
+            "HTTP listens beyond this machine without TLS: keys and jobs can be read on the way; \
+             set http.tls_cert and http.tls_key, or put a proxy with TLS in front"
+        );
+    }
+    let (scheme, address) = (if tls.is_some() { "https" } else { "http" }, listener.local_addr()?);
+    if let Some(tls) = tls.clone() {
+        tokio::spawn(tls.watch());
+    }
+    let limits = http::HttpLimits::new(config.connections_max);
+    let served = tokio::spawn(http::serve(listener, router, tls, limits, stopped));
+    eprintln!("listening on {scheme}://{address}");
+    eprintln!("the console is at {scheme}://{address}/");
+    Ok(served)
+}
+
 /// What an operator may not have meant.
 fn warn_about_openness(config: &Config, engine: &Engine, files: &RuleFiles) {
     if config.auth.open {
@@ -164,7 +194,7 @@ fn warn_about_openness(config: &Config, engine: &Engine, files: &RuleFiles) {
 }
 
 /// Who judges instead of the policy file, if somebody does.
-fn kernel(safety: &Safety) -> Result<Option<Arc<dyn Kernel>>> {
+fn kernel(safety: &SafetySection) -> Result<Option<Arc<dyn Kernel>>> {
     let Some(target) = safety.target()? else { return Ok(None) };
     let kernel = GrpcKernel::new(&target)?;
     tracing::info!(address = target.address, "jobs and results are judged by another safety kernel");
@@ -190,7 +220,7 @@ fn replica_name() -> Result<String> {
     Ok(format!("{host}-{:08x}", u32::from_be_bytes(random)))
 }
 
-fn settings(config: &Config, name: &str) -> Result<Settings> {
+fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
     let hour_ms = 3600 * 1000;
     Ok(Settings {
         default_tenant: TenantId::parse(&config.doors.tenant).context("doors.tenant")?,
@@ -212,6 +242,12 @@ fn settings(config: &Config, name: &str) -> Result<Settings> {
         } else {
             None
         },
+        open_hosts: config.auth.open_hosts.clone(),
+        session_secret: operator::session_secret(
+            config.auth.session_secret_file.as_deref(),
+            &config.data.folder,
+            is_shared,
+        )?,
         replica: name.to_owned(),
         output: OutputSettings {
             enabled: config.output.enabled,
@@ -245,7 +281,11 @@ async fn bind(address: &str, what: &str, flag: &str) -> Result<TcpListener> {
 }
 
 /// Doors are open to this machine, and ask for a key when they listen beyond it.
-fn doors_are_open(doors: &Doors, nats: Option<&TcpListener>, resp: Option<&TcpListener>) -> Result<bool> {
+fn doors_are_open(
+    doors: &DoorsSection,
+    nats: Option<&TcpListener>,
+    resp: Option<&TcpListener>,
+) -> Result<bool> {
     if let Some(required) = doors.require_key {
         return Ok(!required);
     }
@@ -271,7 +311,7 @@ fn beyond_this_machine(doors: &[Option<&TcpListener>]) -> Result<bool> {
     Ok(false)
 }
 
-fn load_tls(doors: &Doors) -> Result<Option<DoorTls>> {
+fn load_tls(doors: &DoorsSection) -> Result<Option<DoorTls>> {
     let (Some(cert), Some(key)) = (&doors.tls_cert, &doors.tls_key) else { return Ok(None) };
     DoorTls::load(cert, key).map(Some).context("doors.tls_cert and doors.tls_key")
 }
@@ -288,7 +328,7 @@ pub async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-fn start_logging(log: &Log) -> Result<()> {
+fn start_logging(log: &LogSection) -> Result<()> {
     let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| log.level.clone());
     let filter =
         tracing_subscriber::EnvFilter::try_new(&filter).with_context(|| format!("log.level: {filter:?}"))?;

@@ -7,14 +7,14 @@ mod crew;
 mod house;
 mod scenes;
 
-use crate::args::Demo;
+use crate::args::DemoArgs;
 use crate::serve::told_to_stop;
 use anyhow::Result;
 use house::House;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub fn run(command: &Demo) -> Result<ExitCode> {
+pub fn run(command: &DemoArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         tokio::select! {
@@ -28,7 +28,7 @@ pub fn run(command: &Demo) -> Result<ExitCode> {
     })
 }
 
-async fn tell(command: &Demo) -> Result<()> {
+async fn tell(command: &DemoArgs) -> Result<()> {
     let house = House::open().await?;
     say(&format!("Open http://{}/ui/fleet in a browser and watch. Ctrl-C ends it all.", house.http));
     let pace = if command.fast { Duration::ZERO } else { Duration::from_secs(8) };

@@ -91,7 +91,7 @@ pub struct StructureEvent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventQuery {
+pub struct StructureEventQuery {
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
     pub limit: usize,

@@ -12,7 +12,7 @@ mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 
-pub use change::{AHEAD_MS, Change, EventQuery, PresenceKey, PresenceRow, StructureEvent, Tenant};
+pub use change::{AHEAD_MS, Change, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
 pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
@@ -106,7 +106,7 @@ pub trait Roster: Send + Sync + 'static {
     ) -> Result<Vec<Workspace>, RosterError>;
 
     /// A tenant's structure events (or one workspace's), newest first.
-    async fn events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError>;
+    async fn events(&self, query: &StructureEventQuery) -> Result<Vec<StructureEvent>, RosterError>;
 
     async fn delegation(&self, id: &JobId) -> Result<Option<Delegation>, RosterError>;
 

@@ -6,22 +6,22 @@
 mod state;
 
 use crate::{
-    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
-    StructureEvent, Tenant,
+    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
+    StructureEventQuery, Tenant,
 };
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::Drain;
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::time::Millis;
-use state::State;
+use state::RosterState;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle; clones share one roster.
 #[derive(Clone, Default)]
 pub struct MemoryRoster {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<RosterState>>,
 }
 
 impl MemoryRoster {
@@ -29,7 +29,7 @@ impl MemoryRoster {
         Self::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RosterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,7 +72,7 @@ impl Roster for MemoryRoster {
         Ok(state.workspaces.range(after(last)).take(limit).map(|(_, workspace)| workspace.clone()).collect())
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError> {
+    async fn events(&self, query: &StructureEventQuery) -> Result<Vec<StructureEvent>, RosterError> {
         let state = self.state();
         let is_asked_for = |event: &&StructureEvent| {
             event.tenant == query.tenant

@@ -9,17 +9,15 @@ mod checks;
 mod prune;
 mod queries;
 mod statements;
-#[cfg(test)]
-mod tests;
 
 pub use checks::examine;
 pub use reveille_store::postgres::PostgresOptions;
 
 use crate::{
-    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
-    StructureEvent, Tenant,
+    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
+    StructureEventQuery, Tenant,
 };
-use batch::Batch;
+use batch::PostgresBatch;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -61,7 +59,7 @@ impl Roster for PostgresRoster {
         if changes.is_empty() {
             return Ok(());
         }
-        let batch = &Batch::fold(changes)?;
+        let batch = &PostgresBatch::fold(changes)?;
         Ok(self.database.insist(|| async |connection| batch.write(connection).await).await?)
     }
 
@@ -91,7 +89,7 @@ impl Roster for PostgresRoster {
         Ok(self.database.ask(query).await?)
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError> {
+    async fn events(&self, query: &StructureEventQuery) -> Result<Vec<StructureEvent>, RosterError> {
         Ok(self.database.ask(async |connection| queries::events(connection, query).await).await?)
     }
 

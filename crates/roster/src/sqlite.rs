@@ -10,14 +10,12 @@ mod batch;
 mod prune;
 mod queries;
 mod schema;
-#[cfg(test)]
-mod tests;
 
 use crate::{
-    Change, EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
-    StructureEvent, Tenant,
+    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
+    StructureEventQuery, Tenant,
 };
-use batch::Batch;
+use batch::SqliteBatch;
 use reveille_core::id::{JobId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -58,7 +56,7 @@ impl Roster for SqliteRoster {
         if changes.is_empty() {
             return Ok(());
         }
-        let batch = Batch::encode(changes)?;
+        let batch = SqliteBatch::encode(changes)?;
         self.file.write(move |connection| batch.apply(connection)).await?;
         Ok(())
     }
@@ -89,7 +87,7 @@ impl Roster for SqliteRoster {
         Ok(self.file.read(query).await?)
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError> {
+    async fn events(&self, query: &StructureEventQuery) -> Result<Vec<StructureEvent>, RosterError> {
         let query = query.clone();
         Ok(self.file.read(move |connection| queries::events(connection, &query)).await?)
     }

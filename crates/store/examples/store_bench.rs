@@ -11,7 +11,7 @@ use reveille_core::policy::Policy;
 use reveille_core::policy::RecordedVerdict;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_store::{BlobKey, Blobs, Clock, Commit, JobStore, PutMode, SqliteStore, Step};
+use reveille_store::{BlobKey, Blobs, ClockFn, Commit, JobStore, PutMode, SqliteStore, Step};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tasks = arguments.next().map_or(Ok(64), |text| text.parse())?;
     let directory = tempfile::tempdir_in(arguments.next().map_or_else(std::env::temp_dir, PathBuf::from))?;
     let start = Instant::now();
-    let clock: Clock = Arc::new(move || Millis(1_000_000 + start.elapsed().as_millis() as i64));
+    let clock: ClockFn = Arc::new(move || Millis(1_000_000 + start.elapsed().as_millis() as i64));
     let store = SqliteStore::open(&directory.path().join("bench.db"), clock.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
 
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn live(store: &SqliteStore, id: &str, clock: &Clock, latencies: &mut Vec<Duration>) {
+async fn live(store: &SqliteStore, id: &str, clock: &ClockFn, latencies: &mut Vec<Duration>) {
     let now = clock();
     let expires_at = now + 86_400_000;
     let job = life::submit(Request::plain(id, "job.echo"), now);

@@ -1,5 +1,4 @@
-//! The trail of the store: entries are appended, listed, checked and, long after, pruned. They are never
-//! changed.
+//! The store's audit trail: entries are appended, listed, checked and, long after, pruned. They are never changed.
 
 use crate::StoreError;
 use crate::query::{PAGE_LEN_MAX, Page};
@@ -17,11 +16,11 @@ pub struct AuditQuery {
     pub event_type: Option<EventType>,
     pub severity: Option<Severity>,
     pub job_id: Option<JobId>,
-    /// Both ends count as inside.
+    /// Both ends are inclusive.
     pub from: Option<Millis>,
     pub to: Option<Millis>,
-    /// Where the page before ended. It counts in a tenant's own numbers if a tenant is named, so that it
-    /// is of use only to the same query.
+    /// Where the page before ended. It counts in a tenant's own numbers if a tenant is named, so it is valid only for
+    /// the same query.
     pub cursor: Option<u64>,
     pub limit: usize,
 }
@@ -34,7 +33,7 @@ pub enum AuditOrder {
 }
 
 impl AuditQuery {
-    /// Whether an entry belongs on the list, wherever the cursor stands.
+    /// Whether an entry belongs on the list, regardless of the cursor.
     pub(crate) fn matches(&self, Entry { draft, .. }: &Entry) -> bool {
         self.tenant.as_ref().is_none_or(|tenant| *tenant == draft.tenant)
             && self.event_type.is_none_or(|event_type| event_type == draft.event_type)
@@ -52,12 +51,11 @@ pub struct ChainPage {
     pub entries: Vec<Entry>,
 }
 
-/// The audit trail. What a commit records ([`Step`](crate::Step)) is appended by the commit itself; an
-/// entry is there if, and only if, what it tells of is. Every tenant's entries are numbered from one,
-/// without a gap.
+/// The audit trail. What a commit records ([`Step`](crate::Step)) is appended by the commit itself; an entry exists
+/// if, and only if, what it records does. Every tenant's entries are numbered from one, without a gap.
 #[async_trait::async_trait]
 pub trait AuditTrail: Send + Sync {
-    /// Appends what belongs to no job, all of it or nothing.
+    /// Appends entries that belong to no job, all or nothing.
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError>;
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError>;
@@ -65,9 +63,9 @@ pub trait AuditTrail: Send + Sync {
     /// A tenant's entries after number `after`, oldest first, for a [`Verifier`].
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError>;
 
-    /// Removes at most `limit` entries that were recorded before `before`, oldest first, and remembers
-    /// where each chain now begins. An entry is at least as old as every one that came after it, whatever
-    /// a clock said. Tells how many went.
+    /// Removes at most `limit` entries that were recorded before `before`, oldest first, and remembers where each
+    /// chain now begins. An entry is at least as old as every one that came after it, whatever a clock said. Returns
+    /// how many were removed.
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError>;
 }
 

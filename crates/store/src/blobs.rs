@@ -1,4 +1,4 @@
-//! Blobs: the contexts, results and artifacts that jobs point at instead of carrying.
+//! Blobs: the contexts, results and artifacts that jobs point to instead of carrying.
 
 use crate::{Lock, StoreError};
 use bytes::Bytes;
@@ -36,19 +36,18 @@ impl BlobKey {
         if family && key.len() <= 512 { Ok(Self(key.to_owned())) } else { Err(NotABlobKey) }
     }
 
-    /// As [`BlobKey::parse`], for those who only look: the snapshot of the workers may be read, and
-    /// written by nobody but us.
+    /// Like [`BlobKey::parse`], for readers: the worker snapshot may be read by clients, and written only by us.
     pub fn parse_readable(key: &str) -> Result<Self, NotABlobKey> {
         if key == WORKERS_SNAPSHOT { Ok(Self::workers_snapshot()) } else { Self::parse(key) }
     }
 
-    /// Where the platform says which workers it knows.
+    /// The key of the worker snapshot.
     pub fn workers_snapshot() -> Self {
         Self(WORKERS_SNAPSHOT.to_owned())
     }
 
-    /// The key that a pointer such as `redis://res:<job>` names. With the tag it is another key; where there is
-    /// no cluster, nobody writes that.
+    /// The key that a pointer such as `redis://res:<job>` names. With the tag it is a different key; without a
+    /// cluster, nobody writes that.
     pub fn from_pointer(pointer: &str) -> Result<Self, NotABlobKey> {
         let key = pointer.strip_prefix("redis://").ok_or(NotABlobKey)?;
         match key.strip_prefix(SLOT_TAG) {
@@ -90,7 +89,7 @@ impl BlobKey {
         JobId::parse(self.name().strip_prefix("ctx:")?).ok()
     }
 
-    /// Where a copy of the result goes that lacks what nobody may read.
+    /// The key of the redacted copy of the result.
     pub fn redacted_result_of(job: &JobId, hash: &str) -> Self {
         Self(format!("res:{job}{REDACTED}{hash}"))
     }
@@ -113,12 +112,12 @@ pub enum PutMode {
     Under(Lock),
 }
 
-/// What jobs point at. A blob that was acknowledged survives kill -9, and every blob expires.
+/// What jobs point to. A blob that was acknowledged survives kill -9, and every blob expires.
 #[async_trait::async_trait]
 pub trait Blobs: Send + Sync + 'static {
     async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError>;
 
-    /// Stores a blob until `expires_at`; says whether it was stored.
+    /// Stores a blob until `expires_at`; returns whether it was stored.
     async fn put_blob(
         &self,
         key: BlobKey,
@@ -127,10 +126,10 @@ pub trait Blobs: Send + Sync + 'static {
         mode: PutMode,
     ) -> Result<bool, StoreError>;
 
-    /// Removes blobs; says how many there were.
+    /// Removes blobs; returns how many existed.
     async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError>;
 
-    /// When a blob will go; nothing if there is none.
+    /// When a blob expires; nothing if there is none.
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! What replicas know together of a service that may be down.
+//! What replicas jointly know about a service that may be down.
 
 use crate::StoreError;
 use reveille_core::breaker::Breaker;
@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 pub trait Breakers: Send + Sync + 'static {
     async fn breaker(&self, name: &str) -> Result<Breaker, StoreError>;
 
-    /// Compares and swaps; says no, and changes nothing, if it is not as `before` any more.
+    /// Compare-and-swap; returns false, and changes nothing, if it no longer equals `before`.
     async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Result<bool, StoreError>;
 }
 
-/// The breakers of a store that has one process: there is nobody to share them with, and a start asks anew.
+/// The breakers of a store with one process: there is nobody to share them with, and a restart begins afresh.
 #[derive(Default)]
 pub(crate) struct InProcess(Mutex<BTreeMap<String, Breaker>>);
 

@@ -1,4 +1,4 @@
-//! Dead letters: jobs that ended in a way that somebody should look at.
+//! Dead letters: jobs that ended in a way that someone should look at.
 
 use crate::{Page, StoreError};
 use reveille_core::id::{JobId, TenantId, Topic};
@@ -7,7 +7,7 @@ use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
-/// Dead letters by reason; a job may have died of none that has a code.
+/// Dead letters by reason; a reason may have no code.
 pub type DeadLetterCounts = BTreeMap<Option<Reason>, u64>;
 
 /// Which dead letters to list; filters are applied before the limit.
@@ -36,9 +36,9 @@ impl DeadLetterQuery {
     }
 }
 
-/// The port. An entry is written and taken off by the commit that ends or releases its job
-/// ([`JobStore::commit`](crate::JobStore::commit)), and goes with its job when that is pruned. What was removed stays
-/// removed after kill -9.
+/// The port. An entry is written and removed by the commit that ends or releases its job
+/// ([`JobStore::commit`](crate::JobStore::commit)), and is pruned with its job. What was removed stays removed after
+/// kill -9.
 #[async_trait::async_trait]
 pub trait DeadLetters: Send + Sync + 'static {
     /// One page of dead letters, newest first.
@@ -47,6 +47,6 @@ pub trait DeadLetters: Send + Sync + 'static {
     /// How many dead letters a tenant has (all of them, if none is named) of each reason.
     async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Result<DeadLetterCounts, StoreError>;
 
-    /// Takes a job off the dead letters; says whether it was there.
+    /// Removes a job from the dead letters; returns whether it was there.
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError>;
 }

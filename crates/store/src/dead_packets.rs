@@ -1,7 +1,7 @@
-//! Packets that can never be dealt with, kept for a while so that somebody can look at them.
+//! Packets that can never be processed, kept for a while so that someone can look at them.
 //!
-//! They are kept before the bus is told to forget them, so that none is lost in between. They come from outside
-//! and may be anything: each is cut to a size, and of too many the oldest go.
+//! They are stored before the bus is told to forget them, so that none is lost in between. They come from outside and
+//! may be anything: each is truncated, and the oldest are removed if there are too many.
 
 use crate::{Page, StoreError};
 use bytes::Bytes;
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 pub const DEAD_PACKETS_MAX: usize = 1_000;
 /// How long one is kept.
 pub const DEAD_PACKET_KEEP_MS: i64 = 30 * 24 * 3600 * 1000;
-/// The longest that one is as it is written; what does not fit of its content is left out.
+/// Maximum encoded size; content that does not fit is left out.
 pub const DEAD_PACKET_LEN_MAX: usize = 64 * 1024;
 
 const CONTENT_LEN_MAX: usize = 48 * 1024;
-/// Of each word that comes from outside. Escaped, they still fit beside the content.
+/// Maximum length of each text from outside. Escaped, they still fit beside the content.
 const WORD_LEN_MAX: usize = 512;
 
-/// A packet that nobody could deal with.
+/// A packet that could not be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadPacket {
-    /// Which one it is, such as `<stream>:<sequence>`: one that is buried again is still one.
+    /// Its identity, such as `<stream>:<sequence>`: storing it again does not duplicate it.
     pub key: String,
     pub about: AboutPacket,
     /// Its content, or the beginning of it.
@@ -33,22 +33,22 @@ pub struct DeadPacket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AboutPacket {
     pub subject: String,
-    /// Why nobody could deal with it.
+    /// Why it could not be processed.
     pub reason: String,
-    /// How often it was handed out.
+    /// How many times it was delivered.
     pub deliveries: u64,
     /// How long the content was.
     pub len: usize,
     pub buried_at: Millis,
 }
 
-/// The port. A packet that was answered survives kill -9.
+/// The port. A packet whose storing was confirmed survives kill -9.
 #[async_trait::async_trait]
 pub trait DeadPackets: Send + Sync + 'static {
     /// Keeps a packet for [`DEAD_PACKET_KEEP_MS`], in place of the oldest if there are [`DEAD_PACKETS_MAX`].
     async fn bury(&self, packet: DeadPacket) -> Result<(), StoreError>;
 
-    /// One page, those buried last first, after `cursor` (from the page before).
+    /// One page, most recently stored first, after `cursor` (from the page before).
     async fn buried(&self, cursor: Option<u64>, limit: usize) -> Result<Page<DeadPacket>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! Jobs: one record each, changed by steps that compare and swap.
+//! Jobs: one record each, changed by compare-and-swap steps.
 
 use crate::preconditions::{ExceededQuota, Opened, Preconditions, Receipt};
 use crate::{BlobKey, JobQuery, Page, StoreError};
@@ -14,15 +14,15 @@ use std::sync::Arc;
 pub struct Step {
     /// The job as it will be. The store writes it with the revision after that of `before`.
     pub job: Arc<Job>,
-    /// The job that it was decided on; nothing for a new one. Where its revision is the store's, so is the rest.
+    /// The job that it was decided on; nothing for a new one. If its revision matches the store's, so does the rest.
     pub before: Option<Arc<Job>>,
     /// Blobs that become visible with the change, each with its expiry, under names from [`JobStore::colocated_key`].
     pub blobs: Vec<(BlobKey, Bytes, Millis)>,
-    /// What must be so elsewhere too.
+    /// Further conditions that must hold.
     pub preconditions: Preconditions,
     /// What the change appends to the event log ([`EventLog`](crate::EventLog)), where servers share the store.
     pub event: Option<Bytes>,
-    /// What the change adds to the audit trail. Nobody outside can put a step together without it.
+    /// What the change adds to the audit trail. Nothing outside can construct a step without it.
     pub(crate) audit: Vec<Draft>,
 }
 
@@ -71,7 +71,7 @@ impl Step {
         self.expects().map_or(1, |revision| revision + 1)
     }
 
-    /// The job as it will be written, with the right revision even if the step was put together by hand.
+    /// The job as it will be written, with the right revision even if the step was constructed by hand.
     pub(crate) fn job_to_write(&self) -> Arc<Job> {
         if self.job.revision == self.revision() {
             return Arc::clone(&self.job);
@@ -80,7 +80,7 @@ impl Step {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Commit {
     Done,
@@ -88,43 +88,42 @@ pub enum Commit {
     Conflict,
     /// A new job whose id or idempotency key (within its tenant) belongs to this one already.
     Duplicate(JobId),
-    /// As many as there may be are there already.
+    /// A quota is exhausted.
     QuotaExceeded(ExceededQuota),
-    /// The lock that the step was decided under has lapsed: take it again, and decide again.
+    /// The lock that the step was decided under has expired: take it again, and decide again.
     Fenced,
     /// The message that the step answers was answered before.
     Seen,
 }
 
-/// The port. What `commit` answered `Done` survives kill -9, whole; anything else left no trace. A step counts only on
-/// its [`Preconditions`]; a store that has one process leaves it to that process to keep the
-/// [`Quota`](crate::Quota), which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by `live`.
-/// Reads see every commit that was answered before they began. A `limit` above
+/// The port. What `commit` answered with `Done` survives kill -9 in full; anything else left no trace. A step counts
+/// only if its [`Preconditions`] hold; a store with one process leaves it to that process to enforce the
+/// [`Quota`](crate::Quota), which it can do without asking. Live jobs (see [`Job::is_live`]) are found again by
+/// `live`. Reads see every commit that was answered before they began. A `limit` above
 /// [`PAGE_LEN_MAX`](crate::PAGE_LEN_MAX) is lowered to it: follow `Page::next`.
 #[async_trait::async_trait]
 pub trait JobStore: Send + Sync + 'static {
-    /// Compares and swaps one job on its revision. If the step ends the job in a way that belongs among
-    /// the dead letters ([`Job::dead_letter`]), the entry is written in the same commit; a later step
-    /// that leaves the ending as it is does not bring back an entry that was taken off, and one that
-    /// releases the result takes it off. What the step adds to the audit trail is appended in the same
-    /// commit, to the chain of the job's tenant.
+    /// Compare-and-swap of one job on its revision. If the step ends the job as a dead letter ([`Job::dead_letter`]),
+    /// the entry is written in the same commit; a later step that does not change the ending does not restore an
+    /// entry that was removed, and one that releases the result removes it. What the step adds to the audit trail is
+    /// appended in the same commit, to the chain of the job's tenant.
     async fn commit(&self, step: Step) -> Result<Commit, StoreError>;
 
-    /// The name of a blob that is to be written in a step or under a lock, and by which it is then found. Nearly
-    /// always it is as it was; a store that is spread over nodes keeps such blobs beside the jobs.
+    /// The key under which a blob is written in a step or under a lock, and then found. It is nearly always
+    /// unchanged; a store that is spread over nodes keeps such blobs beside the jobs.
     fn colocated_key(&self, key: BlobKey) -> BlobKey {
         key
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError>;
 
-    /// The job, for whoever is about to act on a message about it. A store that has one process needs to
-    /// know nothing of messages.
+    /// The job, for a caller about to act on a message about it. A store with one process need not know about
+    /// messages.
     async fn open(&self, id: &JobId, _message: &Receipt) -> Result<Opened, StoreError> {
         Ok(Opened::Job { job: self.job(id).await?, lock: None })
     }
 
-    /// The same for a message that asks for a new job: nobody else is about to change that, so there is no lock.
+    /// The same for a message that submits a new job: nobody else can be changing it, so there is no lock.
     async fn open_new(&self, id: &JobId, _message: &Receipt) -> Result<Opened, StoreError> {
         Ok(Opened::Job { job: self.job(id).await?, lock: None })
     }
@@ -138,8 +137,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// Live jobs in the order they were created, after `cursor` (from the page before).
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<Arc<Job>>, StoreError>;
 
-    /// Removes ended jobs that were last touched before `ended_before`, with their blobs, dead letters
-    /// and idempotency keys, and blobs that expired and locks that lapsed by `now`; at most `limit` of
-    /// each. Says how many rows went.
+    /// Removes ended jobs that were last touched before `ended_before`, with their blobs, dead letters and
+    /// idempotency keys, and blobs and locks that expired by `now`; at most `limit` of each. Returns how many rows
+    /// were removed.
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError>;
 }

@@ -1,15 +1,15 @@
 //! Where the audit trail of many replicas is kept, if not in the store itself.
 //!
-//! A commit leaves what it records in an outbox, without a place in any chain. A sealer takes it from there to
-//! the ledger, which gives it its number and its hash. The sealer may die at any moment, and there may be
-//! several: an entry is known by its [`Origin`], so that sealing it again does no harm.
+//! A commit leaves its audit entries in an outbox, without a place in any chain. A sealer moves them to the ledger,
+//! which assigns their number and hash. The sealer may die at any moment, and there may be several: an entry is
+//! identified by its [`Origin`], so that sealing it again does no harm.
 
 use crate::{AuditQuery, ChainPage, Page, StoreError};
 use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
 
-/// Names an entry before it has a place: random, and drawn once.
+/// Identifies an entry before it has a place: random, and drawn once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(pub [u8; 16]);
 
@@ -17,8 +17,8 @@ pub struct Origin(pub [u8; 16]);
 /// however many seal at once. Reads see everything that was sealed before they began.
 #[async_trait::async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Appends to the chains of the drafts' tenants, in this order, all of it or nothing. What was sealed
-    /// before is passed over. An origin is remembered for as long as its entry is kept.
+    /// Appends to the chains of the drafts' tenants, in this order, all or nothing. Entries sealed before are
+    /// skipped. An origin is remembered for as long as its entry is kept.
     async fn seal(&self, drafts: Vec<(Origin, Draft)>) -> Result<(), StoreError>;
 
     /// As [`AuditTrail::audit`](crate::AuditTrail::audit).

@@ -43,7 +43,7 @@ pub use workspace_hints::WorkspaceHints;
 use reveille_core::time::Millis;
 use std::sync::Arc;
 
-/// What a store could not do. `Full` and `Unavailable` are worth trying again later.
+/// Why a store operation failed. `Full` and `Unavailable` are worth retrying later.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Says what is full.
@@ -58,22 +58,24 @@ pub enum StoreError {
     Refused(String),
 }
 
+pub(crate) type StoreResult<T> = Result<T, StoreError>;
+
 /// What a store on this machine says.
 pub const DISK_FULL: &str = "the disk is full";
 
-/// What time it is, for whoever must not hand out what has expired. The simulation owns it there.
-pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
+/// The current time, for code that must not return what has expired. In the simulation, the simulation sets it.
+pub type ClockFn = Arc<dyn Fn() -> Millis + Send + Sync>;
 
 impl StoreError {
-    /// Whether the same may work later. What is unreadable or refused stays so, and trying again would
-    /// only hold up everything behind it.
+    /// Whether a retry may work later. What is unreadable or refused stays so, and retrying would only hold up
+    /// everything behind it.
     pub fn is_transient(&self) -> bool {
         !matches!(self, Self::Corrupt(_) | Self::Refused(_))
     }
 }
 
-/// Everything durable that a job's life needs: all the ports of one adapter together. Who needs one of them asks for that
-/// one; an `Arc<dyn Store>` is an `Arc<dyn Locks>` wherever that is wanted.
+/// Everything durable that a job's life needs: all the ports of one adapter together. Code that needs one of them
+/// asks for that one; an `Arc<dyn Store>` is an `Arc<dyn Locks>` wherever that is wanted.
 pub trait Store:
     JobStore
     + DeadLetters

@@ -1,7 +1,7 @@
 //! The store without a disk, for tests and for the simulation.
 //!
-//! It is deterministic: everything is kept in order, so that one seed gives one story. A simulated
-//! crash drops whoever used the store and keeps a handle; what was committed is still there.
+//! It is deterministic: everything is kept in order, so that a seed always gives the same run. A simulated crash
+//! drops the users of the store and keeps a handle; what was committed is still there.
 //!
 //! Deliberately not here: faults. The simulation wraps this store to make it fail.
 
@@ -19,7 +19,7 @@ pub use ledger::MemoryLedger;
 use crate::locks::JOB_LOCK_MS;
 use crate::query::page_len;
 use crate::{
-    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, ClockFn, Commit, DeadLetterCounts,
     DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore,
     Lock, Locks, Members, Membership, Opened, Page, PutMode, Receipt, Step, StoreError, WorkspaceHints,
 };
@@ -29,7 +29,7 @@ use reveille_core::breaker::Breaker;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::time::Millis;
-use state::State;
+use state::MemoryState;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,14 +37,14 @@ use std::time::Duration;
 /// A handle; clones share one store.
 #[derive(Clone)]
 pub struct MemoryStore {
-    state: Arc<Mutex<State>>,
-    clock: Clock,
+    state: Arc<Mutex<MemoryState>>,
+    clock: ClockFn,
     /// The name of the replica that has this handle; nothing where there is only one.
     replica: String,
 }
 
 impl MemoryStore {
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: ClockFn) -> Self {
         Self { state: Arc::default(), clock, replica: String::new() }
     }
 
@@ -53,7 +53,7 @@ impl MemoryStore {
         Self { replica: name.to_owned(), ..self.clone() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,24 +1,24 @@
-//! What a step depends on beside its job, and what is settled together with it.
+//! What a step depends on beyond its job, and what is settled together with it.
 //!
-//! Replicas share a store, and each sees only its own part of the fleet. Whatever must be exact over all of them
-//! is therefore decided in the commit itself.
+//! Replicas share a store, and each sees only its own part of the fleet. Whatever must be exact across all of them is
+//! therefore checked in the commit itself.
 
 use crate::Lock;
 use reveille_core::job::Job;
 use std::fmt;
 use std::sync::Arc;
 
-/// Everything here may be left out; then it is not asked.
+/// Each of these is optional; what is absent is not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preconditions {
     pub quota: Quota,
-    /// The step counts only while this lock is held, and gives it back.
+    /// The step counts only while this lock is held, and releases it.
     pub under: Option<Lock>,
-    /// The message that the step answers. When it comes again it is known, and the step does not count.
+    /// The message that the step answers. When it is redelivered it is recognized, and the step does not count.
     pub answers: Option<Receipt>,
 }
 
-/// How many there may be at most, this one included.
+/// Maximum counts, including this job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Jobs at the worker that the step gives the job to.
@@ -27,7 +27,7 @@ pub struct Quota {
     pub tenant_max: Option<u32>,
     /// Jobs of the topic at workers.
     pub topic_max: Option<u32>,
-    /// Jobs of the tenant that have not ended; asked of new jobs.
+    /// Jobs of the tenant that have not ended; checked for new jobs.
     pub queue_max: Option<u64>,
 }
 
@@ -40,12 +40,12 @@ pub enum ExceededQuota {
     Queue,
 }
 
-/// Names one message of a durable stream, for whoever must not act on it twice.
+/// Identifies one message of a durable stream, so that it is not acted on twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receipt(String);
 
 impl Receipt {
-    /// A stream that is made anew counts from one again; the time tells its messages from the old ones.
+    /// A recreated stream counts from one again; the time distinguishes its messages from the old ones.
     pub fn new(stream: &str, consumer: &str, sequence: u64, kept_at: i64) -> Self {
         Self(format!("{stream}:{consumer}:{sequence}:{kept_at}"))
     }
@@ -66,7 +66,7 @@ pub enum Opened {
     Busy,
     Job {
         job: Option<Arc<Job>>,
-        /// For [`Preconditions::under`]; nothing where nobody else could be in the way.
+        /// For [`Preconditions::under`]; nothing where there can be no contention.
         lock: Option<Lock>,
     },
 }

@@ -1,4 +1,4 @@
-//! What jobs to list, and pages that neither skip nor repeat.
+//! Which jobs to list, and pages that neither skip nor repeat.
 
 use reveille_core::id::{TenantId, Topic};
 use reveille_core::job::{Job, State};
@@ -6,8 +6,8 @@ use reveille_core::time::Millis;
 
 pub const PAGE_LEN_MAX: usize = 500;
 
-/// Filters are applied before the limit, so a page is short only when it is the last, or when enough was looked through
-/// for it.
+/// Filters are applied before the limit, so a page is short only when it is the last, or when the scan limit was
+/// reached.
 #[derive(Debug, Clone, Default)]
 pub struct JobQuery {
     /// None means every tenant.
@@ -18,19 +18,19 @@ pub struct JobQuery {
     pub trace_id: Option<String>,
     /// Only jobs that a person was ever asked to approve.
     pub asked: bool,
-    /// Both ends count as inside.
+    /// Both ends are inclusive.
     pub updated_after: Option<Millis>,
     pub updated_before: Option<Millis>,
     /// Where the page before ended: only jobs created earlier.
     pub cursor: Option<u64>,
     pub limit: usize,
-    /// Jobs that are looked through for one page, whether they belong on it or not; nothing for as many as it takes. The
-    /// next page goes on where the looking stopped.
+    /// How many jobs are scanned for one page, whether they belong on it or not; nothing for no limit. The next page
+    /// continues where the scan stopped.
     pub look_through: Option<usize>,
 }
 
 impl JobQuery {
-    /// Whether a job belongs on the list, wherever the cursor stands.
+    /// Whether a job belongs on the list, regardless of the cursor.
     pub(crate) fn matches(&self, job: &Job) -> bool {
         let request = &job.request;
         self.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
@@ -43,7 +43,7 @@ impl JobQuery {
     }
 }
 
-/// How many items a page may have when so many were asked for.
+/// How many items a page may have, given the requested number.
 pub fn page_len(limit: usize) -> usize {
     limit.clamp(1, PAGE_LEN_MAX)
 }
@@ -51,13 +51,13 @@ pub fn page_len(limit: usize) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Hand this back to get the next page; nothing when this was the last.
+    /// Pass this back to get the next page; nothing when this was the last.
     pub next: Option<u64>,
 }
 
 impl<T> Page<T> {
-    /// The page of at most `len` out of items with their sequence numbers. Hand in one more than `len`,
-    /// if there is one: it is what tells a full last page from a page with a next.
+    /// The page of at most `len` out of items with their sequence numbers. Pass one more than `len`, if there is one:
+    /// it distinguishes a full last page from one with a next.
     pub fn take(len: usize, items: impl Iterator<Item = (u64, T)>) -> Self {
         Self::look(len, None, items.map(|(sequence, item)| (sequence, Some(item))))
     }

@@ -1,12 +1,12 @@
-//! The store that replicas share: Redis 7, one script for each thing that must happen in one piece.
+//! The store that replicas share: Redis 7, one script for each operation that must be atomic.
 //!
-//! Every name is one that operators of the existing control plane know, or is beside it; the scripts are in
-//! `redis/lua`. A decision costs one trip to load and one to commit. What `commit` answered survives what the
-//! settings of Redis say it does: with `appendfsync always` a crash of the machine, with `everysec` all but the
-//! last second of it.
+//! Key names are those that operators of the existing control plane know, or extend them; the scripts are in
+//! `redis/lua`. A decision costs one trip to load and one to commit. How durable an answered `commit` is depends on
+//! the settings of Redis: with `appendfsync always` it survives a crash of the machine, with `everysec` all but the
+//! last second does.
 //!
-//! On a Redis Cluster every key of ours is in one slot, because a script needs all its keys in one. Results are
-//! not: workers write them under names that they have always had, and a script leaves those alone.
+//! On a Redis Cluster all our keys are in one slot, because a script needs all its keys in one. Results are not:
+//! workers write them under the names they have always had, and scripts leave those alone.
 
 mod audit_trail;
 mod blobs;
@@ -26,21 +26,18 @@ mod membership;
 mod names;
 pub(crate) mod script;
 mod scripts;
-#[cfg(test)]
-mod tests;
 mod workspace_hints;
 
 use crate::ledger::Ledger;
-use crate::{BlobKey, Clock, Commit, JobQuery, JobStore, Opened, Page, Receipt, Step, StoreError};
+use crate::{BlobKey, ClockFn, Commit, JobQuery, JobStore, Opened, Page, Receipt, Step, StoreError};
 
-pub(crate) use index_page::{IndexQuery, Order};
+pub(crate) use index_page::{IndexOrder, IndexQuery};
 pub(crate) use keys::Keys;
 pub use keys::part as key_part;
-pub use link::Link as RedisLink;
+pub use link::RedisLink;
 
-use link::Link;
 use listing::read_job;
-use names::Names;
+use names::NameSource;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
@@ -49,26 +46,26 @@ use scripts::{PruneJobs, Scripts, SweepBlobs};
 use std::fmt;
 use std::sync::Arc;
 
-/// Jobs that one script removes; others wait for it.
+/// Jobs that one script removes; other commands wait for it.
 const PRUNED_AT_ONCE: usize = 200;
 
-/// Which Redis, and who asks.
+/// Which Redis, and our identity.
 #[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://` or, with TLS, `rediss://`.
     pub url: String,
     /// Instead of the one in the URL.
     pub password: Option<String>,
-    /// Certificates in PEM: whom to believe, and who we are (certificate, key).
+    /// Certificates in PEM: the authorities to trust, and our own (certificate, key).
     pub tls_ca: Option<Vec<u8>>,
     pub tls_identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Before every key of ours. On a cluster a hash tag stands before it.
+    /// Prefix of all our keys. On a cluster a hash tag precedes it.
     pub prefix: String,
-    /// How long a result is kept that its worker gave no end.
+    /// How long a result is kept that its worker stored without a TTL.
     pub keep_results_ms: i64,
-    /// The name of this life of this replica; nothing for a store that nobody shares.
+    /// The name of this start of this replica; nothing for a store that nobody shares.
     pub replica: String,
-    /// Whether locks go by the clock of the store and not by that of Redis. Only a test has one clock for all.
+    /// Whether locks use the store's clock instead of Redis's. Only a test has one clock for all.
     pub uses_our_clock: bool,
 }
 
@@ -88,7 +85,7 @@ impl Default for RedisOptions {
 }
 
 impl fmt::Debug for RedisOptions {
-    /// Without what is secret: a URL may carry a password.
+    /// Without secrets: a URL may carry a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions").field("replica", &self.replica).finish_non_exhaustive()
     }
@@ -97,24 +94,24 @@ impl fmt::Debug for RedisOptions {
 /// A handle; clones share their connections.
 #[derive(Clone)]
 pub struct RedisStore {
-    link: Link,
+    link: RedisLink,
     scripts: Arc<Scripts>,
     keys: Keys,
     options: Arc<RedisOptions>,
-    /// Where the audit trail is kept for good.
+    /// Where the audit trail is stored permanently.
     ledger: Arc<dyn Ledger>,
-    clock: Clock,
-    names: Arc<Names>,
+    clock: ClockFn,
+    names: Arc<NameSource>,
 }
 
 impl RedisStore {
-    /// Connects, and hands over the scripts. A Redis that is away is an error here.
+    /// Connects, and loads the scripts. An unavailable Redis is an error here.
     pub async fn open(
         options: RedisOptions,
         ledger: Arc<dyn Ledger>,
-        clock: Clock,
+        clock: ClockFn,
     ) -> Result<Self, StoreError> {
-        let link = Link::open(&options).await?;
+        let link = RedisLink::open(&options).await?;
         let keys = if link.is_to_a_cluster() {
             Keys::on_a_cluster(&options.prefix)
         } else {
@@ -122,7 +119,7 @@ impl RedisStore {
         };
         let scripts = Scripts::new(&keys);
         link.load(&scripts.all()).await?;
-        let (scripts, options, names) = (Arc::new(scripts), Arc::new(options), Arc::new(Names::new()?));
+        let (scripts, options, names) = (Arc::new(scripts), Arc::new(options), Arc::new(NameSource::new()?));
         Ok(Self { link, scripts, keys, options, ledger, clock, names })
     }
 
@@ -131,12 +128,12 @@ impl RedisStore {
         self.link.clone()
     }
 
-    /// The names of things, for what is kept beside the jobs.
+    /// The key names, for what is kept beside the jobs.
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Tells a change whose answer was lost from another's.
+    /// Distinguishes a change whose answer was lost from another's.
     pub fn token(&self) -> String {
         self.names.token()
     }
@@ -145,7 +142,7 @@ impl RedisStore {
         (self.clock)()
     }
 
-    /// The time that a script goes by: nothing for that of Redis.
+    /// The time that a script uses: nothing for that of Redis.
     fn script_now(&self) -> String {
         if self.options.uses_our_clock { self.now().0.to_string() } else { String::new() }
     }
@@ -213,7 +210,7 @@ impl JobStore for RedisStore {
                 break;
             }
         }
-        // Locks go by themselves.
+        // Locks expire by themselves.
         let sweep = call!(SweepBlobs { ends: self.keys.of("blob:ends"), now: now.0, limit: limit });
         Ok(gone + self.link.run_surely::<u64>(&sweep.of(&self.scripts)).await?)
     }

@@ -7,8 +7,8 @@
 //!   jobs, live, …        ──►  queue  ──►  reader threads, a connection each
 //! ```
 //!
-//! No runtime thread ever waits for the disk. What the caches know is answered at once; everything else
-//! is a trip to a thread that owns a connection.
+//! No runtime thread ever waits for the disk. Cached values are returned at once; everything else goes to a thread
+//! that owns a connection.
 //!
 //! Other crates keep tables of their own in the same file, through [`SqliteFile`].
 //!
@@ -33,8 +33,6 @@ mod rows;
 mod schema;
 mod stats;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use file::SqliteFile;
@@ -44,13 +42,13 @@ pub use stats::SqliteStats;
 use crate::breakers::InProcess;
 use crate::query::page_len;
 use crate::{
-    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Clock, Commit, DeadLetterCounts,
+    AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, ClockFn, Commit, DeadLetterCounts,
     DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, HeldLock, JobQuery, JobStore, Lock,
     Locks, Membership, Page, PutMode, Step, StoreError, WorkspaceHints,
 };
 use bytes::Bytes;
-use cache::{Caches, Found};
-use change::Change;
+use cache::{CacheLookup, Caches};
+use change::SqliteChange;
 use open::DataFile;
 use reader::Readers;
 use reveille_core::audit::{Draft, Entry};
@@ -66,27 +64,27 @@ use writer::Writer;
 
 const READERS: usize = 2;
 
-/// A handle; clones share one store. When the last one goes, everything is on the disk and the file is
-/// free for the next server.
+/// A handle; clones share one store. When the last one is dropped, everything is on disk and the file is free for the
+/// next server.
 #[derive(Clone)]
 pub struct SqliteStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteParts>,
 }
 
-/// The order of the fields is the order in which they end: the lock is given up last.
-struct Shared {
+/// Fields are dropped in this order: the lock is released last.
+struct SqliteParts {
     readers: Readers,
     writer: Writer,
     caches: Arc<Caches>,
     counters: Arc<Counters>,
     breakers: InProcess,
-    clock: Clock,
+    clock: ClockFn,
     _file: DataFile,
 }
 
 impl SqliteStore {
-    /// Opens a data file, or makes a new one. It blocks while it reads, so call it before serving.
-    pub fn open(path: &Path, clock: Clock) -> Result<Self, OpenError> {
+    /// Opens a data file, or creates one. It blocks while it reads, so call it before serving.
+    pub fn open(path: &Path, clock: ClockFn) -> Result<Self, OpenError> {
         let file = DataFile::open(path)?;
         let unusable = |what: String| OpenError::Unusable { path: path.to_owned(), what };
         let connection = file.writer()?;
@@ -100,7 +98,7 @@ impl SqliteStore {
         let breakers = InProcess::default();
         let readers = Readers::start(readers).map_err(|error| unusable(error.to_string()))?;
         Ok(Self {
-            shared: Arc::new(Shared { readers, writer, caches, counters, breakers, clock, _file: file }),
+            shared: Arc::new(SqliteParts { readers, writer, caches, counters, breakers, clock, _file: file }),
         })
     }
 
@@ -108,12 +106,12 @@ impl SqliteStore {
         self.shared.counters.read()
     }
 
-    /// A way to further tables in the same file.
+    /// Access to further tables in the same file.
     pub fn file(&self) -> SqliteFile {
         SqliteFile::new(Arc::clone(&self.shared))
     }
 
-    async fn write(&self, change: Change) -> Result<u64, StoreError> {
+    async fn write(&self, change: SqliteChange) -> Result<u64, StoreError> {
         Ok(self.shared.writer.write(change).await?.rows())
     }
 
@@ -125,13 +123,13 @@ impl SqliteStore {
 #[async_trait::async_trait]
 impl JobStore for SqliteStore {
     async fn commit(&self, step: Step) -> Result<Commit, StoreError> {
-        Ok(self.shared.writer.write(Change::step(step)?).await?.into_commit())
+        Ok(self.shared.writer.write(SqliteChange::step(step)?).await?.into_commit())
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<Arc<Job>>, StoreError> {
         let fill = match self.shared.caches.job(id) {
-            Found::Job(job) => return Ok(Some(job)),
-            Found::Nothing(fill) => fill,
+            CacheLookup::Job(job) => return Ok(Some(job)),
+            CacheLookup::Nothing(fill) => fill,
         };
         let id = id.clone();
         let job = self.shared.readers.read(move |connection| queries::job_by_id(connection, &id)).await?;
@@ -156,7 +154,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.write(Change::Prune { ended_before, now, limit }).await
+        self.write(SqliteChange::Prune { ended_before, now, limit }).await
     }
 }
 
@@ -173,7 +171,7 @@ impl DeadLetters for SqliteStore {
     }
 
     async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        Ok(self.write(Change::RemoveDeadLetter(job.clone())).await? > 0)
+        Ok(self.write(SqliteChange::RemoveDeadLetter(job.clone())).await? > 0)
     }
 }
 
@@ -231,7 +229,7 @@ impl AuditTrail for SqliteStore {
         if drafts.is_empty() {
             return Ok(());
         }
-        self.write(Change::Record(drafts)).await.map(drop)
+        self.write(SqliteChange::Record(drafts)).await.map(drop)
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
@@ -248,7 +246,7 @@ impl AuditTrail for SqliteStore {
     }
 
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
-        self.write(Change::PruneAudit { before, limit }).await
+        self.write(SqliteChange::PruneAudit { before, limit }).await
     }
 }
 
@@ -273,7 +271,7 @@ impl Blobs for SqliteStore {
         mode: PutMode,
     ) -> Result<bool, StoreError> {
         let now = self.now();
-        Ok(self.write(Change::PutBlob { key, value, expires_at, mode, now }).await? > 0)
+        Ok(self.write(SqliteChange::PutBlob { key, value, expires_at, mode, now }).await? > 0)
     }
 
     async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {
@@ -281,7 +279,7 @@ impl Blobs for SqliteStore {
             return Ok(0);
         }
         let now = self.now();
-        self.write(Change::DeleteBlobs { keys, now }).await
+        self.write(SqliteChange::DeleteBlobs { keys, now }).await
     }
 
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {

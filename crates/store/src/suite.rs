@@ -18,7 +18,7 @@ pub mod locks;
 pub mod pruning;
 pub mod sharing;
 
-use crate::{Clock, Commit, DeadLetterQuery, Step, Store};
+use crate::{ClockFn, Commit, DeadLetterQuery, Step, Store};
 use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::job::{Attempt, Ending, Job, Phase, State};
 use reveille_core::life;
@@ -57,7 +57,7 @@ impl ManualClock {
     }
 
     /// What the store under test is made with.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> ClockFn {
         let clock = self.clone();
         Arc::new(move || clock.now())
     }

@@ -1,8 +1,8 @@
 //! The [`WorkflowStore`] port: workflows and their runs, and its adapters.
 //!
-//! A run is kept in parts, and a change writes the parts that change ([`RunChange::parts`]): a step of a run
-//! with a thousand steps costs as much as one of a run with two. Jobs are not here: a run names the jobs it
-//! has sent off, and looks for them in the store.
+//! A run is kept in parts, and a change writes the parts that change ([`RunChange::parts`]): a step of a run with a
+//! thousand steps costs as much as one of a run with two. Jobs are not here: a run names the jobs it has submitted,
+//! and looks them up in the store.
 
 mod memory;
 mod redis;
@@ -40,11 +40,11 @@ pub struct Saved {
 pub struct RunStep {
     /// The revision of its head is the one after.
     pub change: Arc<RunChange>,
-    /// The revision it was decided on; nothing for a new run.
+    /// The revision that it was decided on; nothing for a new run.
     pub expects: Option<u64>,
-    /// A new run: what it begins with beside the change, its input above all.
+    /// For a new run: its initial data beyond the change, mainly its input.
     pub begins_with: Option<Arc<Run>>,
-    /// A new run counts only if its tenant has fewer that have not ended.
+    /// A new run counts only if its tenant has fewer unfinished runs than this.
     pub runs_max: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ impl RunStep {
         Self { change, expects: Some(before.revision), begins_with: None, runs_max: None }
     }
 
-    /// Everything that is written beside the head.
+    /// Everything that is written besides the head.
     fn parts(&self) -> Vec<(String, Option<String>)> {
         let mut parts = Vec::new();
         if let Some(run) = &self.begins_with {
@@ -83,15 +83,15 @@ impl RunStep {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunCommit {
     Done,
-    /// The run is at another revision by now, or the version that a new one goes by is gone: load and decide again.
+    /// The run is at another revision by now, or the workflow version of a new run is gone: load and decide again.
     Conflict,
     /// A new run whose id, or idempotency key (within its tenant), belongs to this one already.
     Duplicate(RunId),
-    /// The tenant has as many runs under way as it may.
+    /// The tenant has reached its limit of unfinished runs.
     QuotaExceeded,
 }
 
@@ -103,7 +103,7 @@ pub struct RunQuery {
     pub workflow: Option<WorkflowId>,
     pub state: Option<RunState>,
     pub team: Option<String>,
-    /// Both ends count as inside.
+    /// Both ends are inclusive.
     pub updated_after: Option<Millis>,
     pub updated_before: Option<Millis>,
     /// Where the page before ended: only runs that began earlier.
@@ -122,17 +122,17 @@ impl RunQuery {
     }
 }
 
-/// The port. What was answered as done survives kill -9, whole; anything else left no trace. Reads see every
-/// change that was answered before they began.
+/// The port. What was answered as done survives kill -9 in full; anything else left no trace. Reads see every change
+/// that was answered before they began.
 #[async_trait::async_trait]
 pub trait WorkflowStore: Send + Sync + 'static {
-    /// Saves a workflow as the next version of its id, and says which that is. The version in `saved` is
-    /// not looked at. A document that is as the last one saved is that version again. Nothing is saved under an
-    /// id that is not there (or was deleted) if its tenant has `workflows_max` that are; then there is no version.
+    /// Saves a workflow as the next version of its id, and returns that version. The version in `saved` is ignored. A
+    /// document equal to the last one saved keeps that version. A new (or deleted) id is not saved if its tenant
+    /// already has `workflows_max`; then there is no version.
     async fn save(&self, saved: Saved, workflows_max: u32) -> Result<Option<u32>, StoreError>;
 
-    /// A workflow: the version, or the last one if none is named. One that was deleted has no last version,
-    /// and keeps the others for the runs that began with them.
+    /// A workflow: the named version, or the last one if none is named. A deleted workflow has no last version, and
+    /// keeps the others for the runs that began with them.
     async fn workflow(
         &self,
         tenant: &TenantId,
@@ -148,10 +148,10 @@ pub trait WorkflowStore: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Arc<Saved>>, StoreError>;
 
-    /// Says whether it was there.
+    /// Returns whether it existed.
     async fn delete_workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, StoreError>;
 
-    /// Compares and swaps one run on its revision.
+    /// Compare-and-swap of one run on its revision.
     async fn commit(&self, step: RunStep) -> Result<RunCommit, StoreError>;
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError>;
@@ -165,7 +165,7 @@ pub trait WorkflowStore: Send + Sync + 'static {
     /// Runs that owe something ([`RunHead::is_live`]), in the order they began, after `cursor`.
     async fn live(&self, cursor: Option<u64>, limit: usize) -> Result<Page<RunId>, StoreError>;
 
-    /// Runs that were to be looked at by then ([`RunHead::due`]), and were not.
+    /// Runs that were due by then ([`RunHead::due`]), and were not handled.
     async fn due(&self, by: Millis, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
     /// What happened to a run, oldest first, after line number `after`.
@@ -176,10 +176,10 @@ pub trait WorkflowStore: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(u64, TimelineEntry)>, StoreError>;
 
-    /// Removes a run that owes nothing any more; says whether it was there.
+    /// Removes a run that owes nothing any more; returns whether it existed.
     async fn delete_run(&self, id: &RunId) -> Result<bool, StoreError>;
 
-    /// Removes runs that owe nothing and were last touched before `ended_before`, at most `limit` of them,
-    /// and versions of workflows that nobody needs. Says how many runs went.
+    /// Removes runs that owe nothing and were last touched before `ended_before`, at most `limit` of them, and unused
+    /// workflow versions. Returns how many runs were removed.
     async fn prune(&self, ended_before: Millis, limit: usize) -> Result<u64, StoreError>;
 }

@@ -11,12 +11,12 @@ use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 /// Sees every answer: method, path, status, body.
-type Check = fn(&str, &str, u16, &Value);
+type AnswerCheck = fn(&str, &str, u16, &Value);
 
 #[derive(Clone)]
-pub struct Http {
+pub struct TestHttp {
     pub router: Router,
-    check: Check,
+    check: AnswerCheck,
 }
 
 /// What came back.
@@ -47,13 +47,13 @@ impl Reply {
     }
 }
 
-impl Http {
+impl TestHttp {
     pub fn new(router: Router) -> Self {
         Self::checked(router, |_, _, _, _| {})
     }
 
     /// Every answer is also looked at by `check`.
-    pub fn checked(router: Router, check: Check) -> Self {
+    pub fn checked(router: Router, check: AnswerCheck) -> Self {
         Self { router, check }
     }
 

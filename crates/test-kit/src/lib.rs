@@ -1,8 +1,8 @@
 //! What the tests of an engine and of its surfaces are made of.
 //!
-//! A [`World`] is what outlives a server: clock, store, roster, workflows. [`World::engine`] puts an engine on it, with
-//! a default for every part, so that a test names only what it is about. Beside it are a [`Worker`] on the local bus,
-//! an [`Http`] client that calls a router without a socket, and ways to wait. What one test file alone needs stays
+//! A [`TestWorld`] is what outlives a server: clock, store, roster, workflows. [`TestWorld::engine`] puts an engine on it, with
+//! a default for every part, so that a test names only what it is about. Beside it are a [`TestWorker`] on the local bus,
+//! a [`TestHttp`] client that calls a router without a socket, and ways to wait. What one test file alone needs stays
 //! in that file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed check is a failed test")]
@@ -18,11 +18,11 @@ mod worker;
 mod world;
 
 pub use clock::{NOON, TestClock};
-pub use http::{Http, Reply, serve};
+pub use http::{Reply, TestHttp, serve};
 pub use jobs::{job, new_job, state, submission, submit, wait_for_state};
 pub use packets::{job_packet, packet, succeeded};
-pub use server::{EngineBuilder, Server, create_key};
+pub use server::{EngineBuilder, TestServer, create_key};
 pub use sse::Sse;
 pub use wait::{eventually, pass, soon};
-pub use worker::{Reporter, Worker, beat, idle, introduce, keep_beating};
-pub use world::{World, policy, rules, tenant};
+pub use worker::{Reporter, TestWorker, beat, idle, introduce, keep_beating};
+pub use world::{TestWorld, policy, rules, tenant};

@@ -1,7 +1,7 @@
 //! An engine by builder, and what is around one that runs. The only place where a test names the engine's parts.
 
-use crate::worker::{Worker, beat, idle, introduce};
-use crate::world::{World, policy, tenant};
+use crate::worker::{TestWorker, beat, idle, introduce};
+use crate::world::{TestWorld, policy, tenant};
 use reveille_a2a::{A2aClient, AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
 use reveille_core::id::TenantId;
@@ -23,7 +23,7 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    pub(crate) fn on(world: &World) -> Self {
+    pub(crate) fn on(world: &TestWorld) -> Self {
         let bus = LocalBus::default();
         let parts = Parts {
             store: Arc::new(world.store.clone()),
@@ -114,29 +114,29 @@ impl EngineBuilder {
         self
     }
 
-    pub async fn start(self) -> Server {
-        Server { engine: Engine::start(self.parts).await.unwrap(), bus: self.bus }
+    pub async fn start(self) -> TestServer {
+        TestServer { engine: Engine::start(self.parts).await.unwrap(), bus: self.bus }
     }
 }
 
 /// An engine that runs, and its bus.
 #[derive(Clone)]
-pub struct Server {
+pub struct TestServer {
     pub engine: Engine,
     pub bus: LocalBus,
 }
 
-impl Deref for Server {
+impl Deref for TestServer {
     type Target = Engine;
     fn deref(&self) -> &Engine {
         &self.engine
     }
 }
 
-impl Server {
+impl TestServer {
     /// A worker of the default tenant that listens, takes these topics and has beaten once.
-    pub async fn hire(&self, name: &str, topics: &[&str], capacity: u32) -> Worker {
-        let worker = Worker::listen(&self.bus, name).await;
+    pub async fn hire(&self, name: &str, topics: &[&str], capacity: u32) -> TestWorker {
+        let worker = TestWorker::listen(&self.bus, name).await;
         introduce(self, &tenant(), name, topics);
         beat(self, &tenant(), name, idle(capacity));
         worker

@@ -35,6 +35,13 @@ impl Sse {
         self.frames.pop_front()
     }
 
+    /// Reads until the server ends the stream.
+    pub async fn end(&mut self) {
+        while let Some(frame) = self.body.frame().await {
+            frame.unwrap();
+        }
+    }
+
     pub async fn raw(&mut self) -> String {
         self.raw_within(Duration::from_mins(1)).await.unwrap()
     }

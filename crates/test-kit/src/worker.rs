@@ -39,7 +39,7 @@ pub fn keep_beating(engine: &Engine, tenant: &TenantId, name: &str, capacity: u3
 }
 
 /// Listens where its jobs come.
-pub struct Worker {
+pub struct TestWorker {
     reporter: Reporter,
     pub jobs: Subscription,
 }
@@ -51,7 +51,7 @@ pub struct Reporter {
     bus: LocalBus,
 }
 
-impl Worker {
+impl TestWorker {
     pub async fn listen(bus: &LocalBus, name: &str) -> Self {
         let jobs = bus.subscribe(&format!("worker.{name}.jobs"), None).await.unwrap();
         Self { reporter: Reporter { name: name.to_owned(), bus: bus.clone() }, jobs }

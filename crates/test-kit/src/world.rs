@@ -1,7 +1,7 @@
 //! What outlives a server.
 
 use crate::clock::TestClock;
-use crate::server::{EngineBuilder, Server};
+use crate::server::{EngineBuilder, TestServer};
 use reveille_core::id::TenantId;
 use reveille_core::policy::{Document, Policy};
 use reveille_engine::{Clock, Rules};
@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 /// A clock, and everything that is kept; clones are the same world.
 #[derive(Clone)]
-pub struct World {
+pub struct TestWorld {
     pub clock: Arc<TestClock>,
     pub store: MemoryStore,
     pub roster: MemoryRoster,
     pub workflows: MemoryWorkflows,
 }
 
-impl Default for World {
+impl Default for TestWorld {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl World {
+impl TestWorld {
     pub fn new() -> Self {
         Self::with_clock(TestClock::default())
     }
@@ -47,7 +47,7 @@ impl World {
         EngineBuilder::on(self)
     }
 
-    pub async fn start(&self) -> Server {
+    pub async fn start(&self) -> TestServer {
         self.engine().start().await
     }
 }

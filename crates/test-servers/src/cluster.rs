@@ -9,10 +9,10 @@ const SLOTS: u32 = 16_384;
 const PRIMARIES: u32 = 3;
 
 pub struct RedisCluster {
-    nodes: Vec<Node>,
+    nodes: Vec<ClusterNode>,
 }
 
-struct Node {
+struct ClusterNode {
     server: Server,
     port: u16,
     bus_port: u16,
@@ -27,7 +27,7 @@ impl RedisCluster {
 
     /// With more arguments for every redis-server.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let cluster = Self { nodes: (0..PRIMARIES).map(|_| Node::start(arguments)).collect() };
+        let cluster = Self { nodes: (0..PRIMARIES).map(|_| ClusterNode::start(arguments)).collect() };
         for (n, node) in (0..PRIMARIES).zip(&cluster.nodes) {
             let (first, after) = (n * SLOTS / PRIMARIES, (n + 1) * SLOTS / PRIMARIES);
             node.must(&format!("CLUSTER ADDSLOTSRANGE {first} {}", after - 1));
@@ -45,7 +45,7 @@ impl RedisCluster {
     pub fn add_follower_of(&mut self, key: &str, arguments: &[&str]) {
         let followed = self.owner_of(key);
         let id = self.id_of(followed);
-        let node = Node::start(arguments);
+        let node = ClusterNode::start(arguments);
         self.nodes[0].meet(&node);
         until("the node is known", || ask(node.port, &format!("CLUSTER REPLICATE {id}")).starts_with("+OK"));
         until("it has copied all", || ask(node.port, "INFO replication").contains("master_link_status:up"));
@@ -105,7 +105,7 @@ impl RedisCluster {
     }
 }
 
-impl Node {
+impl ClusterNode {
     fn start(arguments: &[&str]) -> Self {
         let (binary, port, bus_port) = (program("redis-server", "redis-server"), free_port(), free_port());
         let folder = tempfile::tempdir().unwrap();

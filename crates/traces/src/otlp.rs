@@ -4,8 +4,6 @@
 //! is not there. Meanwhile the queue fills; beyond [`QUEUE_MAX`] jobs are dropped and counted.
 
 mod document;
-#[cfg(test)]
-mod tests;
 
 use crate::{TraceCounts, Traces};
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! The only place where wire and core meet. What comes in here has passed [`crate::packet::decode`];
-//! what goes out passes the same rules at the other end.
+//! The only place where wire and core meet. Input here has passed [`crate::packet::decode`]; output passes the same
+//! rules at the other end.
 
 mod compensation;
 mod incoming;
@@ -11,7 +11,7 @@ pub use outgoing::{
     alert_packet, budget, cancel_packet, dead_letter_packet, dispatch_packet, metadata, priority,
 };
 
-/// How we sign our packets' envelopes.
+/// The sender id in our packets' envelopes.
 pub const SENDER: &str = "cordum-scheduler";
 
 /// A packet that is well-formed and still cannot be used.

@@ -2,9 +2,9 @@
 //! stock worker expects them.
 //!
 //! What arrives goes through [`packet::decode`] and is valid afterwards; what leaves is built with
-//! [`packet::envelope`]. Whoever wants signatures adds [`sign::sign`] and [`sign::verify`]. The
-//! types are generated from our own files under `proto/`; `tests/compare_descriptors.py` holds them
-//! against the published SDK. Nothing here opens a socket or knows what a job means.
+//! [`packet::envelope`]. Signatures are added with [`sign::sign`] and checked with [`sign::verify`]. The types are
+//! generated from our own files under `proto/`; `tests/compare_descriptors.py` compares them with the published SDK.
+//! Nothing here opens a socket or knows what a job means.
 
 pub mod convert;
 pub mod key;

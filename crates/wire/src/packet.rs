@@ -1,8 +1,8 @@
 //! Packets in and out of bytes.
 //!
-//! [`decode`] is the one way in: what it returns has passed every rule that a stock worker applies,
-//! so nothing behind it checks an envelope again. On the way out, [`validate::check`] is the same
-//! rules; a receiver drops what breaks them without a word.
+//! [`decode`] is the only way in: what it returns has passed every rule that a stock worker applies, so nothing after
+//! it checks an envelope again. On the way out, [`validate::check`] applies the same rules; a receiver silently drops
+//! packets that break them.
 
 use bytes::Bytes;
 use prost::Message;
@@ -14,7 +14,7 @@ use crate::cap::bus_packet::Payload;
 use crate::shape;
 use crate::validate::{self, BadField, trust};
 
-/// The longest packet: what NATS carries unless told otherwise.
+/// The largest packet: what NATS carries by default.
 pub const PACKET_LEN_MAX: usize = 1024 * 1024;
 
 /// The only version of the protocol there is.
@@ -47,7 +47,7 @@ pub fn encode(packet: &BusPacket) -> Bytes {
     packet.encode_to_vec().into()
 }
 
-/// A packet from `sender`, about what `trace_id` is about.
+/// A packet from `sender`, in the trace `trace_id`.
 pub fn envelope(sender: &str, trace_id: &str, now: Millis, payload: Payload) -> BusPacket {
     BusPacket {
         trace_id: trace_id.to_owned(),
@@ -70,8 +70,8 @@ fn limit(received: &[u8], len_max: usize) -> Result<(), BadPacket> {
     if len > len_max { Err(BadPacket::TooLong { len, len_max }) } else { Ok(()) }
 }
 
-/// A trust handshake is stricter than the rest: short, and without fields that nobody here knows,
-/// since both sides sign what they read.
+/// A trust handshake is stricter than the rest: short, and without unknown fields, since both sides sign what they
+/// read.
 fn check_trust_bytes(received: &[u8]) -> Result<(), BadPacket> {
     limit(received, trust::TRUST_PACKET_LEN_MAX)?;
     match shape::has_unknown_fields(shape::bus_packet(), received) {

@@ -1,11 +1,11 @@
 //! A serialised message as the list of its records, with their bytes as they came.
 //!
-//! Signatures are over bytes, not over meaning, so whoever signs or verifies must see the message
-//! at this level: a decoded struct has forgotten the order and the unknown fields.
+//! Signatures cover bytes, not meaning, so code that signs or verifies must see the message at this level: a decoded
+//! struct has lost the order and the unknown fields.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// The bytes end in the middle of a record, or never were records.
+/// The bytes end in the middle of a record, or are not records.
 #[derive(Debug, thiserror::Error)]
 #[error("not a row of whole protobuf records")]
 pub(crate) struct Malformed;

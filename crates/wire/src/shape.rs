@@ -52,7 +52,7 @@ pub(crate) fn has_unknown_fields(shape: &Shape, message: &[u8]) -> Result<bool, 
         let record = record?;
         let Some(field) = shape.fields.get(&record.number) else { return Ok(true) };
         let Some(inner) = field.message() else { continue };
-        // What is written as a number where a message belongs is not that field.
+        // A number where a message belongs is not that field.
         if record.wire_type != WireType::LengthDelimited || has_unknown_fields(inner, record.value)? {
             return Ok(true);
         }

@@ -1,11 +1,11 @@
 //! Packet signatures: ECDSA over P-256 and SHA-256, as DER in field 14 of the envelope.
 //!
-//! The signature covers the packet's bytes without field 14. Verifying cuts that field out of the
-//! bytes that arrived: every implementation serialises a little differently, so encoding the
-//! decoded packet again would refuse honest senders. Signing is the other way round: the receiver
-//! does encode again, so what is signed is written in its order (see [`crate::upb`]).
+//! The signature covers the packet's bytes without field 14. Verifying cuts that field out of the bytes that arrived:
+//! every implementation serialises slightly differently, so encoding the decoded packet again would refuse honest
+//! senders. Signing is the other way round: the receiver does encode again, so what is signed is written in its order
+//! (see [`crate::upb`]).
 //!
-//! Whose key belongs to a sender is the caller's to know; a signature does not say who made it.
+//! The caller has to know which key belongs to a sender; a signature does not say who made it.
 
 use bytes::Bytes;
 use p256::ecdsa::DerSignature;
@@ -66,7 +66,7 @@ pub fn sign(packet: &BusPacket, key: &SigningKey) -> Bytes {
     signed.into()
 }
 
-/// Parts a packet into the bytes that were signed and the signature over them.
+/// Splits a packet into the bytes that were signed and the signature over them.
 fn cut(received: &[u8]) -> Result<(Vec<u8>, &[u8]), BadSignature> {
     let mut unsigned = Vec::with_capacity(received.len());
     let mut signature = None;

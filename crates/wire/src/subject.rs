@@ -1,22 +1,22 @@
 //! Where packets are published, and under which name components share a subscription.
 //!
-//! Workers of one topic share the queue named like the topic itself; a worker's own subject has no
-//! queue. Ids go into subjects as they are: the protocol knows no escaping.
+//! Workers of one topic share the queue named after the topic; a worker's own subject has no queue. Ids go into
+//! subjects as they are: the protocol has no escaping.
 
 use reveille_core::id::WorkerId;
 
-/// A job that somebody wants done.
+/// Submits a job.
 pub const JOB_SUBMIT: &str = "sys.job.submit";
-/// How a job ended. Workers publish here.
+/// A job's result. Workers publish here.
 pub const JOB_RESULT: &str = "sys.job.result";
-/// A job is no longer wanted.
+/// Cancels a job.
 pub const JOB_CANCEL: &str = "sys.job.cancel";
-/// How far a job has come.
+/// A job's progress.
 pub const JOB_PROGRESS: &str = "sys.job.progress";
-/// A job that was given up.
+/// A dead letter.
 pub const JOB_DLQ: &str = "sys.job.dlq";
 
-/// A worker lives.
+/// A worker's heartbeat.
 pub const HEARTBEAT: &str = "sys.heartbeat";
 /// A component announces itself.
 pub const HANDSHAKE: &str = "sys.handshake";
@@ -24,7 +24,7 @@ pub const HANDSHAKE: &str = "sys.handshake";
 /// A workflow's notification step.
 pub const WORKFLOW_EVENT: &str = "sys.workflow.event";
 
-/// A pseudo topic: the scheduler answers such a job itself once it was approved.
+/// A pseudo topic: the scheduler answers such a job itself once it is approved.
 pub const APPROVAL_GATE_TOPIC: &str = "job.cordum.approval-gate";
 
 /// Every worker's own subject.

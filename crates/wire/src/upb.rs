@@ -66,7 +66,7 @@ fn nested(shape: &Shape, record: &ProtoRecord<'_>) -> Result<EncodedRecord, Malf
     Ok(EncodedRecord { number: record.number, map_key, bytes })
 }
 
-/// Writes out the key or value of a map entry that prost left away for being empty.
+/// Writes the key or value of a map entry that prost omitted because it is empty.
 fn add_missing(shape: &Shape, pieces: &mut Vec<EncodedRecord>) {
     for (&number, field) in &shape.fields {
         if pieces.iter().any(|piece| piece.number == number) {

@@ -1,8 +1,8 @@
-//! The rules that a packet must keep, the same on every receive and every send.
+//! The rules for packets, the same on every receive and every send.
 //!
-//! They are exactly those of the published SDK: a looser rule here would send packets that workers
-//! drop without a word, a stricter one would drop what honest workers send. Several that look
-//! missing (a fresh `created_at`, a known result status) are missing there too.
+//! They are exactly those of the published SDK: a looser rule here would send packets that workers silently drop, a
+//! stricter one would drop what honest workers send. Several that look missing (a fresh `created_at`, a known result
+//! status) are missing there too.
 
 use crate::cap::bus_packet::Payload;
 use crate::cap::{
@@ -91,7 +91,7 @@ fn job_budget(budget: &Budget) -> Result<(), BadField> {
 
 fn job_result(result: &JobResult, sender: &str) -> Result<(), BadField> {
     require(!result.job_id.is_empty(), "job_result.job_id", EMPTY)?;
-    // A status that is not known yet is let through: what to make of it is the scheduler's to say.
+    // An unknown status is let through: the scheduler decides what to make of it.
     require(result.status != JobStatus::Unspecified as i32, "job_result.status", "must be specified")?;
     require(!result.worker_id.is_empty(), "job_result.worker_id", EMPTY)?;
     require(result.worker_id == sender, "job_result.worker_id", NOT_SENDER)?;
@@ -128,6 +128,3 @@ fn legacy_alert(alert: &SystemAlert) -> Result<(), BadField> {
     require(!alert.component.is_empty(), "alert.component", EMPTY)?;
     require(!alert.code.is_empty(), "alert.code", EMPTY)
 }
-
-#[cfg(test)]
-mod tests;

@@ -35,14 +35,14 @@ const PIPELINE_MAX: usize = 1024;
 #[error("{0}")]
 pub struct Unreachable(String);
 
-pub struct Blobs {
+pub struct BlobClient {
     redis: ConnectionManager,
     url: String,
     cluster: OnceCell<ClusterConnection>,
     is_away: AtomicBool,
 }
 
-impl Blobs {
+impl BlobClient {
     /// Connects on first use.
     pub fn open(redis_url: &str) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()

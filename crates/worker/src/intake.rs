@@ -25,12 +25,12 @@ use crate::worker_context::WorkerContext;
 /// How long the last messages of the ended subscriptions are waited for.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-pub struct Intake {
+pub struct JobIntake {
     worker_context: Arc<WorkerContext>,
     subscriptions: SelectAll<Subscriber>,
 }
 
-impl Intake {
+impl JobIntake {
     pub async fn open(worker_context: Arc<WorkerContext>, nats: &Client) -> Result<Self, Error> {
         let mut subscriptions = SelectAll::new();
         for topic in worker_context.handlers.keys() {

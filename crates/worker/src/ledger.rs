@@ -18,7 +18,7 @@ use crate::traced_packet::TracedPacket;
 const FINISHED_MAX: usize = 10_000;
 
 #[derive(Default)]
-pub struct Ledger {
+pub struct AssignmentLedger {
     state: Mutex<LedgerState>,
 }
 
@@ -51,7 +51,7 @@ pub enum Finality {
     Retryable,
 }
 
-impl Ledger {
+impl AssignmentLedger {
     pub fn arrive(&self, arrived: Assignment) -> Arrival {
         let (id, attempt) = (&arrived.id, arrived.attempt());
         let mut state = self.state();
@@ -128,13 +128,13 @@ mod tests {
     use super::*;
     use reveille_wire::cap::{DispatchIdentity, JobRequest};
 
-    fn arrive(ledger: &Ledger, id: &str, attempt: u64) -> Arrival {
+    fn arrive(ledger: &AssignmentLedger, id: &str, attempt: u64) -> Arrival {
         let dispatch = DispatchIdentity { attempt, ..DispatchIdentity::default() };
         let request = JobRequest { dispatch: (attempt > 0).then_some(dispatch), ..JobRequest::default() };
         ledger.arrive(Assignment::new(JobId::known(id), "t".into(), request, None))
     }
 
-    fn run(ledger: &Ledger, id: &str, attempt: u64) -> Arc<Assignment> {
+    fn run(ledger: &AssignmentLedger, id: &str, attempt: u64) -> Arc<Assignment> {
         match arrive(ledger, id, attempt) {
             Arrival::Run(assignment) => assignment,
             _ => panic!("{id} at {attempt} is not run"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     /// The result says which attempt it is for.
-    fn finish(ledger: &Ledger, assignment: &Assignment, finality: Finality) -> bytes::Bytes {
+    fn finish(ledger: &AssignmentLedger, assignment: &Assignment, finality: Finality) -> bytes::Bytes {
         let result =
             |attempt_ref: AttemptRef| TracedPacket::new(attempt_ref.attempt().to_string().into(), None);
         ledger.finish(assignment, finality, result).packet
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_repeated_delivery_is_ignored_while_the_job_runs_and_answered_afterwards() {
-        let ledger = Ledger::default();
+        let ledger = AssignmentLedger::default();
         let assignment = run(&ledger, "j", 2);
         assert!(matches!(arrive(&ledger, "j", 2), Arrival::Ignore));
         assert!(matches!(arrive(&ledger, "j", 1), Arrival::Ignore));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_newer_attempt_takes_the_run_over() {
-        let ledger = Ledger::default();
+        let ledger = AssignmentLedger::default();
         let assignment = run(&ledger, "j", 1);
         assert!(matches!(arrive(&ledger, "j", 4), Arrival::Ignore));
         assert_eq!(finish(&ledger, &assignment, Finality::Final), "4");
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_retry_without_a_number_runs_again() {
-        let ledger = Ledger::default();
+        let ledger = AssignmentLedger::default();
         finish(&ledger, &run(&ledger, "j", 0), Finality::Retryable);
         finish(&ledger, &run(&ledger, "j", 0), Finality::Final);
         assert!(matches!(arrive(&ledger, "j", 0), Arrival::Answer(_)));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn only_the_last_results_are_kept() {
-        let ledger = Ledger::default();
+        let ledger = AssignmentLedger::default();
         finish(&ledger, &run(&ledger, "old", 1), Finality::Final);
         finish(&ledger, &run(&ledger, "renewed", 1), Finality::Final);
         for number in 0..FINISHED_MAX - 2 {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_cancellation_reaches_the_attempt_it_names_or_any() {
-        let ledger = Ledger::default();
+        let ledger = AssignmentLedger::default();
         let assignment = run(&ledger, "j", 2);
         let cancel = |attempt: u64| JobCancel {
             job_id: "j".into(),

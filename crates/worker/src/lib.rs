@@ -72,4 +72,4 @@ pub use failure::Failure;
 pub use job::Job;
 pub use presence::{AgentPresence, Registration, Session, register_worker};
 pub use worker::Worker;
-pub use workspace::{Enrolment, ErrorTracker, Fault, Task, Workspace, WorkspaceHandle};
+pub use workspace::{Enrolment, ErrorTracker, RequestFault, Task, Workspace, WorkspaceHandle};

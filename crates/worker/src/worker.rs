@@ -12,15 +12,15 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::beats::WorkerBeats;
-use crate::blobs::Blobs;
+use crate::blobs::BlobClient;
 use crate::cancel;
 use crate::connect::Connect;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::handler::{self, Handler};
-use crate::intake::Intake;
+use crate::intake::JobIntake;
 use crate::job::Job;
-use crate::ledger::Ledger;
+use crate::ledger::AssignmentLedger;
 use crate::publisher::Publisher;
 use crate::results::Results;
 use crate::worker_context::{QUEUED_JOBS_MAX, ShutdownPhase, WorkerContext};
@@ -142,7 +142,7 @@ impl Worker {
         self.check()?;
         let Self { profile, handlers } = self;
         let id = WorkerId::known(profile.id.as_str());
-        let blobs = Blobs::open(&connect.redis_url)?;
+        let blobs = BlobClient::open(&connect.redis_url)?;
         let (nats, mut link) = connect.nats(id.as_str()).await?;
         let mut shutdown = std::pin::pin!(shutdown);
         tokio::select! {
@@ -158,7 +158,7 @@ impl Worker {
             handlers,
             publisher: Arc::new(Publisher::new(nats.clone(), link.clone(), id.clone())),
             blobs,
-            ledger: Ledger::default(),
+            ledger: AssignmentLedger::default(),
             results: Results::start(nats.clone(), link.clone()).await?,
             slots: Semaphore::new(capacity),
             places: Arc::new(Semaphore::new(capacity + QUEUED_JOBS_MAX)),
@@ -167,7 +167,7 @@ impl Worker {
         });
         let cancellations = nats.subscribe(subject::JOB_CANCEL).await?;
         tokio::spawn(cancel::listen(Arc::clone(&worker_context), cancellations));
-        let intake = tokio::spawn(Intake::open(Arc::clone(&worker_context), &nats).await?.run());
+        let intake = tokio::spawn(JobIntake::open(Arc::clone(&worker_context), &nats).await?.run());
         // Only now: whoever hears the first beat may send a job at once.
         tokio::spawn(WorkerBeats { worker_context: Arc::clone(&worker_context), profile, link }.run());
         tracing::info!(worker_id = %id, capacity, "worker is up");

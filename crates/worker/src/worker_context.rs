@@ -7,9 +7,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::blobs::Blobs;
+use crate::blobs::BlobClient;
 use crate::handler::Handler;
-use crate::ledger::Ledger;
+use crate::ledger::AssignmentLedger;
 use crate::publisher::Publisher;
 use crate::results::Results;
 
@@ -20,8 +20,8 @@ pub const QUEUED_JOBS_MAX: usize = 10_000;
 pub struct WorkerContext {
     pub handlers: BTreeMap<String, Handler>,
     pub publisher: Arc<Publisher>,
-    pub blobs: Blobs,
-    pub ledger: Ledger,
+    pub blobs: BlobClient,
+    pub ledger: AssignmentLedger,
     pub results: Results,
     /// As many handlers run at once.
     pub slots: Semaphore,

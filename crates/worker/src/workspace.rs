@@ -16,7 +16,7 @@ mod seen;
 mod tasks;
 mod token;
 
-pub use errors::{ErrorTracker, Fault};
+pub use errors::{ErrorTracker, RequestFault};
 pub use tasks::Task;
 
 use std::env;
@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::http::HttpClient;
 use crate::http::address::ServerAddress;
 use beats::{Vitals, WorkspaceBeats};
-use delegations::Delegations;
+use delegations::DelegationPoller;
 use platform::{Platform, SETTINGS, WorkspaceSettings};
 use results::ResultsFile;
 use tasks::Tasks;
@@ -104,7 +104,7 @@ impl Workspace {
         let beaten = Arc::new(Notify::new());
         let vitals = Vitals { errors: handle.errors.clone(), tasks: handle.tasks.watch() };
         let beats = WorkspaceBeats::new(Arc::clone(&platform), vitals, Arc::clone(&beaten));
-        let delegations = Delegations::new(platform, ResultsFile::new(results_file), beaten);
+        let delegations = DelegationPoller::new(platform, ResultsFile::new(results_file), beaten);
         tokio::select! {
             () = shutdown => Ok(()),
             error = beats.run() => Err(error),

@@ -1,7 +1,7 @@
 //! Every run as it was committed, and what must hold at every commit: revisions count by one, what is over stays as it
 //! is, a step is sent off once for each attempt, and a timer fires once and not early.
 
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::situations::{Situation, Situations};
 use reveille_core::flow::{Node, NodeDue, NodeKey, Run, RunOrigin, RunState, StepState};
 use reveille_core::id::{JobId, RunId};
@@ -37,7 +37,7 @@ impl FlowHistory {
     }
 
     /// A client was answered. However often it asks, it is the same run.
-    pub fn told(&mut self, key: &str, run: &RunId) -> Checked {
+    pub fn told(&mut self, key: &str, run: &RunId) -> InvariantResult {
         let before = self.told.entry(key.to_owned()).or_insert_with(|| run.clone());
         if before != run {
             return Err(format!("the start {key} was answered with {before} and with {run}"));
@@ -50,7 +50,13 @@ impl FlowHistory {
     }
 
     /// A commit became durable in the life with this number, when the server's clock showed `now`.
-    pub fn committed(&mut self, step: &RunStep, life: u64, now: Millis, situations: &Situations) -> Checked {
+    pub fn committed(
+        &mut self,
+        step: &RunStep,
+        life: u64,
+        now: Millis,
+        situations: &Situations,
+    ) -> InvariantResult {
         let head = &step.change.head;
         let id = head.id.clone();
         let before = self.runs.get(&id);
@@ -81,7 +87,7 @@ impl FlowHistory {
         Ok(())
     }
 
-    fn begun(&mut self, run: &Run, life: u64, situations: &Situations) -> Checked {
+    fn begun(&mut self, run: &Run, life: u64, situations: &Situations) -> InvariantResult {
         let id = &run.head.id;
         self.begun_in.insert(id.clone(), life);
         match &run.head.origin {
@@ -123,7 +129,7 @@ impl FlowHistory {
         life: u64,
         now: Millis,
         situations: &Situations,
-    ) -> Checked {
+    ) -> InvariantResult {
         let at = (run.clone(), key.clone());
         let due = before.and_then(|before| before.due);
         let is_due = |due: &NodeDue| !matches!(due, NodeDue::TimeOut(_));
@@ -153,7 +159,7 @@ impl FlowHistory {
     }
 
     /// A job was committed. What undoes a run is done one after the other.
-    pub fn job_committed(&mut self, job: &Job) -> Checked {
+    pub fn job_committed(&mut self, job: &Job) -> InvariantResult {
         let Some(of) = job.request.place.of_run.as_ref() else { return Ok(()) };
         let id = job.id();
         let Some(run) = self.runs.get(&of.run) else {
@@ -198,7 +204,7 @@ fn is_given_up(job: &Job) -> bool {
 }
 
 /// How one step may follow from what it was.
-fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> Checked {
+fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> InvariantResult {
     let Some(before) = before else { return Ok(()) };
     let (was, is) = (before.state, node.state);
     if was != is && !was.may_become(is) {
@@ -218,7 +224,7 @@ fn follows(run: &RunId, key: &NodeKey, before: Option<&Node>, node: &Node) -> Ch
 }
 
 /// A rollback has one thing under way at a time.
-fn one_undoing(run: &Run) -> Checked {
+fn one_undoing(run: &Run) -> InvariantResult {
     let rounds = run.live().filter(|(key, node)| key.round.is_some() && !node.state.is_settled()).count();
     if matches!(run.head.origin, RunOrigin::Rollback { .. }) && rounds > 1 {
         return Err(format!("{} undoes {rounds} things at once", run.head.id));

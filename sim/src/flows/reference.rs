@@ -3,7 +3,7 @@
 use super::history::FlowHistory;
 use super::script::{self, Script};
 use super::workflows::FlowsPlan;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::DENIED;
 use reveille_core::flow::{
     Compensation, Flow, NodeKey, PendingWork, Run, RunHead, RunOrigin, RunState, StepKind, StepOutcome,
@@ -155,7 +155,7 @@ fn is_of_a_cancelled(history: &FlowHistory, child: &Run) -> bool {
 }
 
 /// Equal in everything that does not depend on when things happened.
-fn same(run: &Run, answer: &Run) -> Checked {
+fn same(run: &Run, answer: &Run) -> InvariantResult {
     if run.head.state != answer.head.state {
         return Err(format!("is {} ({}), not {}", run.head.state, run.head.error, answer.head.state));
     }
@@ -188,7 +188,7 @@ fn same(run: &Run, answer: &Run) -> Checked {
 }
 
 /// It was cancelled: what was done until then was done right, and nothing is under way.
-fn cut_short(run: &Run, answer: Option<&Run>) -> Checked {
+fn cut_short(run: &Run, answer: Option<&Run>) -> InvariantResult {
     for (key, node) in &run.nodes {
         if !node.state.is_settled() {
             return Err(format!("is cancelled and its {key} is {}", node.state));
@@ -203,7 +203,7 @@ fn cut_short(run: &Run, answer: Option<&Run>) -> Checked {
 }
 
 /// A run is undone if its workflow says so of its end, and only then.
-fn rolled_back(plan: &FlowsPlan, history: &FlowHistory, run: &Run) -> Checked {
+fn rolled_back(plan: &FlowsPlan, history: &FlowHistory, run: &Run) -> InvariantResult {
     let head = &run.head;
     let document = plan.document(&head.workflow);
     let flow = document.and_then(|document| Flow::read(document, head.version).ok());
@@ -217,7 +217,7 @@ fn rolled_back(plan: &FlowsPlan, history: &FlowHistory, run: &Run) -> Checked {
 }
 
 /// Whatever became of it: it goes through what was done, last first, and does nothing twice.
-fn once_and_in_order(history: &FlowHistory, of: &Run, rollback: &Run) -> Checked {
+fn once_and_in_order(history: &FlowHistory, of: &Run, rollback: &Run) -> InvariantResult {
     let id = &rollback.head.id;
     let listed = rollback.input["undo"].as_array().into_iter().flatten();
     let listed: Vec<_> = listed.map(|undo| undo["node"].as_str().unwrap_or_default().to_owned()).collect();
@@ -240,7 +240,7 @@ fn is_of(run: &RunId, key: &NodeKey, job: &JobId) -> bool {
 }
 
 /// Last first, each once, and on when one fails.
-fn undone_well(history: &FlowHistory, of: &Run, rollback: &Run) -> Checked {
+fn undone_well(history: &FlowHistory, of: &Run, rollback: &Run) -> InvariantResult {
     let (id, step) = (&rollback.head.id, StepId::known("undo"));
     let mut done = Vec::new();
     let mut state = RunState::Succeeded;

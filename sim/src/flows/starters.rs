@@ -7,7 +7,7 @@ use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{RunId, TenantId};
 use reveille_core::request::Actor;
-use reveille_engine::{Asked, RunError, StartRunError, Started};
+use reveille_engine::{RunError, RunRequest, StartRunError, Started};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn started(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<
 
 async fn call(world: &World, tenant: &TenantId, start: &StartPlan) -> Option<Result<Started, StartRunError>> {
     let (engine, life) = world.engine()?;
-    let asked = Asked {
+    let asked = RunRequest {
         tenant: tenant.clone(),
         workflow: start.workflow.clone(),
         input: start.input.clone(),

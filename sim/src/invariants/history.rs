@@ -1,10 +1,10 @@
 //! What one commit may make of a job, by the job before it and the one after.
 
-use super::Checked;
+use super::InvariantResult;
 use reveille_core::job::{Event, Job, Mark, State, next};
 
 /// Revisions count by one, and states follow the table; an ended job stays ended.
-pub fn succession(before: Option<&Job>, job: &Job) -> Checked {
+pub fn succession(before: Option<&Job>, job: &Job) -> InvariantResult {
     let id = job.id();
     let expected = before.map_or(1, |before| before.revision + 1);
     if job.revision != expected {

@@ -2,7 +2,7 @@
 //! their tenant's.
 
 use super::{LastHeard, NOTICED_MS, SETTLED_MS, TICK_MS};
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::TENANTS;
 use crate::situations::Situation;
 use crate::world::World;
@@ -100,7 +100,7 @@ impl AgentsWatched {
     }
 }
 
-pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
+pub fn look(world: &World, engine: &Engine, now: Millis) -> InvariantResult {
     let mut known = world.agents_watched.known();
     let mut listed = BTreeSet::new();
     for tenant in TENANTS.map(TenantId::known) {
@@ -123,7 +123,13 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
 }
 
 impl KnownAgents {
-    fn is_told_truly(&mut self, world: &World, key: &AgentKey, agent: &Worker, now: Millis) -> Checked {
+    fn is_told_truly(
+        &mut self,
+        world: &World,
+        key: &AgentKey,
+        agent: &Worker,
+        now: Millis,
+    ) -> InvariantResult {
         let name = format!("{}'s agent {}", key.0, key.1);
         let About::Agent(about) = &agent.about else { return Err(format!("{name} is no agent")) };
         if !self.ever.contains(key) {
@@ -169,7 +175,7 @@ impl KnownAgents {
         }
     }
 
-    fn nobody_is_missing(&self, listed: &BTreeSet<AgentKey>, now: Millis) -> Checked {
+    fn nobody_is_missing(&self, listed: &BTreeSet<AgentKey>, now: Millis) -> InvariantResult {
         let heard = self.heard.iter().filter(|(_, heard)| now.since(heard.taken_at) >= SETTLED_MS);
         let known = heard.map(|(key, _)| key).chain(self.restored.keys());
         match known.into_iter().find(|key| !listed.contains(*key)) {
@@ -179,7 +185,7 @@ impl KnownAgents {
     }
 
     /// What was taken survives a crash that comes a little later.
-    fn is_written_down(&self, world: &World, now: Millis) -> Checked {
+    fn is_written_down(&self, world: &World, now: Millis) -> InvariantResult {
         let calm_since = world.roster_calm.since();
         for ((tenant, id), heard) in &self.heard {
             if now.since(heard.taken_at.max(calm_since)) <= WRITTEN_MS {

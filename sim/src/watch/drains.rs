@@ -2,7 +2,7 @@
 
 use super::jobs::TAKEN_BACK_MS;
 use super::workers::WorkersSeen;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::operators::DrainRecord;
 use crate::situations::Situation;
 use crate::world::World;
@@ -17,7 +17,7 @@ const DECIDED_MS: i64 = 1_000;
 const FOLLOWED_MS: i64 = 2_000;
 
 /// A commit became durable: it must not give a drained worker something new.
-pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Checked {
+pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> InvariantResult {
     let Phase::Dispatched(attempt) = &job.phase else { return Ok(()) };
     let is_new = before.is_none_or(|before| before.attempts.len() < job.attempts.len());
     let is_assigned = is_new && job.request.delegated.is_none();
@@ -37,7 +37,13 @@ pub fn committed(world: &World, before: Option<&Arc<Job>>, job: &Job) -> Checked
 }
 
 /// What is still at a drained worker when its time is over goes elsewhere.
-pub fn has_left(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
+pub fn has_left(
+    world: &World,
+    job: &Job,
+    seen: &WorkersSeen,
+    calm_since: Millis,
+    now: Millis,
+) -> InvariantResult {
     let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
     let Some(plan) = world.worker_plan(worker) else { return Ok(()) };
     // A pool's drain holds for a worker once the server knows that the worker is in it.

@@ -3,7 +3,7 @@
 use super::workers::{CAP_TTL_MS, WorkersSeen};
 use super::{NOTICED_MS, drains};
 use crate::breakage::Breakage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::world::World;
 use reveille_core::job::{Job, Phase};
 use reveille_core::time::Millis;
@@ -20,7 +20,7 @@ const WARM_MS: i64 = 1_000;
 /// When everybody has had time to say who they are.
 const INTRODUCED_MS: i64 = 15_000;
 
-pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis) -> Checked {
+pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis) -> InvariantResult {
     if seen.recovered_at.is_none() && engine.is_recovered() {
         seen.recovered_at = Some(now);
     }
@@ -42,7 +42,7 @@ pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis)
     Ok(())
 }
 
-pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Checked {
+pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> InvariantResult {
     let Some(deadline) = job.deadline().filter(|_| !job.state().is_terminal()) else { return Ok(()) };
     let since = world.when(deadline).max(world.deadline_since(job.id()));
     let late_ms = now.since(since.max(calm_since));
@@ -53,7 +53,13 @@ pub fn deadline(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Ch
 }
 
 /// A job at a worker that has gone silent goes elsewhere or ends.
-fn taken_back(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
+fn taken_back(
+    world: &World,
+    job: &Job,
+    seen: &WorkersSeen,
+    calm_since: Millis,
+    now: Millis,
+) -> InvariantResult {
     if job.request.delegated.is_some() {
         return Ok(());
     }
@@ -67,7 +73,7 @@ fn taken_back(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, 
 }
 
 /// A job that may go goes as soon as a worker that fits it is free.
-fn placed(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> Checked {
+fn placed(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now: Millis) -> InvariantResult {
     // While beats are lost, the server cannot know what a worker serves.
     let (Some(quiet_since), Some(up_at)) = (world.quiet_since(), seen.up_at) else { return Ok(()) };
     let Some(waits_since) = waits_for_anybody(world, job) else { return Ok(()) };
@@ -83,7 +89,7 @@ fn placed(world: &World, job: &Job, seen: &WorkersSeen, calm_since: Millis, now:
 
 /// No blind spot: what a restarted server knows from the snapshot is enough to give a worker its jobs as
 /// soon as its connection is seen, before it has beaten even once.
-fn placed_at_once(world: &World, job: &Job, seen: &WorkersSeen, now: Millis) -> Checked {
+fn placed_at_once(world: &World, job: &Job, seen: &WorkersSeen, now: Millis) -> InvariantResult {
     let Some(up_at) = seen.up_at else { return Ok(()) };
     let Some(waits_since) = waits_for_anybody(world, job) else { return Ok(()) };
     let since = waits_since.max(up_at).max(world.calm.since());

@@ -1,12 +1,12 @@
 //! No tenant and no topic has more jobs at workers than it may, at any commit.
 
-use crate::invariants::{Checked, Ledger};
+use crate::invariants::{InvariantResult, JobHistory};
 use crate::situations::Situation;
 use crate::world::World;
 use reveille_core::job::Job;
 
 /// A commit is about to be entered. One that gives a job to a worker must leave its limits kept.
-pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Checked {
+pub fn committed(world: &World, ledger: &JobHistory, job: &Job) -> InvariantResult {
     let was_at_work = ledger.job(job.id()).is_some_and(|before| before.attempt().is_some());
     if was_at_work || job.attempt().is_none() {
         return Ok(());
@@ -44,7 +44,7 @@ pub fn committed(world: &World, ledger: &Ledger, job: &Job) -> Checked {
 }
 
 /// Several servers together give a worker no more than it may have. One alone may find more at a worker when it starts.
-fn worker_has_room(world: &World, ledger: &Ledger, job: &Job) -> Checked {
+fn worker_has_room(world: &World, ledger: &JobHistory, job: &Job) -> InvariantResult {
     let Some(worker) = job.attempt().and_then(|attempt| attempt.worker.as_ref()) else { return Ok(()) };
     let Some(plan) = world.worker_plan(worker).filter(|_| world.plan.is_shared()) else { return Ok(()) };
     if job.request.delegated.is_some() {

@@ -3,7 +3,7 @@
 use super::LOOK_MS;
 use super::workers::WorkersSeen;
 use crate::breakage::Breakage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::world::World;
 use reveille_core::time::Millis;
 use reveille_engine::Engine;
@@ -15,7 +15,7 @@ const CAUGHT_UP_MS: i64 = 5_000;
 /// The same where the jobs of a server that died have to be taken over first.
 const CAUGHT_UP_SHARED_MS: i64 = 15_000;
 
-pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis) -> Checked {
+pub fn look(world: &World, engine: &Engine, seen: &mut WorkersSeen, now: Millis) -> InvariantResult {
     let caught = engine.metrics().net_acted();
     let just_now = caught - std::mem::replace(&mut seen.caught, caught);
     world.caught.fetch_add(just_now, Ordering::Relaxed);

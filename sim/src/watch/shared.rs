@@ -5,7 +5,7 @@ use super::jobs::{PLACED_MS, TAKEN_BACK_MS, deadline, waits_for_anybody};
 use super::workers::CAP_TTL_MS;
 use super::{NOTICED_MS, net};
 use crate::breakage::Breakage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::world::World;
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Job, Phase};
@@ -23,7 +23,7 @@ const LOOKED_AT_MS: i64 = 30_000;
 /// How long a packet may need to leave once its attempt is committed.
 const SENT_MS: i64 = 3_000;
 
-pub fn look(world: &World) -> Checked {
+pub fn look(world: &World) -> InvariantResult {
     let now = world.now();
     let mut ups = Vec::new();
     for server in world.servers() {
@@ -62,7 +62,7 @@ fn taken_back(
     heard: &BTreeMap<WorkerId, Millis>,
     calm_since: Millis,
     now: Millis,
-) -> Checked {
+) -> InvariantResult {
     if job.request.delegated.is_some() {
         return Ok(());
     }
@@ -82,7 +82,7 @@ fn placed(
     idle: &BTreeMap<WorkerId, Millis>,
     calm_since: Millis,
     now: Millis,
-) -> Checked {
+) -> InvariantResult {
     let Some(quiet_since) = world.quiet_since() else { return Ok(()) };
     let Some(waits_since) = waits_for_anybody(world, job) else { return Ok(()) };
     // What a lost word would have said is found by looking.
@@ -97,7 +97,7 @@ fn placed(
 }
 
 /// What was committed as given to a worker is sent to it, whoever has to.
-fn sent(world: &World, job: &Job, calm_since: Millis, now: Millis) -> Checked {
+fn sent(world: &World, job: &Job, calm_since: Millis, now: Millis) -> InvariantResult {
     let Phase::Dispatched(attempt) = &job.phase else { return Ok(()) };
     if job.request.delegated.is_some() || world.is_sent(job.id(), attempt.number) {
         return Ok(());

@@ -1,14 +1,14 @@
 //! What a server shows when everything has settled is what is stored.
 
 use crate::breakage::Breakage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::TENANTS;
 use crate::world::World;
 use reveille_core::id::TenantId;
 use reveille_engine::Engine;
 
 /// Every server has heard of every change by now.
-pub fn agree(world: &World, engine: &Engine) -> Checked {
+pub fn agree(world: &World, engine: &Engine) -> InvariantResult {
     if !world.plan.is_shared() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use super::{LastHeard, NOTICED_MS, SETTLED_MS, TICK_MS};
 use crate::breakage::Breakage;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::WorkerKind;
 use crate::situations::Situation;
 use crate::world::World;
@@ -153,7 +153,7 @@ impl WorkersSeen {
         restored.map(|restored| restored.hearing.at).or_else(|| self.beaten.get(worker).copied())
     }
 
-    pub fn look(&mut self, world: &World, engine: &Engine, now: Millis) -> Checked {
+    pub fn look(&mut self, world: &World, engine: &Engine, now: Millis) -> InvariantResult {
         let mut workers = engine.fleet().workers();
         workers.retain(|view| view.worker.contract() == Contract::Cap);
         if world.breakage == Some(Breakage::KeepRestored) {
@@ -190,7 +190,7 @@ impl WorkersSeen {
         Ok(())
     }
 
-    fn may_be_listed(&mut self, world: &World, view: &WorkerView, now: Millis) -> Checked {
+    fn may_be_listed(&mut self, world: &World, view: &WorkerView, now: Millis) -> InvariantResult {
         let (worker, name) = (&view.worker, &view.worker.id);
         if world.worker_plan(name).is_some_and(|plan| plan.kind == WorkerKind::Runner) {
             return Err(format!("{name} never says that it is there, and is listed"));

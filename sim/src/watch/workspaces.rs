@@ -1,7 +1,7 @@
 //! Molecule workspaces: online while they beat, offline on time, and the same in memory as in the roster.
 
 use super::{LastHeard, NOTICED_MS, TICK_MS};
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::plan::TENANTS;
 use crate::world::World;
 use reveille_core::id::{TenantId, WorkspaceId};
@@ -61,7 +61,7 @@ impl WorkspacesWatched {
     }
 }
 
-pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
+pub fn look(world: &World, engine: &Engine, now: Millis) -> InvariantResult {
     let mut known = world.workspaces_watched.known();
     for tenant in TENANTS.map(TenantId::known) {
         for view in engine.workspaces().workspaces_of(&tenant) {
@@ -76,7 +76,7 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> Checked {
 }
 
 impl KnownWorkspaces {
-    fn is_told_truly(&self, world: &World, view: &WorkspaceView, now: Millis) -> Checked {
+    fn is_told_truly(&self, world: &World, view: &WorkspaceView, now: Millis) -> InvariantResult {
         let id = &view.workspace.id;
         let (earliest, latest) = match (self.heard.get(id), self.restored.get(id)) {
             // A beat that met trouble may leave the status to the next one.
@@ -101,7 +101,7 @@ impl KnownWorkspaces {
     }
 
     /// What the server answers is what a restart would find.
-    fn is_kept(&mut self, world: &World, view: &WorkspaceView, now: Millis) -> Checked {
+    fn is_kept(&mut self, world: &World, view: &WorkspaceView, now: Millis) -> InvariantResult {
         let id = &view.workspace.id;
         let kept = world.look_up(|archive| archive.status(id));
         if kept == Some(view.workspace.status) || now < world.roster_calm.since() {

@@ -3,7 +3,7 @@
 use super::{World, sleep_ms};
 use crate::flows::history::FlowHistory;
 use crate::flows::reference;
-use crate::invariants::Checked;
+use crate::invariants::InvariantResult;
 use crate::watch::views;
 use reveille_core::audit::Status;
 use reveille_core::job::Job;
@@ -37,7 +37,7 @@ impl World {
         sleep_ms(if self.plan.is_shared() { AFTERMATH_SHARED_MS } else { AFTERMATH_MS }).await;
     }
 
-    pub(super) async fn judge(&self) -> Checked {
+    pub(super) async fn judge(&self) -> InvariantResult {
         let stored = self.stored().await.map_err(|error| error.to_string())?;
         self.ledger().settled(&stored)?;
         self.runs_are_as_foreseen().await?;
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// What is stored of every run is what was committed, and that is what the reference says.
-    async fn runs_are_as_foreseen(&self) -> Checked {
+    async fn runs_are_as_foreseen(&self) -> InvariantResult {
         let Some(plan) = &self.plan.flows else { return Ok(()) };
         let runs = self.read_flow_history(|history| history.runs.clone());
         for (id, run) in &runs {
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Things go on changing, and a server hears of it a moment later.
-    async fn comes_to_agree(&self, engine: &Engine) -> Checked {
+    async fn comes_to_agree(&self, engine: &Engine) -> InvariantResult {
         for _ in 0..AGREES_TRIES {
             if views::agree(self, engine).is_ok() {
                 return Ok(());
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Every decision that was committed is in the trail of its tenant, once.
-    async fn trail_is_whole(&self) -> Checked {
+    async fn trail_is_whole(&self) -> InvariantResult {
         let decided = self.ledger().decisions();
         for (tenant, decisions) in decided {
             let found =
@@ -126,7 +126,7 @@ impl World {
 }
 
 /// Nobody holds anything and nothing waits.
-fn floor_is_empty(engine: &Engine) -> Checked {
+fn floor_is_empty(engine: &Engine) -> InvariantResult {
     for view in engine.fleet().workers() {
         if view.worker.held != 0 {
             return Err(format!(

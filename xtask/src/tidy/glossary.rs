@@ -94,7 +94,7 @@ fn word_complaints(page: &str, code: &Code) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut met = BTreeSet::new();
     let retired: BTreeSet<String> = rows(page, RETIRED).map(|row| row.word).collect();
-    for Row { line, word, second } in rows(page, WORDS) {
+    for GlossaryRow { line, word, second } in rows(page, WORDS) {
         if retired.contains(&word) {
             complaints.push(format!("{PAGE}:{line}: `{word}` is retired"));
         }
@@ -150,20 +150,20 @@ fn words_in(name: &str) -> Vec<String> {
     words
 }
 
-struct Row {
+struct GlossaryRow {
     line: usize,
     word: String,
     second: String,
 }
 
 /// The rows of the table in a section, without its head.
-fn rows<'a>(page: &'a str, section: &'a str) -> impl Iterator<Item = Row> + 'a {
+fn rows<'a>(page: &'a str, section: &'a str) -> impl Iterator<Item = GlossaryRow> + 'a {
     let lines = page.lines().enumerate().skip_while(move |(_, line)| *line != section).skip(1);
     let table =
         lines.take_while(|(_, line)| !line.starts_with("## ")).filter(|(_, line)| line.starts_with('|'));
     table.skip(2).map(|(index, line)| {
         let mut cells = line.split('|').skip(1).map(|cell| cell.trim().to_owned());
-        Row {
+        GlossaryRow {
             line: index + 1,
             word: cells.next().unwrap_or_default(),
             second: cells.next().unwrap_or_default(),

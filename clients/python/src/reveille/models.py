@@ -539,8 +539,12 @@ class HeldPage:
 class Input:
     """What the job would work on."""
 
+    availability: str | None = None
+    """available; gone (it has expired, or was never stored); elsewhere (the pointer names what is another's, or is
+    not kept here, and so is not shown); or none.
+    """
     len: int | None = None
-    """In bytes; nothing if it has expired, or is not kept here."""
+    """In bytes; nothing unless it is available."""
     pointer: str
     value: Any = None
     """Up to 256 KiB."""
@@ -581,6 +585,10 @@ class JobRecord:
 class JobDetail(JobRecord):
     context: Any = None
     """The input, up to 256 KiB."""
+    context_availability: str | None = None
+    """available; gone (it has expired, or was never stored); elsewhere (the pointer names what is another's, or is
+    not kept here, and so is not shown); or none.
+    """
     context_ptr: str
     decisions: list[Decision]
     error_code: str
@@ -596,6 +604,8 @@ class JobDetail(JobRecord):
     """Why it failed, in one word."""
     result: Any = None
     """The output, up to 256 KiB."""
+    result_availability: str | None = None
+    """The same of the result; also held."""
     result_held: bool
     """Nobody may read the result: it is in quarantine, or its content is still to be looked at."""
     result_ptr: str
@@ -874,6 +884,8 @@ class ResolvedReply:
 class RetriedJob:
     """The job that was made of a dead letter."""
 
+    input: str | None = None
+    """copied; or elsewhere: what the old job worked on is not its own, and the new one only points at it."""
     job_id: str
     state: str
     """Where it stands: policy may have denied it, or ask a person first."""

@@ -9,7 +9,7 @@ use reveille_core::id::Topic;
 use reveille_core::job::{self, Job};
 use reveille_core::reason::Reason;
 use reveille_engine::Retried;
-use reveille_store::{DeadLetterCounts, DeadLetterQuery, PAGE_LEN_MAX};
+use reveille_store::{BlobKey, DeadLetterCounts, DeadLetterQuery, PAGE_LEN_MAX};
 
 /// Retries of one call, unless told.
 const RETRIES: usize = 100;
@@ -65,7 +65,9 @@ pub fn retry_query(filter: &RetryFilter) -> Result<DeadLetterQuery, ApiError> {
 }
 
 pub fn retried_job(job: &Job) -> RetriedJob {
-    RetriedJob { job_id: job.id().to_string(), state: job.state().to_string() }
+    let own = BlobKey::from_pointer(&job.request.context_ptr).ok().and_then(|key| key.job_of_context());
+    let input = if own.as_ref() == Some(job.id()) { "copied" } else { "elsewhere" };
+    RetriedJob { job_id: job.id().to_string(), state: job.state().to_string(), input: input.to_owned() }
 }
 
 pub fn retried_many(done: &Retried) -> RetriedMany {

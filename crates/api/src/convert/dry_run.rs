@@ -4,10 +4,10 @@ use super::json;
 use reveille_api_types::dry_run::{DryPolicy, DryRunReply, DryStepRecord};
 use reveille_core::flow::{Fate, Flow, Forecast, Foreseen};
 use reveille_core::policy::{Decision, Verdict};
-use reveille_engine::{DryRun, DryStep, Judged};
+use reveille_engine::{DryRunReport, DryStep, Judged};
 use std::collections::BTreeSet;
 
-pub fn dry_run_reply(dry: DryRun) -> DryRunReply {
+pub fn dry_run_reply(dry: DryRunReport) -> DryRunReply {
     let flow = dry.flow;
     DryRunReply {
         workflow_id: flow.id.to_string(),

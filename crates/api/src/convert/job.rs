@@ -1,12 +1,12 @@
 //! Jobs, and why they are where they are.
 
 use super::output_safety;
+use crate::jobs::inline;
 use reveille_api_types::job::{Decision, Explained, JobDetail, JobRecord, Progress, TimelineEntry};
-use reveille_api_types::json::Json;
 use reveille_core::job::{Job, Mark};
 use reveille_core::policy::RecordedVerdict;
 use reveille_core::trace::TraceContext;
-use reveille_engine::Explanation;
+use reveille_engine::{BlobRead, Explanation};
 
 pub fn job_record(job: &Job) -> JobRecord {
     let request = &job.request;
@@ -42,25 +42,22 @@ pub fn job_record(job: &Job) -> JobRecord {
     }
 }
 
-pub fn job_detail(
-    job: &Job,
-    trace: &TraceContext,
-    context: Json,
-    result: Json,
-    result_held: bool,
-) -> JobDetail {
+pub fn job_detail(job: &Job, trace: &TraceContext, context: &BlobRead, result: &BlobRead) -> JobDetail {
     let ending = job.ending();
+    let result_held = *result == BlobRead::Held;
     let told = job.attempt().and_then(|attempt| attempt.progress.as_ref());
     let failed = ending.filter(|ending| ending.reason.is_some() || !ending.error_code.is_empty());
     JobDetail {
         traceparent: trace.parent.to_string(),
         context_ptr: job.request.context_ptr.clone(),
-        context,
+        context: inline(context).into(),
+        context_availability: context.as_str().to_owned(),
         result_ptr: ending
             .filter(|_| !result_held)
             .map(|ending| ending.result_ptr.clone())
             .unwrap_or_default(),
-        result,
+        result: inline(result).into(),
+        result_availability: result.as_str().to_owned(),
         result_held,
         output_safety: job.output.as_deref().map(output_safety),
         labels: job.request.labels.clone(),

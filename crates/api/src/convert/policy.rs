@@ -126,7 +126,7 @@ fn facts(request: &Request) -> Facts {
     }
 }
 
-pub fn replay_reply(snapshot: &str, replay: Replay) -> ReplayReply {
+pub fn replay_reply(replay: Replay) -> ReplayReply {
     let difference = |found: Difference| ReplayDifference {
         job_id: found.job.to_string(),
         tenant: found.tenant.to_string(),
@@ -138,7 +138,7 @@ pub fn replay_reply(snapshot: &str, replay: Replay) -> ReplayReply {
         reason: found.would_be.reason,
     };
     ReplayReply {
-        snapshot: snapshot.to_owned(),
+        snapshot: replay.snapshot,
         examined: replay.examined,
         changed: replay.changed,
         partial: replay.is_partial,

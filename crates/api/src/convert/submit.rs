@@ -80,6 +80,7 @@ pub fn job_request(
         compensation,
         delegated: None,
         submitted_by: None,
+        submitter_name: None,
         trace: None,
         id,
     };

@@ -2,6 +2,7 @@
 
 use super::{Services, tenant};
 use crate::ApiError;
+use crate::auth::Auth;
 use reveille_core::policy::{Trace, Verdict};
 use reveille_core::request::Request as Job;
 use reveille_kernel::Purpose;
@@ -15,14 +16,14 @@ use std::fmt::Write;
 use tonic::{Request, Response, Status};
 
 impl Services {
-    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Job, SentInput), ApiError> {
+    fn asked(&self, request: Request<PolicyCheckRequest>) -> Result<(Auth, Job, SentInput), ApiError> {
         let auth = self.auth(&request)?;
         auth.needs(Scope::Read)?;
         let question = request.into_inner();
         let tenant = tenant(&auth, &question.tenant)?;
         let (job, input) = convert::asked(question, &tenant)?;
         job.check()?;
-        Ok((job, input))
+        Ok((auth, job, input))
     }
 
     async fn answer(
@@ -30,9 +31,10 @@ impl Services {
         request: Request<PolicyCheckRequest>,
         purpose: Purpose,
     ) -> Result<Response<PolicyCheckResponse>, Status> {
-        let (job, input) = self.asked(request)?;
+        let (auth, job, input) = self.asked(request)?;
         let said = self.engine.jobs().policy().check_for_others(&job, input, purpose).await;
         let (verdict, trace) = said.map_err(ApiError::from)?;
+        let trace = if auth.is_operator() { trace } else { trace.without_rules_of_others() };
         let reason = in_words(&verdict, &trace);
         Ok(Response::new(convert::answer(Verdict { reason, ..verdict })))
     }

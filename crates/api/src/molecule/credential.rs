@@ -1,11 +1,11 @@
 //! Who is calling: a key of a tenant, a workspace with its token, or nobody.
 
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use crate::auth::{Auth, secret};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
-use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::id::{KeyId, TenantId, WorkspaceId};
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -33,9 +33,9 @@ enum Kind {
 }
 
 impl FromRequestParts<Engine> for Credential {
-    type Rejection = Refused;
+    type Rejection = MoleculeRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, engine: &Engine) -> Result<Self, MoleculeRefusal> {
         // A secret in the protocols of a socket counts as the header that it stands for.
         if secret(&parts.headers).is_none()
             && let Some(value) = offered(parts).and_then(|secret| HeaderValue::from_str(secret).ok())
@@ -69,17 +69,19 @@ fn offered(parts: &Parts) -> Option<&str> {
 
 impl Credential {
     /// A key that may do this.
-    pub fn key(&self, scope: Scope) -> Result<&Auth, Refused> {
+    pub fn key(&self, scope: Scope) -> Result<&Auth, MoleculeRefusal> {
         match &self.kind {
             Kind::Key(auth) => Ok(auth.needs(scope)?),
-            Kind::Workspace(_) => Err(Refused::forbidden("a workspace token may not do this; use a key")),
-            Kind::Wrong => Err(Refused::token_wrong()),
-            Kind::Nobody => Err(Refused::token_missing()),
+            Kind::Workspace(_) => {
+                Err(MoleculeRefusal::forbidden("a workspace token may not do this; use a key"))
+            }
+            Kind::Wrong => Err(MoleculeRefusal::token_wrong()),
+            Kind::Nobody => Err(MoleculeRefusal::token_missing()),
         }
     }
 
     /// The workspace whose token this is; nothing if it is a key that may do this.
-    pub fn workspace_or_key(&self, scope: Scope) -> Result<Option<&Arc<Workspace>>, Refused> {
+    pub fn workspace_or_key(&self, scope: Scope) -> Result<Option<&Arc<Workspace>>, MoleculeRefusal> {
         match &self.kind {
             Kind::Workspace(own) => Ok(Some(own)),
             _ => self.key(scope).map(|_| None),
@@ -87,7 +89,7 @@ impl Credential {
     }
 
     /// Whose workspaces it may see.
-    pub fn tenant(&self, scope: Scope) -> Result<&TenantId, Refused> {
+    pub fn tenant(&self, scope: Scope) -> Result<&TenantId, MoleculeRefusal> {
         match &self.kind {
             Kind::Workspace(own) => Ok(&own.tenant),
             _ => Ok(&self.key(scope)?.tenant),
@@ -95,12 +97,14 @@ impl Credential {
     }
 
     /// A workspace that the caller may look at, retired or not.
-    pub fn sees(&self, engine: &Engine, id: &WorkspaceId) -> Result<Arc<Workspace>, Refused> {
-        let found =
-            engine.workspaces().workspace(self.tenant(Scope::Read)?, id).ok_or_else(Refused::not_found)?;
+    pub fn sees(&self, engine: &Engine, id: &WorkspaceId) -> Result<Arc<Workspace>, MoleculeRefusal> {
+        let found = engine
+            .workspaces()
+            .workspace(self.tenant(Scope::Read)?, id)
+            .ok_or_else(MoleculeRefusal::not_found)?;
         match &self.kind {
             Kind::Workspace(own) if !engine.workspaces().may_talk(own, &found) => {
-                Err(Refused::forbidden("not authorized to reach this workspace"))
+                Err(MoleculeRefusal::forbidden("not authorized to reach this workspace"))
             }
             _ => Ok(found),
         }
@@ -112,24 +116,30 @@ impl Credential {
         engine: &Engine,
         id: &WorkspaceId,
         scope: Scope,
-    ) -> Result<Arc<Workspace>, Refused> {
-        let found = engine.workspaces().workspace(self.tenant(scope)?, id).ok_or_else(Refused::not_found)?;
+    ) -> Result<Arc<Workspace>, MoleculeRefusal> {
+        let found =
+            engine.workspaces().workspace(self.tenant(scope)?, id).ok_or_else(MoleculeRefusal::not_found)?;
         match &self.kind {
-            Kind::Workspace(own) if own.id != found.id => Err(Refused::token_wrong()),
+            Kind::Workspace(own) if own.id != found.id => Err(MoleculeRefusal::token_wrong()),
             _ => Ok(engine.workspaces().living(&found.tenant, id)?),
         }
     }
 
     /// Whether the caller may speak for a workspace at the registry, where one that has no token yet needs
     /// none. A key needs one of `scopes`.
-    pub fn registers(&self, engine: &Engine, workspace: &Workspace, scopes: &[Scope]) -> Result<(), Refused> {
+    pub fn registers(
+        &self,
+        engine: &Engine,
+        workspace: &Workspace,
+        scopes: &[Scope],
+    ) -> Result<(), MoleculeRefusal> {
         let tenant = self.registry_tenant(scopes)?;
         Ok(engine.workspaces().may_speak_for(workspace, tenant, self.secret.as_deref())?)
     }
 
     /// The tenant whose key this is. Being nobody in particular, where that is allowed, is not enough to
     /// speak for a workspace that has a token.
-    pub fn registry_tenant(&self, scopes: &[Scope]) -> Result<Option<&TenantId>, Refused> {
+    pub fn registry_tenant(&self, scopes: &[Scope]) -> Result<Option<&TenantId>, MoleculeRefusal> {
         match &self.kind {
             Kind::Key(auth) if self.secret.is_some() => Ok(Some(&any_of(auth, scopes)?.tenant)),
             _ => Ok(None),
@@ -137,11 +147,19 @@ impl Credential {
     }
 
     /// The tenant in which it may set up workspaces by registering them.
-    pub fn registers_new(&self) -> Result<&TenantId, Refused> {
+    pub fn registers_new(&self) -> Result<&TenantId, MoleculeRefusal> {
         match &self.kind {
             Kind::Key(auth) => Ok(&any_of(auth, BEATS)?.tenant),
-            Kind::Workspace(_) | Kind::Wrong => Err(Refused::token_wrong()),
-            Kind::Nobody => Err(Refused::token_missing()),
+            Kind::Workspace(_) | Kind::Wrong => Err(MoleculeRefusal::token_wrong()),
+            Kind::Nobody => Err(MoleculeRefusal::token_missing()),
+        }
+    }
+
+    /// The key that was shown, or stands for whoever needs none; nothing for a workspace's own token.
+    pub fn key_id(&self) -> Option<&KeyId> {
+        match &self.kind {
+            Kind::Key(auth) => Some(&auth.caller().key),
+            Kind::Workspace(_) | Kind::Wrong | Kind::Nobody => None,
         }
     }
 
@@ -162,7 +180,7 @@ impl Credential {
     }
 }
 
-fn any_of<'a>(auth: &'a Auth, scopes: &[Scope]) -> Result<&'a Auth, Refused> {
+fn any_of<'a>(auth: &'a Auth, scopes: &[Scope]) -> Result<&'a Auth, MoleculeRefusal> {
     let mut refused = None;
     for scope in scopes {
         match auth.needs(*scope) {

@@ -2,9 +2,9 @@
 
 use super::credential::Credential;
 use super::posted::{Posted, workspace_id};
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use super::retired;
-use crate::types::molecule::answer::{Allowed, Moved};
+use crate::types::molecule::answer::{Allowed, MovedWorkspace};
 use crate::types::molecule::workspace::{Discovered, Peer};
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -19,34 +19,37 @@ use utoipa::ToSchema;
 /// Says where a workspace is reached, to one that may talk to it.
 #[utoipa::path(get, path = "/registry/discover/{id}", tag = "molecule", security((), ("key" = []), ("bearer" = [])), params(
     ("id" = String, Path), ("X-Workspace-ID" = String, Header, description = "The workspace that asks")), responses(
-    (status = 200, body = Discovered), (status = 301, body = Moved, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
+    (status = 200, body = Discovered), (status = 301, body = MovedWorkspace, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
     (status = 410, description = "It was removed; `forwarded_to` is where to go instead"), (status = 503, description = "It is not there now")))]
 pub async fn discover(
     State(engine): State<Engine>,
     credential: Credential,
     headers: HeaderMap,
     Path(id): Path<String>,
-) -> Result<Json<Discovered>, Refused> {
+) -> Result<Json<Discovered>, MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let caller = caller(&headers)?.ok_or_else(|| Refused::bad("X-Workspace-ID header is required"))?;
-    let caller = engine.workspaces().any_workspace(&caller).ok_or_else(Refused::not_found)?;
+    let caller =
+        caller(&headers)?.ok_or_else(|| MoleculeRefusal::bad("X-Workspace-ID header is required"))?;
+    let caller = engine.workspaces().any_workspace(&caller).ok_or_else(MoleculeRefusal::not_found)?;
     credential.registers(&engine, &caller, &[Scope::Read])?;
     let caller = retired::spoken_to(&engine, &caller)?;
-    let asked = engine.workspaces().workspace(&caller.tenant, &id).ok_or_else(Refused::not_found)?;
+    let asked = engine.workspaces().workspace(&caller.tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     if !engine.workspaces().may_talk(&caller, &asked) {
-        return Err(Refused::forbidden("not authorized to discover this workspace"));
+        return Err(MoleculeRefusal::forbidden("not authorized to discover this workspace"));
     }
     let found = retired::looked_up(&engine, &asked, "/registry/discover").await?;
     match (&found.url, found.status) {
         (Some(url), WorkspaceStatus::Online | WorkspaceStatus::Degraded) => {
             Ok(Json(Discovered { id: found.id.to_string(), url: url.clone(), name: found.name.clone() }))
         }
-        _ => Err(Refused::unavailable("workspace not available").with("status", found.status.as_str())),
+        _ => {
+            Err(MoleculeRefusal::unavailable("workspace not available").with("status", found.status.as_str()))
+        }
     }
 }
 
 /// Which workspace the caller says it is.
-pub fn caller(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Refused> {
+pub fn caller(headers: &HeaderMap) -> Result<Option<WorkspaceId>, MoleculeRefusal> {
     let value = headers.get("x-workspace-id").filter(|value| !value.is_empty());
     value.map(|value| workspace_id(value.to_str().unwrap_or_default())).transpose()
 }
@@ -66,9 +69,9 @@ pub async fn peers(
     credential: Credential,
     Path(id): Path<String>,
     Query(query): Query<PeersQuery>,
-) -> Result<Json<Vec<Peer>>, Refused> {
+) -> Result<Json<Vec<Peer>>, MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let own = engine.workspaces().any_workspace(&id).ok_or_else(Refused::not_found)?;
+    let own = engine.workspaces().any_workspace(&id).ok_or_else(MoleculeRefusal::not_found)?;
     credential.registers(&engine, &own, &[Scope::Read])?;
     let own = retired::spoken_to(&engine, &own)?;
     let wanted = query.q.unwrap_or_default().to_lowercase();
@@ -81,18 +84,19 @@ pub async fn peers(
 }
 
 #[derive(Deserialize, ToSchema)]
-pub struct Access {
+#[schema(as = Access)]
+pub struct AccessCheck {
     caller_id: String,
     target_id: String,
 }
 
 /// Says whether one workspace may talk to another.
-#[utoipa::path(post, path = "/registry/check-access", tag = "molecule", request_body = Access, responses((status = 200, body = Allowed)))]
+#[utoipa::path(post, path = "/registry/check-access", tag = "molecule", request_body = AccessCheck, responses((status = 200, body = Allowed)))]
 pub async fn check_access(
     State(engine): State<Engine>,
     credential: Credential,
-    Posted(body): Posted<Access>,
-) -> Result<Json<Allowed>, Refused> {
+    Posted(body): Posted<AccessCheck>,
+) -> Result<Json<Allowed>, MoleculeRefusal> {
     let (caller, target) = (workspace_id(&body.caller_id)?, workspace_id(&body.target_id)?);
     let tenant = credential.tenant(Scope::Read)?;
     let living = |id: &WorkspaceId| engine.workspaces().living(tenant, id).ok();

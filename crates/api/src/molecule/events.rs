@@ -2,7 +2,7 @@
 
 use super::credential::Credential;
 use super::posted::workspace_id;
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use crate::types::molecule::event::{StreamEvent, StructureEvent};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,7 +10,7 @@ use axum::response::sse::{Event as Sent, Sse};
 use futures_util::stream::{self, Stream};
 use reveille_core::id::WorkspaceId;
 use reveille_engine::{Audience, Engine, NextEvents, Reader, What};
-use reveille_roster::{EventQuery, Scope};
+use reveille_roster::{Scope, StructureEventQuery};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,12 +25,15 @@ const LOOKS_A_PING: u32 = 15;
 
 /// Lists what happened to the workspaces, newest first; at most 100.
 #[utoipa::path(get, path = "/events", tag = "molecule", responses((status = 200, body = [StructureEvent<'static>])))]
-pub async fn list(State(engine): State<Engine>, credential: Credential) -> Result<Json<Value>, Refused> {
+pub async fn list(
+    State(engine): State<Engine>,
+    credential: Credential,
+) -> Result<Json<Value>, MoleculeRefusal> {
     let own = credential.workspace_or_key(Scope::Read)?;
     let tenant = credential.tenant(Scope::Read)?.clone();
     let mut events = engine
         .workspaces()
-        .structure_events(&EventQuery { tenant, workspace: None, limit: LIST_LEN_MAX })
+        .structure_events(&StructureEventQuery { tenant, workspace: None, limit: LIST_LEN_MAX })
         .await?;
     if let Some(own) = own {
         let may_see = |id: &WorkspaceId| {
@@ -50,10 +53,13 @@ pub async fn of_workspace(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, MoleculeRefusal> {
     let asked = credential.sees(&engine, &workspace_id(&id)?)?;
-    let query =
-        EventQuery { tenant: asked.tenant.clone(), workspace: Some(asked.id.clone()), limit: LIST_LEN_MAX };
+    let query = StructureEventQuery {
+        tenant: asked.tenant.clone(),
+        workspace: Some(asked.id.clone()),
+        limit: LIST_LEN_MAX,
+    };
     Ok(listed(&engine.workspaces().structure_events(&query).await?))
 }
 
@@ -69,7 +75,7 @@ pub async fn stream(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, Refused> {
+) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, MoleculeRefusal> {
     let watched = credential.sees(&engine, &workspace_id(&id)?)?;
     let watched = engine.workspaces().living(&watched.tenant, &watched.id)?;
     let mut reader = engine.events().subscribe(Audience::Tenant(watched.tenant.clone()), None);
@@ -77,14 +83,14 @@ pub async fn stream(
     reader.poll();
     let id = watched.id.clone();
     let ready = VecDeque::from([ping()]);
-    let watch = Watch { engine, credential, reader, id, ready, quiet: 0 };
+    let watch = WorkspaceWatch { engine, credential, reader, id, ready, quiet: 0 };
     Ok(Sse::new(stream::unfold(watch, |mut watch| async move {
         let sent = watch.next().await?;
         Some((Ok(sent), watch))
     })))
 }
 
-struct Watch {
+struct WorkspaceWatch {
     engine: Engine,
     credential: Credential,
     reader: Reader,
@@ -93,7 +99,7 @@ struct Watch {
     quiet: u32,
 }
 
-impl Watch {
+impl WorkspaceWatch {
     /// Nothing when the server shuts down, or the caller may not look any longer.
     async fn next(&mut self) -> Option<Sent> {
         loop {

@@ -3,7 +3,7 @@
 //!
 //! A full bucket is the same as none, so the table holds only who called within the last seconds.
 
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use axum::http::StatusCode;
 use reveille_core::id::WorkspaceId;
 use reveille_core::rate::{Bucket, Rate, RetryAfter};
@@ -19,10 +19,10 @@ const UNKNOWN: Rate = Rate::new(500, 2_000);
 const SWEEP_MIN: usize = 1_024;
 
 #[derive(Default)]
-pub struct Limiter(Mutex<Buckets>);
+pub struct Limiter(Mutex<WorkspaceBuckets>);
 
 #[derive(Default)]
-struct Buckets {
+struct WorkspaceBuckets {
     of_workspace: FxHashMap<WorkspaceId, Bucket>,
     unknown: Bucket,
     sweep_at_len: usize,
@@ -30,7 +30,7 @@ struct Buckets {
 
 impl Limiter {
     /// A call for a workspace that is known.
-    pub fn call(&self, id: &WorkspaceId, now: Millis) -> Result<(), Refused> {
+    pub fn call(&self, id: &WorkspaceId, now: Millis) -> Result<(), MoleculeRefusal> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.of_workspace.get_mut(id) {
             return bucket.take(&OWN, now).map_err(refused);
@@ -43,14 +43,14 @@ impl Limiter {
     }
 
     /// A call for an id that nobody knows.
-    pub fn stranger(&self, now: Millis) -> Result<(), Refused> {
+    pub fn stranger(&self, now: Millis) -> Result<(), MoleculeRefusal> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.unknown.take(&UNKNOWN, now).map_err(refused)
     }
 }
 
-fn refused(RetryAfter(seconds): RetryAfter) -> Refused {
-    let refused = Refused::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "rate limit exceeded");
+fn refused(RetryAfter(seconds): RetryAfter) -> MoleculeRefusal {
+    let refused = MoleculeRefusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "rate limit exceeded");
     refused.with("retry_after", seconds).retry_after(seconds)
 }
 

@@ -1,6 +1,6 @@
 //! What comes in: JSON bodies, and the ids of workspaces, which are UUIDs.
 
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 pub struct Posted<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<T> {
-    type Rejection = Refused;
+    type Rejection = MoleculeRefusal;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, MoleculeRefusal> {
         let bytes = body(request, state).await?;
         parsed(&bytes, "invalid request body").map(Self)
     }
@@ -23,9 +23,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<T> {
 pub struct MaybePosted<T>(pub T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybePosted<T> {
-    type Rejection = Refused;
+    type Rejection = MoleculeRefusal;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, MoleculeRefusal> {
         let bytes = body(request, state).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
@@ -34,22 +34,22 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybePost
     }
 }
 
-async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refused> {
+async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, MoleculeRefusal> {
     Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "request body too large")
+            MoleculeRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "request body too large")
         }
-        _ => Refused::bad("invalid request body").with("detail", rejection.body_text()),
+        _ => MoleculeRefusal::bad("invalid request body").with("detail", rejection.body_text()),
     })
 }
 
-pub fn parsed<T: DeserializeOwned>(bytes: &[u8], error: &str) -> Result<T, Refused> {
-    serde_json::from_slice(bytes).map_err(|why| Refused::bad(error).with("detail", why.to_string()))
+pub fn parsed<T: DeserializeOwned>(bytes: &[u8], error: &str) -> Result<T, MoleculeRefusal> {
+    serde_json::from_slice(bytes).map_err(|why| MoleculeRefusal::bad(error).with("detail", why.to_string()))
 }
 
 /// An id from a path or a body, however it spells its UUID.
-pub fn workspace_id(text: &str) -> Result<WorkspaceId, Refused> {
-    uuid(text).ok_or_else(|| Refused::bad("invalid workspace ID"))
+pub fn workspace_id(text: &str) -> Result<WorkspaceId, MoleculeRefusal> {
+    uuid(text).ok_or_else(|| MoleculeRefusal::bad("invalid workspace ID"))
 }
 
 pub fn uuid(text: &str) -> Option<WorkspaceId> {

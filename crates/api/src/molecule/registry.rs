@@ -3,7 +3,7 @@
 use super::credential::{BEATS, Credential};
 use super::limiter::Limiter;
 use super::posted::{Posted, workspace_id};
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use super::retired;
 use crate::types::molecule::answer::Done;
 use crate::types::molecule::beat::{BeatAnswer, Heartbeat};
@@ -28,7 +28,7 @@ pub async fn register(
     Extension(limiter): Extension<Arc<Limiter>>,
     credential: Credential,
     Posted(body): Posted<Register>,
-) -> Result<Json<Registered>, Refused> {
+) -> Result<Json<Registered>, MoleculeRefusal> {
     let registration = body.understood()?;
     let known = engine.workspaces().any_workspace(&registration.id);
     // A credential that is checked in memory costs less than the refusal that it would save; and whoever
@@ -56,7 +56,7 @@ pub async fn heartbeat(
     Extension(limiter): Extension<Arc<Limiter>>,
     credential: Credential,
     Posted(body): Posted<Heartbeat>,
-) -> Result<Json<BeatAnswer>, Refused> {
+) -> Result<Json<BeatAnswer>, MoleculeRefusal> {
     let id = workspace_id(&body.workspace_id)?;
     let workspace = speaker(&engine, &limiter, &credential, &id)?;
     match engine.workspaces().workspace_beat(&workspace.id, body.pulse()).await {
@@ -79,7 +79,7 @@ pub async fn update_card(
     Extension(limiter): Extension<Arc<Limiter>>,
     credential: Credential,
     Posted(body): Posted<NewCard>,
-) -> Result<Json<Done>, Refused> {
+) -> Result<Json<Done>, MoleculeRefusal> {
     let id = workspace_id(&body.workspace_id)?;
     let workspace = speaker(&engine, &limiter, &credential, &id)?;
     engine.workspaces().update_card(&workspace.id, body.card()?).await?;
@@ -92,7 +92,7 @@ fn speaker(
     limiter: &Limiter,
     credential: &Credential,
     id: &WorkspaceId,
-) -> Result<Arc<Workspace>, Refused> {
+) -> Result<Arc<Workspace>, MoleculeRefusal> {
     let Some(known) = engine.workspaces().any_workspace(id) else {
         limiter.stranger(engine.now())?;
         return Err(not_registered());
@@ -103,18 +103,18 @@ fn speaker(
 }
 
 /// Another tenant's workspace is one that nobody has registered.
-fn registers(engine: &Engine, credential: &Credential, known: &Workspace) -> Result<(), Refused> {
+fn registers(engine: &Engine, credential: &Credential, known: &Workspace) -> Result<(), MoleculeRefusal> {
     credential.registers(engine, known, BEATS).map_err(|refused| match refused {
-        Refused::Ours { status: StatusCode::NOT_FOUND, .. } => not_registered(),
+        MoleculeRefusal::Ours { status: StatusCode::NOT_FOUND, .. } => not_registered(),
         other => other,
     })
 }
 
-fn not_registered() -> Refused {
-    Refused::new(StatusCode::NOT_FOUND, "not_found", "workspace not registered")
+fn not_registered() -> MoleculeRefusal {
+    MoleculeRefusal::new(StatusCode::NOT_FOUND, "not_found", "workspace not registered")
 }
 
-fn retired_now(engine: &Engine, id: &WorkspaceId) -> Refused {
+fn retired_now(engine: &Engine, id: &WorkspaceId) -> MoleculeRefusal {
     let known = engine.workspaces().any_workspace(id);
     known.and_then(|known| retired::spoken_to(engine, &known).err()).unwrap_or_else(not_registered)
 }

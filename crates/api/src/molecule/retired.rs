@@ -3,8 +3,8 @@
 //! Who looks a workspace up is redirected (301) to the one that took its place; who sends to it, or speaks
 //! for it, is told that it is gone (410) and where to go instead.
 
-use super::refused::Refused;
-use crate::types::molecule::answer::Moved;
+use super::refusal::MoleculeRefusal;
+use crate::types::molecule::answer::MovedWorkspace;
 use crate::types::molecule::event::StructureEvent;
 use axum::http::StatusCode;
 use reveille_core::presence::workspace::Workspace;
@@ -13,12 +13,20 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// The workspace, if it lives. Whoever asked under `path` is sent on to the same path of its successor.
-pub async fn looked_up(engine: &Engine, asked: &Workspace, path: &str) -> Result<Arc<Workspace>, Refused> {
+pub async fn looked_up(
+    engine: &Engine,
+    asked: &Workspace,
+    path: &str,
+) -> Result<Arc<Workspace>, MoleculeRefusal> {
     match engine.workspaces().whereabouts(&asked.tenant, &asked.id).await? {
         Whereabouts::Here(workspace) => Ok(workspace),
-        Whereabouts::Moved { to } => Err(Refused::Moved {
+        Whereabouts::Moved { to } => Err(MoleculeRefusal::Moved {
             location: format!("{path}/{}", to.id),
-            body: Moved { id: asked.id.to_string(), forwarded_to: to.id.to_string(), url: to.url.clone() },
+            body: MovedWorkspace {
+                id: asked.id.to_string(),
+                forwarded_to: to.id.to_string(),
+                url: to.url.clone(),
+            },
         }),
         Whereabouts::Gone { last } => Err(removed(asked)
             .with("last_event", last.as_ref().map_or(json!(null), |event| json!(StructureEvent::of(event))))),
@@ -26,7 +34,7 @@ pub async fn looked_up(engine: &Engine, asked: &Workspace, path: &str) -> Result
 }
 
 /// The workspace, if it lives; otherwise a pointer to its successor.
-pub fn spoken_to(engine: &Engine, asked: &Arc<Workspace>) -> Result<Arc<Workspace>, Refused> {
+pub fn spoken_to(engine: &Engine, asked: &Arc<Workspace>) -> Result<Arc<Workspace>, MoleculeRefusal> {
     if !asked.is_removed() {
         return Ok(asked.clone());
     }
@@ -37,8 +45,8 @@ pub fn spoken_to(engine: &Engine, asked: &Arc<Workspace>) -> Result<Arc<Workspac
     })
 }
 
-fn removed(asked: &Workspace) -> Refused {
-    Refused::new(StatusCode::GONE, "gone", "workspace was removed")
+fn removed(asked: &Workspace) -> MoleculeRefusal {
+    MoleculeRefusal::new(StatusCode::GONE, "gone", "workspace was removed")
         .with("id", asked.id.as_str())
         .with("status", "removed")
 }

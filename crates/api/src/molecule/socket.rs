@@ -6,8 +6,8 @@
 
 use super::credential::{Credential, PROTOCOL_PREFIX};
 use super::discovery::caller;
-use super::refused::Refused;
-use crate::types::molecule::event::Frame;
+use super::refusal::MoleculeRefusal;
+use crate::types::molecule::event::SocketFrame;
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -37,9 +37,9 @@ const WRITE_BUFFER_LEN_MAX: usize = 1024 * 1024;
 const SOCKETS_MAX: usize = 10_000;
 
 /// Quota for sockets.
-pub struct Quota(Arc<Semaphore>);
+pub struct SocketQuota(Arc<Semaphore>);
 
-impl Default for Quota {
+impl Default for SocketQuota {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(SOCKETS_MAX)))
     }
@@ -56,11 +56,11 @@ impl Default for Quota {
     (status = 426, description = "The connection cannot become a socket")))]
 pub async fn open(
     State(engine): State<Engine>,
-    Extension(room): Extension<Arc<Quota>>,
+    Extension(room): Extension<Arc<SocketQuota>>,
     credential: Credential,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Refused> {
+) -> Result<Response, MoleculeRefusal> {
     let own = credential.workspace_or_key(Scope::Read)?.cloned();
     let named = caller(&headers)?;
     let viewer = match named {
@@ -72,11 +72,11 @@ pub async fn open(
         None => credential.key(Scope::Read)?.audience(),
     };
     let place = room.0.clone().try_acquire_owned();
-    let place = place.map_err(|_| Refused::unavailable("too many sockets are open"))?;
+    let place = place.map_err(|_| MoleculeRefusal::unavailable("too many sockets are open"))?;
     // Subscribed before the answer: what happens from here on is seen. Whoever is new looks by itself.
     let mut reader = engine.events().subscribe(audience, None);
     reader.poll();
-    let watch = Watch { engine, credential, viewer, reader, _place: place };
+    let watch = SocketWatch { engine, credential, viewer, reader, _place: place };
     let upgrade = match spoken(&headers) {
         Some(protocol) => upgrade.protocols([protocol]),
         None => upgrade,
@@ -97,7 +97,7 @@ fn spoken(headers: &HeaderMap) -> Option<String> {
     plain.or(names.first()).map(|name| (*name).to_owned())
 }
 
-struct Watch {
+struct SocketWatch {
     engine: Engine,
     credential: Credential,
     /// The workspace that looks; it sees only those it may talk to.
@@ -109,7 +109,7 @@ struct Watch {
 /// The socket is to be closed.
 struct Over;
 
-impl Watch {
+impl SocketWatch {
     async fn run(mut self, mut socket: WebSocket) {
         // However it ended, nobody is left to be told.
         let Over = self.serve(&mut socket).await;
@@ -156,7 +156,7 @@ impl Watch {
     async fn tell(&self, socket: &mut WebSocket, news: NextEvents) -> Result<(), Over> {
         match news {
             NextEvents::StartAfresh(_) => {
-                send(socket, Message::text(Frame::resync(self.engine.now()).to_json())).await
+                send(socket, Message::text(SocketFrame::resync(self.engine.now()).to_json())).await
             }
             NextEvents::Events(events) => {
                 for (_, event) in &events {
@@ -182,7 +182,7 @@ impl Watch {
                 return None;
             }
         }
-        Some(Frame::of(name, id, event.at, payload).to_json())
+        Some(SocketFrame::of(name, id, event.at, payload).to_json())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::credential::Credential;
 use super::discovery::caller;
 use super::posted::{Posted, workspace_id};
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use super::retired;
 use crate::types::molecule::answer::Done;
 use crate::types::molecule::talk::{Activity, ActivityBody, Notify};
@@ -27,7 +27,7 @@ pub async fn notify(
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Notify>,
-) -> Result<Json<Done>, Refused> {
+) -> Result<Json<Done>, MoleculeRefusal> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     engine.workspaces().notify(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "sent" }))
@@ -40,7 +40,7 @@ pub async fn activity(
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<Activity>,
-) -> Result<Json<Done>, Refused> {
+) -> Result<Json<Done>, MoleculeRefusal> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     engine.workspaces().log_activity(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "logged" }))
@@ -58,18 +58,18 @@ pub async fn a2a(
     headers: HeaderMap,
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Refused> {
+) -> Result<Response, MoleculeRefusal> {
     let from = sender(&engine, &credential, &headers)?;
     let id = workspace_id(&id)?;
     let tenant = credential.tenant(Scope::Write)?;
-    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(Refused::not_found)?;
+    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     if from.as_ref().is_some_and(|from| !engine.workspaces().may_talk(from, &asked)) {
-        return Err(Refused::forbidden("not authorized to reach this workspace"));
+        return Err(MoleculeRefusal::forbidden("not authorized to reach this workspace"));
     }
     let target = retired::spoken_to(&engine, &asked)?;
     let is_awake = matches!(target.status, WorkspaceStatus::Online | WorkspaceStatus::Degraded);
     if target.url.is_none() || !is_awake {
-        let refused = Refused::unavailable("workspace not available");
+        let refused = MoleculeRefusal::unavailable("workspace not available");
         return Err(refused.with("status", target.status.as_str()));
     }
     let body = body.map_err(|rejection| unread(&rejection))?;
@@ -82,7 +82,7 @@ fn sender(
     engine: &Engine,
     credential: &Credential,
     headers: &HeaderMap,
-) -> Result<Option<Arc<Workspace>>, Refused> {
+) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
     let own = credential.workspace_or_key(Scope::Write)?;
     match caller(headers)? {
         None => Ok(own.cloned()),
@@ -90,37 +90,47 @@ fn sender(
     }
 }
 
-fn unread(rejection: &BytesRejection) -> Refused {
+fn unread(rejection: &BytesRejection) -> MoleculeRefusal {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "request body too large")
+            MoleculeRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "request body too large")
         }
-        _ => Refused::bad("invalid request body").with("detail", rejection.body_text()),
+        _ => MoleculeRefusal::bad("invalid request body").with("detail", rejection.body_text()),
     }
 }
 
-fn undelivered(error: &A2aError) -> Refused {
+fn undelivered(error: &A2aError) -> MoleculeRefusal {
     let words = error.to_string();
     let bad_gateway = |words: &str| {
-        Refused::new(StatusCode::BAD_GATEWAY, "workspace_unreachable", "failed to reach workspace agent")
-            .with("detail", words)
+        MoleculeRefusal::new(
+            StatusCode::BAD_GATEWAY,
+            "workspace_unreachable",
+            "failed to reach workspace agent",
+        )
+        .with("detail", words)
     };
     match error {
-        A2aError::Refused(_) => Refused::bad("invalid request body").with("detail", words),
+        A2aError::Refused(_) => MoleculeRefusal::bad("invalid request body").with("detail", words),
         A2aError::TooLarge => bad_gateway(&words),
         A2aError::Unreachable(_) | A2aError::Broken(_) => bad_gateway(&words).retry_after(1),
-        A2aError::TimedOut => {
-            Refused::new(StatusCode::GATEWAY_TIMEOUT, "workspace_timeout", "workspace agent did not answer")
-        }
+        A2aError::TimedOut => MoleculeRefusal::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "workspace_timeout",
+            "workspace agent did not answer",
+        ),
     }
 }
 
 /// The agent's own answer. Where it would send the caller, nobody has checked, so a redirect is none.
-fn passed_back(reply: A2aReply) -> Result<Response, Refused> {
+fn passed_back(reply: A2aReply) -> Result<Response, MoleculeRefusal> {
     let status = StatusCode::from_u16(reply.status).ok();
     let status = status.filter(|status| !status.is_redirection() && !status.is_informational());
     let status = status.ok_or_else(|| {
-        Refused::new(StatusCode::BAD_GATEWAY, "workspace_redirects", "workspace agent answered a redirect")
+        MoleculeRefusal::new(
+            StatusCode::BAD_GATEWAY,
+            "workspace_redirects",
+            "workspace agent answered a redirect",
+        )
     })?;
     Ok((status, [(header::CONTENT_TYPE, "application/json")], Body::from(reply.body)).into_response())
 }

@@ -2,12 +2,13 @@
 
 use super::credential::Credential;
 use super::posted::{MaybePosted, Posted, uuid, workspace_id};
-use super::refused::Refused;
+use super::refusal::MoleculeRefusal;
 use super::retired;
 use crate::types::molecule::answer::{
-    Moved, NoWorkspace, Removed, Unconfirmed, Updated, WorkspaceState, WorkspaceToken,
+    MovedWorkspace, NoWorkspace, RemovedWorkspace, Unconfirmed, UpdatedWorkspace, WorkspaceState,
+    WorkspaceToken,
 };
-use crate::types::molecule::setup::{Connection, Create, Created, PatchBody};
+use crate::types::molecule::setup::{CreateWorkspace, CreatedWorkspace, PatchBody, WorkspaceConnection};
 use crate::types::molecule::workspace::{PublicWorkspace, Workspace};
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -21,25 +22,25 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// Sets up a workspace before it starts.
-#[utoipa::path(post, path = "/workspaces", tag = "molecule", request_body = Create, responses(
-    (status = 201, body = Created), (status = 409, description = "The tenant has as many workspaces as it may")))]
+#[utoipa::path(post, path = "/workspaces", tag = "molecule", request_body = CreateWorkspace, responses(
+    (status = 201, body = CreatedWorkspace), (status = 409, description = "The tenant has as many workspaces as it may")))]
 pub async fn create(
     State(engine): State<Engine>,
     credential: Credential,
     headers: HeaderMap,
-    Posted(body): Posted<Create>,
-) -> Result<(StatusCode, Json<Created>), Refused> {
+    Posted(body): Posted<CreateWorkspace>,
+) -> Result<(StatusCode, Json<CreatedWorkspace>), MoleculeRefusal> {
     let tenant = &credential.key(Scope::Write)?.tenant;
     let external = body.external.unwrap_or_default();
     let workspace = engine.workspaces().create_workspace(tenant, body.understood()?).await?;
-    let mut created = Created::of(&workspace);
+    let mut created = CreatedWorkspace::of(&workspace);
     if external {
         created.external = Some(true);
         if workspace.url.is_none() {
             // Somebody runs it elsewhere: this is all that it needs to know.
             let token = engine.workspaces().new_workspace_token(tenant, &workspace.id).await?;
             created.status = "awaiting_agent";
-            created.connection = Some(Connection::new(&workspace, &platform_url(&headers), token));
+            created.connection = Some(WorkspaceConnection::new(&workspace, &platform_url(&headers), token));
         }
     }
     Ok((StatusCode::CREATED, Json(created)))
@@ -55,7 +56,7 @@ fn platform_url(headers: &HeaderMap) -> String {
 pub async fn list(
     State(engine): State<Engine>,
     credential: Credential,
-) -> Result<Json<Vec<Workspace>>, Refused> {
+) -> Result<Json<Vec<Workspace>>, MoleculeRefusal> {
     let own = credential.workspace_or_key(Scope::Read)?;
     let mut views = engine.workspaces().workspaces_of(credential.tenant(Scope::Read)?);
     views.retain(|view| own.is_none_or(|own| engine.workspaces().may_talk(own, &view.workspace)));
@@ -64,13 +65,13 @@ pub async fn list(
 
 /// Shows a workspace.
 #[utoipa::path(get, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path)), responses(
-    (status = 200, body = PublicWorkspace), (status = 301, body = Moved, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
+    (status = 200, body = PublicWorkspace), (status = 301, body = MovedWorkspace, description = "It was removed, and this one took its place", headers(("Location" = String))), (status = 404, description = "No such workspace"),
     (status = 410, description = "It was removed; `last_event` is what happened to it last")))]
 pub async fn get(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<Json<PublicWorkspace>, Refused> {
+) -> Result<Json<PublicWorkspace>, MoleculeRefusal> {
     let asked = credential.sees(&engine, &workspace_id(&id)?)?;
     let found = retired::looked_up(&engine, &asked, "/workspaces").await?;
     Ok(Json(PublicWorkspace::of(&engine.workspaces().view_of(found))))
@@ -78,21 +79,21 @@ pub async fn get(
 
 /// Changes a workspace. What is left out stays.
 #[utoipa::path(patch, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path)), request_body = PatchBody, responses(
-    (status = 200, body = Updated), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
+    (status = 200, body = UpdatedWorkspace), (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn patch(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Posted(body): Posted<PatchBody>,
-) -> Result<Json<Updated>, Refused> {
+) -> Result<Json<UpdatedWorkspace>, MoleculeRefusal> {
     let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
     // A workspace that could choose its parent could choose whom it may talk to.
     if credential.workspace_or_key(Scope::Write)?.is_some() && body.moves() {
-        return Err(Refused::forbidden("a workspace may not change its own parent or tier"));
+        return Err(MoleculeRefusal::forbidden("a workspace may not change its own parent or tier"));
     }
     let needs_restart = body.runtime.is_some() && body.runtime != workspace.runtime;
     engine.workspaces().patch_workspace(&workspace.tenant, &workspace.id, body.understood()?).await?;
-    Ok(Json(Updated::new(needs_restart)))
+    Ok(Json(UpdatedWorkspace::new(needs_restart)))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -115,17 +116,17 @@ pub struct RemoveBody {
 
 /// Retires a workspace and its children.
 #[utoipa::path(delete, path = "/workspaces/{id}", tag = "molecule", params(("id" = String, Path), RemoveQuery), request_body = Option<RemoveBody>, responses(
-    (status = 200, body = Removed), (status = 404, description = "No such workspace"), (status = 409, body = Unconfirmed, description = "It has children, and `confirm` is not given"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
+    (status = 200, body = RemovedWorkspace), (status = 404, description = "No such workspace"), (status = 409, body = Unconfirmed, description = "It has children, and `confirm` is not given"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
 pub async fn remove(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
     Query(query): Query<RemoveQuery>,
     MaybePosted(body): MaybePosted<RemoveBody>,
-) -> Result<Response, Refused> {
+) -> Result<Response, MoleculeRefusal> {
     let id = workspace_id(&id)?;
     let tenant = &credential.key(Scope::Write)?.tenant;
-    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(Refused::not_found)?;
+    let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     let forwarded_to = query.forwarded_to.or(body.forwarded_to);
     let forwarded_to = forwarded_to.as_deref().map(|to| uuid(to).ok_or_else(bad_forward)).transpose()?;
     let purge = query.purge.unwrap_or_default();
@@ -140,16 +141,16 @@ pub async fn remove(
         cascade = engine.workspaces().remove_workspace(tenant, &id, forwarded_to).await?.cascade;
     }
     let status = if purge { purged(&engine, tenant, &asked).await? } else { "removed" };
-    Ok(Json(Removed { status, cascade_deleted: cascade }).into_response())
+    Ok(Json(RemovedWorkspace { status, cascade_deleted: cascade }).into_response())
 }
 
-async fn purged(engine: &Engine, tenant: &TenantId, asked: &Record) -> Result<&'static str, Refused> {
+async fn purged(engine: &Engine, tenant: &TenantId, asked: &Record) -> Result<&'static str, MoleculeRefusal> {
     engine.workspaces().purge_workspace(tenant, &asked.id).await?;
     Ok("purged")
 }
 
-fn bad_forward() -> Refused {
-    Refused::bad("forwarded_to must be a valid UUID").with("field", "forwarded_to")
+fn bad_forward() -> MoleculeRefusal {
+    MoleculeRefusal::bad("forwarded_to must be a valid UUID").with("field", "forwarded_to")
 }
 
 /// Says how a workspace stands.
@@ -158,7 +159,7 @@ pub async fn state(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<Response, Refused> {
+) -> Result<Response, MoleculeRefusal> {
     let id = workspace_id(&id)?;
     credential.workspace_or_key(Scope::Read)?;
     let gone = |status| (StatusCode::NOT_FOUND, Json(NoWorkspace::new(&id, status))).into_response();
@@ -168,7 +169,7 @@ pub async fn state(
             let (workspace_id, status) = (id.to_string(), found.status.as_str());
             Json(WorkspaceState { workspace_id, status, paused: false, deleted: false }).into_response()
         }
-        Err(Refused::Ours { status: StatusCode::NOT_FOUND, .. }) => gone(None),
+        Err(MoleculeRefusal::Ours { status: StatusCode::NOT_FOUND, .. }) => gone(None),
         Err(refused) => return Err(refused),
     })
 }
@@ -179,7 +180,7 @@ pub async fn new_token(
     State(engine): State<Engine>,
     credential: Credential,
     Path(id): Path<String>,
-) -> Result<(StatusCode, Json<WorkspaceToken>), Refused> {
+) -> Result<(StatusCode, Json<WorkspaceToken>), MoleculeRefusal> {
     let id = workspace_id(&id)?;
     let tenant = &credential.key(Scope::Write)?.tenant;
     let token = engine.workspaces().new_workspace_token(tenant, &id).await?;

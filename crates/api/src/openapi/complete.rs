@@ -139,7 +139,7 @@ fn refuse(path: &str, operation: &mut Operation, shape: &str) {
         let can_happen = match status {
             "400" => path != HOT && (has_body || has_parameters),
             "413" => has_body,
-            "429" => path != HOT && !UNCOUNTED.contains(&path),
+            "429" => !UNCOUNTED.contains(&path),
             "500" => shape != "Detail",
             _ => true,
         };

@@ -7,8 +7,8 @@
 use super::scene::{Scene, Standing};
 use super::scene_for;
 use super::tally::Tally;
-use crate::stream::{Moment, Watch, answer};
-use crate::types::openorca::{Frame, Intervention, Node, resolution};
+use crate::stream::{Watch, WatchItem, answer};
+use crate::types::openorca::{ConsoleFrame, FleetNode, Intervention, resolution};
 use crate::voicegateway::{Detail, Principal, TenantHeader, TenantQuery};
 use axum::Extension;
 use axum::body::Bytes;
@@ -42,12 +42,13 @@ pub async fn follow(
     Extension(tally): Extension<Arc<Tally>>,
 ) -> Result<Response, Detail> {
     let scene = scene_for(engine, &principal, &query, tally)?;
-    let watch = Watch::new(&scene.engine, scene.audience.clone(), None, PACE);
-    let feed = Feed { scene, watch, standing: Standing::default(), snapshot_owed: false, health_owed: None };
-    Ok(answer(unfold(feed, Feed::next)))
+    let watch = Watch::new(&scene.engine, &principal.caller, scene.audience.clone(), None, PACE);
+    let feed =
+        ConsoleFeed { scene, watch, standing: Standing::default(), snapshot_owed: false, health_owed: None };
+    Ok(answer(unfold(feed, ConsoleFeed::next)))
 }
 
-struct Feed {
+struct ConsoleFeed {
     scene: Scene,
     watch: Watch,
     standing: Standing,
@@ -57,16 +58,16 @@ struct Feed {
     health_owed: Option<Instant>,
 }
 
-impl Feed {
+impl ConsoleFeed {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let mut out = Vec::new();
         while out.is_empty() {
             match self.watch.next().await {
-                Moment::End => return None,
-                Moment::KeepAlive => self.keep_alive(&mut out),
-                Moment::Look => self.look(&mut out).await,
-                Moment::Events(NextEvents::StartAfresh(_)) => self.replace(&mut out).await,
-                Moment::Events(NextEvents::Events(events)) => {
+                WatchItem::End => return None,
+                WatchItem::KeepAlive => self.keep_alive(&mut out),
+                WatchItem::Look => self.look(&mut out).await,
+                WatchItem::Events(NextEvents::StartAfresh(_)) => self.replace(&mut out).await,
+                WatchItem::Events(NextEvents::Events(events)) => {
                     if let Err(error) = self.tell(&events, &mut out).await {
                         self.store_failed(&error, &mut out);
                     }
@@ -83,7 +84,7 @@ impl Feed {
         } else {
             ("connected", None)
         };
-        Frame::RuntimeStatus { status, message }.write(out);
+        ConsoleFrame::RuntimeStatus { status, message }.write(out);
     }
 
     async fn look(&mut self, out: &mut Vec<u8>) {
@@ -100,7 +101,7 @@ impl Feed {
                 self.standing = standing;
                 self.snapshot_owed = false;
                 self.health_owed = None;
-                Frame::SnapshotReplace { snapshot: &snapshot }.write(out);
+                ConsoleFrame::SnapshotReplace { snapshot: &snapshot }.write(out);
             }
             Err(error) => self.store_failed(&error, out),
         }
@@ -110,7 +111,7 @@ impl Feed {
         if !std::mem::replace(&mut self.snapshot_owed, true) {
             tracing::warn!(%error, "a console is not told everything");
             let message = Some("the store is not available");
-            Frame::RuntimeStatus { status: "degraded", message }.write(out);
+            ConsoleFrame::RuntimeStatus { status: "degraded", message }.write(out);
         }
     }
 
@@ -118,11 +119,11 @@ impl Feed {
         self.standing.roll_over(self.scene.engine.now());
         let (health, is_fresh) = self.scene.health(&self.standing, since);
         self.health_owed = (!is_fresh).then_some(since);
-        Frame::FleetUpdated { fleet_health: &health }.write(out);
+        ConsoleFrame::FleetUpdated { fleet_health: &health }.write(out);
     }
 
     async fn tell(&mut self, events: &[(EventId, Arc<Event>)], out: &mut Vec<u8>) -> Result<(), StoreError> {
-        let Batch { mut members, jobs } = Batch::of(events);
+        let EventSubjects { mut members, jobs } = EventSubjects::of(events);
         for (id, span) in &jobs {
             let Some(job) = self.scene.engine.jobs().job(id).await? else { continue };
             self.tell_job(&job, span, out);
@@ -136,8 +137,8 @@ impl Feed {
         for member in &members {
             let node = self.scene.node(member).await?;
             somebody_left |= node.is_none();
-            let node = node.unwrap_or_else(|| Node::gone(member, self.scene.ids));
-            Frame::AgentUpdated { agent: &node }.write(out);
+            let node = node.unwrap_or_else(|| FleetNode::gone(member, self.scene.ids));
+            ConsoleFrame::AgentUpdated { agent: &node }.write(out);
         }
         if somebody_left {
             self.replace(out).await;
@@ -150,9 +151,9 @@ impl Feed {
     fn tell_job(&mut self, job: &Job, span: &RangeInclusive<Millis>, out: &mut Vec<u8>) {
         let task = self.scene.task(job);
         if span.contains(&job.created_at) {
-            Frame::TaskCreated { task: &task }.write(out);
+            ConsoleFrame::TaskCreated { task: &task }.write(out);
         } else {
-            Frame::TaskUpdated { task: &task }.write(out);
+            ConsoleFrame::TaskUpdated { task: &task }.write(out);
         }
         let succeeded = |mark: &&job::Mark| mark.event == job::Event::Succeed && span.contains(&mark.at);
         if let Some(mark) = job.marks.iter().find(succeeded) {
@@ -161,7 +162,7 @@ impl Feed {
         let waiting = &mut self.standing.waiting;
         if let Some(intervention) = Intervention::of(job) {
             if waiting.len() < WAITING_MAX && waiting.insert(job.id().clone()) {
-                Frame::InterventionCreated { intervention: &intervention }.write(out);
+                ConsoleFrame::InterventionCreated { intervention: &intervention }.write(out);
             }
             return;
         }
@@ -170,18 +171,18 @@ impl Feed {
         let ended_there = job.ending().is_some_and(|ending| ending.from == job::State::ApprovalRequired);
         let by_policy = if ended_there { "deny" } else { "approve" };
         if let Some(resolution) = resolution(job, span).or(was_waiting.then_some(by_policy)) {
-            Frame::InterventionResolved { intervention_id: job.id().as_str(), resolution }.write(out);
+            ConsoleFrame::InterventionResolved { intervention_id: job.id().as_str(), resolution }.write(out);
         }
     }
 }
 
 /// Who and what a batch of events is about, and when that was.
-struct Batch {
+struct EventSubjects {
     members: BTreeSet<Member>,
     jobs: BTreeMap<JobId, RangeInclusive<Millis>>,
 }
 
-impl Batch {
+impl EventSubjects {
     fn of(events: &[(EventId, Arc<Event>)]) -> Self {
         let mut batch = Self { members: BTreeSet::new(), jobs: BTreeMap::new() };
         for (_, event) in events {

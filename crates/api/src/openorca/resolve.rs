@@ -1,6 +1,6 @@
 //! `POST /openorca/interventions/resolve`: a person decides about a job that waits for approval.
 
-use crate::types::openorca::{Resolve, Resolved};
+use crate::types::openorca::{ResolveIntervention, ResolvedIntervention};
 use crate::voicegateway::{Detail, Principal};
 use axum::Json;
 use axum::extract::State;
@@ -16,14 +16,14 @@ use serde_json::Value;
 /// Decides about a job that waits for a person.
 ///
 /// Another tenant's intervention does not exist.
-#[utoipa::path(post, path = "/openorca/interventions/resolve", tag = "openorca", request_body = Resolve, responses(
-    (status = 200, body = Resolved), (status = 403, description = "The caller's own job, or the key may not do this"),
+#[utoipa::path(post, path = "/openorca/interventions/resolve", tag = "openorca", request_body = ResolveIntervention, responses(
+    (status = 200, body = ResolvedIntervention), (status = 403, description = "The caller's own job, or the key may not do this"),
     (status = 404, description = "No such intervention"), (status = 409, description = "It was decided before")))]
 pub async fn resolve(
     State(engine): State<Engine>,
     principal: Principal,
     body: Bytes,
-) -> Result<Json<Resolved>, Detail> {
+) -> Result<Json<ResolvedIntervention>, Detail> {
     principal.needs(Scope::Write)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = body["interventionId"].as_str().filter(|id| !id.is_empty());
@@ -42,8 +42,10 @@ pub async fn resolve(
     match action {
         "approve" => drop(engine.jobs().approve(&id, answer).await?),
         "deny" => drop(engine.jobs().reject(&id, answer).await?),
-        _ if job.state() == JobState::ApprovalRequired => return Ok(Json(Resolved { status: "later" })),
+        _ if job.state() == JobState::ApprovalRequired => {
+            return Ok(Json(ResolvedIntervention { status: "later" }));
+        }
         _ => return Err(Detail::new(StatusCode::CONFLICT, "The intervention has been resolved already")),
     }
-    Ok(Json(Resolved { status: "resolved" }))
+    Ok(Json(ResolvedIntervention { status: "resolved" }))
 }

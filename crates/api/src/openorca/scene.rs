@@ -2,7 +2,8 @@
 
 use super::tally::Tally;
 use crate::types::openorca::{
-    Health, Intervention, Machine, Meta, Node, NodeIds, Seen, Snapshot, Task, holder_contract,
+    ConsoleSnapshot, ConsoleTask, FleetHealth, FleetNode, Intervention, KnownMember, Machine, NodeIds,
+    SnapshotMeta, holder_contract,
 };
 use reveille_core::fleet::Who;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
@@ -63,7 +64,7 @@ impl Scene {
     }
 
     /// Everything, and what has to be known to follow it from here.
-    pub async fn snapshot(&self) -> Result<(Snapshot, Standing), StoreError> {
+    pub async fn snapshot(&self) -> Result<(ConsoleSnapshot, Standing), StoreError> {
         let (jobs, completed_today) = self.recent_jobs().await?;
         let waiting = self.waiting_jobs().await?;
         let now = self.engine.now();
@@ -76,7 +77,7 @@ impl Scene {
             midnight: midnight(now),
             completed_today,
         };
-        let snapshot = Snapshot {
+        let snapshot = ConsoleSnapshot {
             agents,
             tasks: jobs.iter().map(|job| self.task(job)).collect(),
             action_log: [],
@@ -84,23 +85,23 @@ impl Scene {
             swarms: [],
             machines,
             fleet_health: self.health(&standing, Instant::now()).0,
-            meta: Meta::at(now, truncated),
+            meta: SnapshotMeta::at(now, truncated),
         };
         Ok((snapshot, standing))
     }
 
     /// How the fleet is, and whether that takes in everything up to `since`.
-    pub fn health(&self, standing: &Standing, since: Instant) -> (Health, bool) {
+    pub fn health(&self, standing: &Standing, since: Instant) -> (FleetHealth, bool) {
         let (census, is_fresh) = self.tally.after(&self.engine, since);
         let count = census.of(&self.audience);
-        (Health::of(count, standing.waiting.len(), standing.completed_today), is_fresh)
+        (FleetHealth::of(count, standing.waiting.len(), standing.completed_today), is_fresh)
     }
 
     /// A member as it is now; nothing if it is known no longer.
-    pub async fn node(&self, member: &Member) -> Result<Option<Node>, StoreError> {
+    pub async fn node(&self, member: &Member) -> Result<Option<FleetNode>, StoreError> {
         let Some(view) = self.engine.fleet().worker(member.who()) else { return Ok(None) };
         let current_task = self.current_task(member).await?;
-        Ok(Some(self.seen(&view, current_task, |seen| Node::of(seen, self.ids))))
+        Ok(Some(self.seen(&view, current_task, |seen| FleetNode::of(seen, self.ids))))
     }
 
     /// The job that a member has and this audience may see.
@@ -114,8 +115,8 @@ impl Scene {
         Ok(None)
     }
 
-    pub fn task(&self, job: &Job) -> Task {
-        Task::of(job, self.holder(job).map(|(member, name)| (self.ids.node(&member), name)))
+    pub fn task(&self, job: &Job) -> ConsoleTask {
+        ConsoleTask::of(job, self.holder(job).map(|(member, name)| (self.ids.node(&member), name)))
     }
 
     /// Who has the job, or had it last, and its name.
@@ -131,7 +132,7 @@ impl Scene {
         Some((Member { contract, tenant, id: id.clone() }, name))
     }
 
-    fn nodes(&self, views: &[WorkerView], jobs: &[Arc<Job>]) -> (Vec<Node>, Vec<Machine>) {
+    fn nodes(&self, views: &[WorkerView], jobs: &[Arc<Job>]) -> (Vec<FleetNode>, Vec<Machine>) {
         let mut at_work: BTreeMap<(Contract, &WorkerId), &JobId> = BTreeMap::new();
         for job in jobs.iter().filter(|job| job.attempt().is_some()) {
             if let Some(worker) = job.worker() {
@@ -144,7 +145,7 @@ impl Scene {
             let task = at_work.get(&(view.worker.contract(), &view.worker.id));
             let task = task.map(ToString::to_string);
             let (node, machine) = self.seen(view, task, |seen| {
-                let node = Node::of(seen, self.ids);
+                let node = FleetNode::of(seen, self.ids);
                 let machine = Machine::of(seen, &node);
                 (node, machine)
             });
@@ -159,7 +160,7 @@ impl Scene {
         &self,
         view: &WorkerView,
         current_task: Option<String>,
-        look: impl FnOnce(&Seen<'_>) -> T,
+        look: impl FnOnce(&KnownMember<'_>) -> T,
     ) -> T {
         let worker = &view.worker;
         let workspace = (worker.contract() == Contract::Molecule)
@@ -168,7 +169,7 @@ impl Scene {
             })
             .flatten();
         let (ttls, now) = (&self.engine.settings().ttls, self.engine.now());
-        look(&Seen { view, workspace: workspace.as_deref(), current_task, ttls, now })
+        look(&KnownMember { view, workspace: workspace.as_deref(), current_task, ttls, now })
     }
 
     fn tenant(&self) -> Option<TenantId> {

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 const SHARE: u32 = 20;
 
 #[derive(Default)]
-pub struct Tally(Mutex<Option<Kept>>);
+pub struct Tally(Mutex<Option<CachedCensus>>);
 
-struct Kept {
+struct CachedCensus {
     at: Instant,
     cost: Duration,
     census: Arc<Census>,
@@ -29,7 +29,7 @@ impl Tally {
         }
         let at = Instant::now();
         let census = Arc::new(engine.fleet().census());
-        *kept = Some(Kept { at, cost: at.elapsed(), census: census.clone() });
+        *kept = Some(CachedCensus { at, cost: at.elapsed(), census: census.clone() });
         (census, true)
     }
 }

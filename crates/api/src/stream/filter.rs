@@ -9,14 +9,14 @@ use reveille_engine::What;
 const KINDS: [&str; 4] = ["worker", "job", "run", "workspace"];
 
 #[derive(Debug, Default)]
-pub struct Filter {
+pub struct EventFilter {
     kinds: Option<Vec<&'static str>>,
     worker: Option<String>,
     job: Option<String>,
     pub contract: Option<Contract>,
 }
 
-impl Filter {
+impl EventFilter {
     pub fn understood(query: &EventQuery) -> Result<Self, ApiError> {
         let wrong = |field: &str, words: &str| Err(ApiError::field(field, words));
         let mut kinds = None;

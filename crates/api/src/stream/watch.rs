@@ -2,14 +2,15 @@
 //!
 //! Nothing is done before it is asked for: the connection asks when it can take more, so a slow client
 //! costs a position in a log and no memory. The keepalive has a clock of its own, which no traffic
-//! resets. A watch ends when the server drains.
+//! resets. A watch ends when the server drains, and within a second of its caller's key ending.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::Stream;
-use reveille_engine::{Audience, Engine, EventId, NextEvents, Reader};
+use reveille_engine::{Audience, Caller, Engine, EventId, NextEvents, Reader};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
@@ -18,17 +19,18 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a watch brings.
-pub enum Moment {
+pub enum WatchItem {
     Events(NextEvents),
     KeepAlive,
     /// A second has passed.
     Look,
-    /// The server shuts down.
+    /// The server shuts down, or the caller's key has ended.
     End,
 }
 
 pub struct Watch {
     engine: Engine,
+    caller: Arc<Caller>,
     reader: Reader,
     keepalive: Interval,
     look: Interval,
@@ -38,10 +40,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(engine: &Engine, audience: Audience, after: Option<EventId>, pace: Duration) -> Self {
+    pub fn new(
+        engine: &Engine,
+        caller: &Arc<Caller>,
+        audience: Audience,
+        after: Option<EventId>,
+        pace: Duration,
+    ) -> Self {
         let now = Instant::now();
         Self {
             engine: engine.clone(),
+            caller: caller.clone(),
             reader: engine.events().subscribe(audience, after),
             keepalive: every(KEEPALIVE_EVERY, now),
             look: every(LOOK_EVERY, now),
@@ -50,9 +59,9 @@ impl Watch {
         }
     }
 
-    pub async fn next(&mut self) -> Moment {
+    pub async fn next(&mut self) -> WatchItem {
         if self.engine.is_draining() {
-            return Moment::End;
+            return WatchItem::End;
         }
         let (reader, not_before) = (&mut self.reader, self.not_before);
         let news = async {
@@ -62,11 +71,13 @@ impl Watch {
         // Clocks first, so that however much there is to tell, they are not forgotten.
         tokio::select! {
             biased;
-            _ = self.keepalive.tick() => Moment::KeepAlive,
-            _ = self.look.tick() => Moment::Look,
+            _ = self.keepalive.tick() => WatchItem::KeepAlive,
+            _ = self.look.tick() => {
+                if self.engine.access().still_holds(&self.caller) { WatchItem::Look } else { WatchItem::End }
+            }
             news = news => {
                 self.not_before = Instant::now() + self.pace;
-                Moment::Events(news)
+                WatchItem::Events(news)
             }
         }
     }

@@ -21,11 +21,11 @@ use utoipa::ToSchema;
 const PROJECT: &str = "default";
 
 /// A beat as it was told.
-pub struct Told<'a>(pub AgentBeat<'a>);
+pub struct PostedBeat<'a>(pub AgentBeat<'a>);
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
-enum Key {
+enum BeatField {
     AgentId,
     AgentName,
     DispatchName,
@@ -43,7 +43,7 @@ enum Key {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Told<'de> {
+impl<'de> Deserialize<'de> for PostedBeat<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ToldVisitor)
     }
@@ -52,35 +52,35 @@ impl<'de> Deserialize<'de> for Told<'de> {
 struct ToldVisitor;
 
 impl<'de> Visitor<'de> for ToldVisitor {
-    type Value = Told<'de>;
+    type Value = PostedBeat<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a beat, an object with agent_id and agent_name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Told<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PostedBeat<'de>, A::Error> {
         let mut beat = AgentBeat { project: Cow::Borrowed(PROJECT), ..AgentBeat::default() };
         while let Some(key) = map.next_key()? {
             match key {
-                Key::AgentId => beat.agent_id = map.next_value::<Text<'de>>()?.0,
-                Key::AgentName => beat.name = map.next_value::<Text<'de>>()?.0,
-                Key::DispatchName => beat.dispatch_name = optional_text(&mut map)?,
-                Key::Status => beat.status = map.next_value::<StatusWord>()?.0,
-                Key::ActiveSessions => beat.active_sessions = map.next_value()?,
-                Key::Version => beat.version = optional_text(&mut map)?,
-                Key::Project => beat.project = map.next_value::<Text<'de>>()?.0,
-                Key::Region => beat.region = optional_text(&mut map)?,
-                Key::Host => beat.host = optional_text(&mut map)?,
-                Key::StartedAt => beat.started_at = map.next_value()?,
-                Key::MemoryRssBytes => beat.memory_rss_bytes = map.next_value()?,
-                Key::MemoryTotalBytes => beat.memory_total_bytes = map.next_value()?,
-                Key::CpuPct => beat.cpu_pct = map.next_value()?,
-                Key::Other => {
+                BeatField::AgentId => beat.agent_id = map.next_value::<Text<'de>>()?.0,
+                BeatField::AgentName => beat.name = map.next_value::<Text<'de>>()?.0,
+                BeatField::DispatchName => beat.dispatch_name = optional_text(&mut map)?,
+                BeatField::Status => beat.status = map.next_value::<StatusWord>()?.0,
+                BeatField::ActiveSessions => beat.active_sessions = map.next_value()?,
+                BeatField::Version => beat.version = optional_text(&mut map)?,
+                BeatField::Project => beat.project = map.next_value::<Text<'de>>()?.0,
+                BeatField::Region => beat.region = optional_text(&mut map)?,
+                BeatField::Host => beat.host = optional_text(&mut map)?,
+                BeatField::StartedAt => beat.started_at = map.next_value()?,
+                BeatField::MemoryRssBytes => beat.memory_rss_bytes = map.next_value()?,
+                BeatField::MemoryTotalBytes => beat.memory_total_bytes = map.next_value()?,
+                BeatField::CpuPct => beat.cpu_pct = map.next_value()?,
+                BeatField::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(Told(beat))
+        Ok(PostedBeat(beat))
     }
 }
 
@@ -130,7 +130,7 @@ pub struct Unreadable {
 /// Reads a beat once more, slowly, to name the field.
 pub fn why_unreadable(json: &[u8]) -> Unreadable {
     let mut reader = serde_json::Deserializer::from_slice(json);
-    match serde_path_to_error::deserialize::<_, Told<'_>>(&mut reader) {
+    match serde_path_to_error::deserialize::<_, PostedBeat<'_>>(&mut reader) {
         Err(error) => {
             let path = error.path().to_string();
             let field = if path == "." || path == "?" { "body".to_owned() } else { path };
@@ -166,11 +166,11 @@ pub struct RawBatch<'a> {
 impl<'de> Deserialize<'de> for BeatBatch<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Wire<'a> {
+        struct BatchBody<'a> {
             #[serde(borrow, deserialize_with = "beats")]
             beats: Vec<AgentBeat<'a>>,
         }
-        Wire::deserialize(deserializer).map(|wire| Self(wire.beats))
+        BatchBody::deserialize(deserializer).map(|wire| Self(wire.beats))
     }
 }
 
@@ -184,7 +184,7 @@ fn beats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AgentBeat<'de
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut beats = Vec::new();
-            while let Some(Told(beat)) = seq.next_element()? {
+            while let Some(PostedBeat(beat)) = seq.next_element()? {
                 if beats.len() == BEATS_MAX {
                     return Err(de::Error::custom("too many beats"));
                 }
@@ -247,10 +247,10 @@ mod tests {
     #[test]
     fn a_beat_is_read_without_copying() {
         let json = br#"{"agent_id":"w1","agent_name":"a\u0020b","ts":"whenever","extra":{"x":[1]}}"#;
-        let Told(beat) = serde_json::from_slice(json).unwrap();
+        let PostedBeat(beat) = serde_json::from_slice(json).unwrap();
         assert!(matches!(beat.agent_id, Cow::Borrowed("w1")));
         assert!(matches!(&beat.name, Cow::Owned(name) if name == "a b"));
         assert_eq!((&*beat.project, beat.status), ("default", AgentStatus::Idle));
-        assert!(serde_json::from_slice::<Told<'_>>(b"[\"w1\", \"a\"]").is_err(), "not by position");
+        assert!(serde_json::from_slice::<PostedBeat<'_>>(b"[\"w1\", \"a\"]").is_err(), "not by position");
     }
 }

@@ -9,8 +9,8 @@ mod node;
 mod task;
 
 pub use ids::NodeIds;
-pub use node::{Machine, Node, Seen};
-pub use task::{Intervention, Task, holder_contract, resolution};
+pub use node::{FleetNode, KnownMember, Machine};
+pub use task::{ConsoleTask, Intervention, holder_contract, resolution};
 
 use reveille_core::time::Millis;
 use reveille_engine::Count;
@@ -39,9 +39,8 @@ pub struct Supports {
 
 /// A person's decision.
 #[derive(ToSchema)]
-#[schema(as = ResolveIntervention)]
 #[expect(dead_code, reason = "it describes; what is sent is read leniently")]
-pub struct Resolve {
+pub struct ResolveIntervention {
     #[schema(rename = "interventionId")]
     intervention_id: String,
     /// approve, deny or later; later unless told.
@@ -49,19 +48,19 @@ pub struct Resolve {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ResolvedIntervention)]
-pub struct Resolved {
+pub struct ResolvedIntervention {
     /// `resolved` or `later`.
     pub status: &'static str,
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = Snapshot)]
 #[serde(rename_all = "camelCase")]
-pub struct Snapshot {
+pub struct ConsoleSnapshot {
     /// At most 5,000; of a larger fleet those heard last.
-    pub agents: Vec<Node>,
+    pub agents: Vec<FleetNode>,
     /// The newest 100.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ConsoleTask>,
     /// Empty.
     #[schema(value_type = Vec<Value>)]
     pub action_log: [Value; 0],
@@ -70,14 +69,13 @@ pub struct Snapshot {
     #[schema(value_type = Vec<Value>)]
     pub swarms: [Value; 0],
     pub machines: Vec<Machine>,
-    pub fleet_health: Health,
-    pub meta: Meta,
+    pub fleet_health: FleetHealth,
+    pub meta: SnapshotMeta,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = SnapshotMeta)]
 #[serde(rename_all = "camelCase")]
-pub struct Meta {
+pub struct SnapshotMeta {
     pub runtime: &'static str,
     pub generated_at: String,
     pub connection_status: &'static str,
@@ -86,7 +84,7 @@ pub struct Meta {
     pub truncated: bool,
 }
 
-impl Meta {
+impl SnapshotMeta {
     pub fn at(now: Millis, truncated: bool) -> Self {
         Self {
             runtime: RUNTIME,
@@ -99,9 +97,8 @@ impl Meta {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = FleetHealth)]
 #[serde(rename_all = "camelCase")]
-pub struct Health {
+pub struct FleetHealth {
     pub total_agents: u64,
     /// At work.
     pub active_agents: u64,
@@ -116,7 +113,7 @@ pub struct Health {
     pub overall_health: &'static str,
 }
 
-impl Health {
+impl FleetHealth {
     pub fn of(count: Count, waiting: usize, completed_today: u64) -> Self {
         Self {
             total_agents: count.total,
@@ -145,23 +142,22 @@ fn overall(count: Count, waiting: usize) -> &'static str {
 
 /// What is pushed.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ConsoleFrame)]
 #[serde(tag = "type")]
-pub enum Frame<'a> {
+pub enum ConsoleFrame<'a> {
     #[serde(rename = "snapshot.replace")]
-    SnapshotReplace { snapshot: &'a Snapshot },
+    SnapshotReplace { snapshot: &'a ConsoleSnapshot },
     #[serde(rename = "agent.updated")]
-    AgentUpdated { agent: &'a Node },
+    AgentUpdated { agent: &'a FleetNode },
     #[serde(rename = "task.created")]
-    TaskCreated { task: &'a Task },
+    TaskCreated { task: &'a ConsoleTask },
     #[serde(rename = "task.updated")]
-    TaskUpdated { task: &'a Task },
+    TaskUpdated { task: &'a ConsoleTask },
     #[serde(rename = "intervention.created")]
     InterventionCreated { intervention: &'a Intervention },
     #[serde(rename = "intervention.resolved", rename_all = "camelCase")]
     InterventionResolved { intervention_id: &'a str, resolution: &'static str },
     #[serde(rename = "fleet.updated", rename_all = "camelCase")]
-    FleetUpdated { fleet_health: &'a Health },
+    FleetUpdated { fleet_health: &'a FleetHealth },
     #[serde(rename = "runtime.status")]
     RuntimeStatus {
         status: &'static str,
@@ -170,7 +166,7 @@ pub enum Frame<'a> {
     },
 }
 
-impl Frame<'_> {
+impl ConsoleFrame<'_> {
     /// One line of data, and an empty one.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"data: ");

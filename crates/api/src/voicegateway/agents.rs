@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 const ROWS_MAX: usize = 50_000;
 
 #[derive(Serialize, ToSchema)]
-struct Roster<'a> {
+#[schema(as = Roster)]
+struct AgentRoster<'a> {
     /// At most 50,000.
     workers: Vec<AgentRow<'a>>,
 }
@@ -21,7 +22,7 @@ struct Roster<'a> {
 /// Lists the agents, those heard last first.
 ///
 /// Any key may look, whatever its scopes, as with VoiceGateway.
-#[utoipa::path(get, path = "/v1/agents", tag = "voicegateway", params(TenantQuery, TenantHeader), responses((status = 200, body = Roster<'static>)))]
+#[utoipa::path(get, path = "/v1/agents", tag = "voicegateway", params(TenantQuery, TenantHeader), responses((status = 200, body = AgentRoster<'static>)))]
 pub async fn list(
     State(engine): State<Engine>,
     principal: Principal,
@@ -33,5 +34,5 @@ pub async fn list(
     };
     let (ttls, now) = (engine.settings().ttls, engine.now());
     let rows = agents.iter().filter_map(|agent| AgentRow::of(agent, &ttls, now));
-    Ok(Json(Roster { workers: rows.take(ROWS_MAX).collect() }).into_response())
+    Ok(Json(AgentRoster { workers: rows.take(ROWS_MAX).collect() }).into_response())
 }

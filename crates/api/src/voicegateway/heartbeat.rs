@@ -7,7 +7,7 @@
 use super::Detail;
 use super::principal::{caller, may_ingest};
 use crate::error::no_such_method;
-use crate::types::agent::{BeatTaken, Told, why_unreadable};
+use crate::types::agent::{BeatTaken, PostedBeat, why_unreadable};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -17,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use reveille_api_types::presence::Beat;
 use reveille_core::presence::Contract;
+use reveille_core::rate::RetryAfter;
 use reveille_engine::Engine;
 
 /// The largest beat that is read; a real one has a few hundred bytes.
@@ -50,8 +51,12 @@ async fn take(engine: &Engine, request: Request) -> Result<(), Detail> {
     let (parts, body) = request.into_parts();
     let caller = caller(engine, &parts.headers)?;
     may_ingest(&caller)?;
+    engine.access().count_call(&caller.key).map_err(|RetryAfter(seconds)| {
+        let detail = format!("This key calls too often; try again in {seconds} s");
+        Detail::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(seconds)
+    })?;
     let bytes = read(body).await?;
-    let Told(beat) = serde_json::from_slice(&bytes).map_err(|_| {
+    let PostedBeat(beat) = serde_json::from_slice(&bytes).map_err(|_| {
         let why = why_unreadable(&bytes);
         Detail::field(&why.field, why.problem)
     })?;

@@ -17,8 +17,7 @@ const NAME_LEN_MAX: usize = 128;
 const PROJECTS_MAX: usize = 1_000;
 
 #[derive(Deserialize, ToSchema)]
-#[schema(as = MintKey)]
-struct Mint {
+struct MintKey {
     /// 1 to 128 characters.
     name: String,
     /// Of ingest, read, write, admin and `mcp:read`, which is read; ingest unless told.
@@ -37,8 +36,7 @@ fn ingest() -> Vec<String> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = MintedKey)]
-pub struct Minted {
+pub struct MintedKey {
     /// Shown here and never again.
     plaintext: String,
     key: KeyRow,
@@ -84,18 +82,18 @@ impl KeyRow {
 }
 
 /// Makes a key. Its secret is shown here and never again.
-#[utoipa::path(post, path = "/v1/api-keys", tag = "voicegateway", request_body = Mint, responses(
-    (status = 201, body = Minted), (status = 409, description = "There are as many keys as there may be"),
+#[utoipa::path(post, path = "/v1/api-keys", tag = "voicegateway", request_body = MintKey, responses(
+    (status = 201, body = MintedKey), (status = 409, description = "There are as many keys as there may be"),
     (status = 422, description = "A field is wrong; it is named")))]
 pub async fn create(
     State(engine): State<Engine>,
     principal: Principal,
     body: Bytes,
-) -> Result<(StatusCode, Json<Minted>), Detail> {
+) -> Result<(StatusCode, Json<MintedKey>), Detail> {
     principal.needs(Scope::Admin)?;
     let new = understood(&body, &principal)?;
     let (key, plaintext) = engine.access().create_key(new).await?;
-    Ok((StatusCode::CREATED, Json(Minted { plaintext, key: KeyRow::of(&key) })))
+    Ok((StatusCode::CREATED, Json(MintedKey { plaintext, key: KeyRow::of(&key) })))
 }
 
 /// Lists all keys, without their secrets.
@@ -136,7 +134,7 @@ pub async fn revoke(
 
 fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let mint: Mint = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let mint: MintKey = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         Detail::field(if path == "." { "body" } else { &path }, error.inner())
     })?;

@@ -1,6 +1,7 @@
 //! The HTTP surface over a real engine.
 
 mod approvals;
+mod attacks;
 mod audit;
 mod dead_letters;
 mod described;

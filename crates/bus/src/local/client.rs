@@ -1,14 +1,14 @@
 //! A remote client's handle on the local bus; one per connection of a door.
 
 use super::LocalBus;
-use super::subscriber::{Audience, Peer, Subscriber, Taker};
+use super::subscriber::{Recipients, RemoteClient, Subscriber, Taker};
 use crate::{BusError, DeliveryReport, Message, MessageOrigin, MessageSender, subject};
 use std::sync::Arc;
 
 /// Where a remote client's messages go.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes a message for the subscription that the client calls `sid`. This must not block. The
-    /// answer `false` says that the client can take no more, now or later: the bus forgets it.
+    /// Takes a message for the client's subscription `sid`. This must not block. Returning `false` means that the
+    /// client can take no more, now or later: the bus forgets it.
     fn deliver(&self, sid: u64, message: &Message) -> bool;
 }
 
@@ -23,20 +23,20 @@ pub struct ClientInfo {
 }
 
 /// The handle. Dropping it ends all subscriptions of the client.
-pub struct Client {
+pub struct LocalClient {
     bus: LocalBus,
-    peer: Arc<Peer>,
+    peer: Arc<RemoteClient>,
     sender: MessageSender,
     is_worker: bool,
     echo: bool,
 }
 
-impl Client {
-    pub(super) fn new(bus: LocalBus, peer: Arc<Peer>, info: ClientInfo) -> Self {
+impl LocalClient {
+    pub(super) fn new(bus: LocalBus, peer: Arc<RemoteClient>, info: ClientInfo) -> Self {
         Self { bus, peer, sender: info.sender, is_worker: info.is_worker, echo: true }
     }
 
-    /// Unique within the bus, and never used again; [`crate::Listener`] reports it.
+    /// Unique within the bus, and never reused; [`crate::Listener`] reports it.
     pub fn connection(&self) -> u64 {
         self.peer.connection
     }
@@ -49,7 +49,7 @@ impl Client {
         self.bus.change(|state| state.connections.rename(self.peer.connection, name));
     }
 
-    /// Whether the client hears what it publishes itself, which it does unless told otherwise.
+    /// Whether the client receives its own messages, which is the default.
     pub fn set_echo(&mut self, echo: bool) {
         self.echo = echo;
     }
@@ -59,8 +59,8 @@ impl Client {
         self.bus.state().connections.subscriber_count(self.peer.connection)
     }
 
-    /// Subscribes under the client's own number. A number that is in use keeps what it has, which
-    /// is also what NATS does.
+    /// Subscribes under the client's own number. A number in use keeps its subscription, which is also what NATS
+    /// does.
     pub fn subscribe(&self, sid: u64, pattern: &str, queue: Option<&str>) -> Result<(), BusError> {
         if !subject::is_pattern(pattern) {
             return Err(BusError::BadSubject(pattern.to_owned()));
@@ -79,7 +79,7 @@ impl Client {
         Ok(())
     }
 
-    /// Ends a subscription, at once or after it has had so many messages since it began.
+    /// Ends a subscription, at once or after this many messages since it began.
     pub fn unsubscribe(&self, sid: u64, after: Option<u64>) {
         self.bus.change(|state| {
             let Some(subscriber) = state.connections.subscriber(self.peer.connection, sid) else { return };
@@ -92,17 +92,18 @@ impl Client {
 
     /// Publishes in the name of the client's tenant, whatever origin the message claims.
     pub async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        let audience = if self.echo { Audience::Everyone } else { Audience::AllBut(self.peer.connection) };
+        let audience =
+            if self.echo { Recipients::Everyone } else { Recipients::AllBut(self.peer.connection) };
         self.send(message, audience).await
     }
 
-    /// Delivers to this client's own subscriptions and to nobody else's. This is how a door answers
-    /// on a subject that the client chose, without lending the client its voice.
+    /// Delivers only to this client's own subscriptions. This is how a door answers on a subject that the client
+    /// chose, without letting the client publish as the server.
     pub async fn tell(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        self.send(message, Audience::Only(self.peer.connection)).await
+        self.send(message, Recipients::Only(self.peer.connection)).await
     }
 
-    async fn send(&self, mut message: Message, audience: Audience) -> Result<DeliveryReport, BusError> {
+    async fn send(&self, mut message: Message, audience: Recipients) -> Result<DeliveryReport, BusError> {
         let sender = self.sender.clone();
         message.origin =
             if self.is_worker { MessageOrigin::Worker(sender) } else { MessageOrigin::Client(sender) };
@@ -110,7 +111,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for LocalClient {
     fn drop(&mut self) {
         self.bus.change(|state| state.forget_connection(self.peer.connection));
     }

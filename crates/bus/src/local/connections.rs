@@ -1,10 +1,10 @@
 //! The remote connections, what each listens on, and which of them changed since last asked.
 //!
-//! What changed is a set of connections, not a list of events: however often one of them changes
-//! while nobody asks, it costs one entry. A connection that came and went unreported leaves no
-//! trace at all, so a bus that is never asked does not grow.
+//! Changes are a set of connections, not a list of events: however often a connection changes between two calls, it
+//! costs one entry. A connection that came and went unreported leaves no trace at all, so a bus that is never asked
+//! does not grow.
 
-use super::subscriber::{Peer, Subscriber};
+use super::subscriber::{RemoteClient, Subscriber};
 use crate::Listener;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ const INBOX_PREFIX: &str = "_INBOX.";
 
 #[derive(Default)]
 pub(super) struct Connections {
-    present: HashMap<u64, Connection>,
+    present: HashMap<u64, LocalConnection>,
     changed: BTreeSet<u64>,
-    /// Connections that were reported as listening and have gone since, with their last name.
+    /// Connections that were reported as listening and are gone, with their last name.
     gone: BTreeMap<u64, Option<String>>,
 }
 
-struct Connection {
-    peer: Arc<Peer>,
+struct LocalConnection {
+    peer: Arc<RemoteClient>,
     subscribers: HashMap<u64, Arc<Subscriber>>,
     /// Whether it was last reported as listening on something.
     reported: bool,
 }
 
 impl Connections {
-    pub fn insert(&mut self, peer: Arc<Peer>) {
-        let connection = Connection { subscribers: HashMap::new(), reported: false, peer };
+    pub fn insert(&mut self, peer: Arc<RemoteClient>) {
+        let connection = LocalConnection { subscribers: HashMap::new(), reported: false, peer };
         self.present.insert(connection.peer.connection, connection);
     }
 
@@ -41,7 +41,7 @@ impl Connections {
         self.present.get(&connection).map_or(0, |connection| connection.subscribers.len())
     }
 
-    /// Says whether the connection is still there to subscribe.
+    /// Returns whether the connection still exists and may subscribe.
     pub fn subscribe(&mut self, connection: u64, sid: u64, subscriber: Arc<Subscriber>) -> bool {
         let Some(entry) = self.present.get_mut(&connection) else { return false };
         if is_reported(&subscriber) {
@@ -65,7 +65,7 @@ impl Connections {
         self.changed.insert(connection);
     }
 
-    /// Forgets a connection and hands back the subscriptions it had.
+    /// Forgets a connection and returns its subscriptions.
     pub fn remove(&mut self, connection: u64) -> Vec<Arc<Subscriber>> {
         let Some(entry) = self.present.remove(&connection) else { return Vec::new() };
         self.changed.remove(&connection);
@@ -87,7 +87,7 @@ impl Connections {
         for connection in std::mem::take(&mut self.changed) {
             let Some(entry) = self.present.get_mut(&connection) else { continue };
             let subjects = entry.subjects();
-            // Who listens on nothing and was not known to is not worth a word.
+            // A connection that listens on nothing and was never reported need not be reported.
             if entry.reported || !subjects.is_empty() {
                 entry.reported = !subjects.is_empty();
                 listeners.push(Listener { connection, name: entry.peer.name(), subjects });
@@ -97,7 +97,7 @@ impl Connections {
     }
 }
 
-impl Connection {
+impl LocalConnection {
     fn subjects(&self) -> Vec<String> {
         let reported = self.subscribers.values().filter(|subscriber| is_reported(subscriber));
         let subjects: BTreeSet<_> = reported.map(|subscriber| subscriber.pattern.clone()).collect();

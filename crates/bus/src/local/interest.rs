@@ -1,13 +1,12 @@
 //! Who is interested in which subject: a tree over the tokens of patterns.
 //!
-//! A lookup walks the subject's tokens once and keeps every branch that still fits, so its cost
-//! follows the subject's length and what matches it, not the number of subscriptions. Each client
-//! of the usual SDKs brings a wildcard of its own (`_INBOX.<id>.*`), which is why patterns are not
-//! simply tried one after the other.
+//! A lookup walks the subject's tokens once and keeps every branch that still matches, so its cost depends on the
+//! subject's length and the matches, not on the number of subscriptions. Each client of the usual SDKs brings its own
+//! wildcard (`_INBOX.<id>.*`), which is why patterns are not simply tried one after the other.
 //!
 //! Nothing here locks or waits; the bus holds its mutex around these calls.
 
-use super::subscriber::{Audience, Subscriber};
+use super::subscriber::{Recipients, Subscriber};
 use crate::subject::{ANY_TAIL, ANY_TOKEN};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::str::Split;
@@ -15,8 +14,8 @@ use std::sync::Arc;
 
 #[derive(Default)]
 pub(super) struct Interest {
-    root: Node,
-    /// Counts turns, so that whoever waited longest in a queue group is next.
+    root: InterestNode,
+    /// Counts turns, so that the member that waited longest in a queue group is next.
     turn: u64,
 }
 
@@ -39,9 +38,9 @@ impl Interest {
         self.root.is_empty()
     }
 
-    /// Everyone whom a message on this subject should reach: every plain subscriber, and from each
-    /// queue group the one whose turn it is.
-    pub fn recipients(&mut self, subject: &str, audience: Audience) -> Vec<Arc<Subscriber>> {
+    /// Everyone a message on this subject should reach: every plain subscriber, and from each queue group the member
+    /// whose turn it is.
+    pub fn recipients(&mut self, subject: &str, audience: Recipients) -> Vec<Arc<Subscriber>> {
         let ends = self.root.matching(subject);
         let mut recipients: Vec<_> = (ends.iter().flat_map(|ends| &ends.plain))
             .filter(|subscriber| audience.includes(subscriber))
@@ -59,7 +58,7 @@ impl Interest {
         &mut self,
         subject: &str,
         queue: &str,
-        audience: Audience,
+        audience: Recipients,
     ) -> Option<Arc<Subscriber>> {
         let ends = self.root.matching(subject);
         let group = leading_groups(ends, audience).remove(queue)?;
@@ -68,10 +67,10 @@ impl Interest {
     }
 }
 
-/// One queue group may listen through several patterns that match, and still gets a message once:
-/// for each name, the group whose next member has waited longest.
-fn leading_groups(ends: Vec<&mut Ends>, audience: Audience) -> BTreeMap<Arc<str>, &mut Group> {
-    let mut leading: BTreeMap<Arc<str>, &mut Group> = BTreeMap::new();
+/// A queue group may listen through several matching patterns, and still gets a message once: for each name, the
+/// group whose next member has waited longest.
+fn leading_groups(ends: Vec<&mut Ends>, audience: Recipients) -> BTreeMap<Arc<str>, &mut QueueGroup> {
+    let mut leading: BTreeMap<Arc<str>, &mut QueueGroup> = BTreeMap::new();
     for group in ends.into_iter().flat_map(|ends| &mut ends.groups) {
         let Some(waited_since) = group.waited_since(audience) else { continue };
         let rival = leading.get(&group.name).and_then(|rival| rival.waited_since(audience));
@@ -83,14 +82,14 @@ fn leading_groups(ends: Vec<&mut Ends>, audience: Audience) -> BTreeMap<Arc<str>
 }
 
 #[derive(Default)]
-struct Node {
-    literal: HashMap<Box<str>, Node>,
-    any_token: Option<Box<Node>>,
-    any_tail: Option<Box<Node>>,
+struct InterestNode {
+    literal: HashMap<Box<str>, InterestNode>,
+    any_token: Option<Box<InterestNode>>,
+    any_tail: Option<Box<InterestNode>>,
     ends: Ends,
 }
 
-impl Node {
+impl InterestNode {
     fn child_or_new(&mut self, token: &str) -> &mut Self {
         match token {
             ANY_TOKEN => self.any_token.get_or_insert_default(),
@@ -137,7 +136,11 @@ impl Node {
     }
 }
 
-fn remove_below(child: &mut Option<Box<Node>>, tokens: &mut Split<'_, char>, subscriber: &Subscriber) {
+fn remove_below(
+    child: &mut Option<Box<InterestNode>>,
+    tokens: &mut Split<'_, char>,
+    subscriber: &Subscriber,
+) {
     let Some(node) = child else { return };
     node.remove(tokens, subscriber);
     if node.is_empty() {
@@ -149,7 +152,7 @@ fn remove_below(child: &mut Option<Box<Node>>, tokens: &mut Split<'_, char>, sub
 #[derive(Default)]
 struct Ends {
     plain: Vec<Arc<Subscriber>>,
-    groups: Vec<Group>,
+    groups: Vec<QueueGroup>,
 }
 
 impl Ends {
@@ -157,11 +160,11 @@ impl Ends {
         let Some(queue) = &subscriber.queue else { return self.plain.push(subscriber) };
         let group = match self.groups.iter().position(|group| group.name == *queue) {
             Some(position) => &mut self.groups[position],
-            None => self.groups.push_mut(Group { name: Arc::clone(queue), members: VecDeque::new() }),
+            None => self.groups.push_mut(QueueGroup { name: Arc::clone(queue), members: VecDeque::new() }),
         };
-        // A newcomer has waited since the beginning, so it is next after the others of its kind.
+        // A new member has waited since the beginning, so it is next after the others of its kind.
         let newcomers = group.members.partition_point(|member| member.waited_since == 0);
-        group.members.insert(newcomers, Member { waited_since: 0, subscriber });
+        group.members.insert(newcomers, GroupMember { waited_since: 0, subscriber });
     }
 
     fn remove(&mut self, subscriber: &Subscriber) {
@@ -178,29 +181,73 @@ impl Ends {
 }
 
 /// The members of a queue group on one pattern, in the order of their turns.
-struct Group {
+struct QueueGroup {
     name: Arc<str>,
-    members: VecDeque<Member>,
+    members: VecDeque<GroupMember>,
 }
 
-struct Member {
+struct GroupMember {
     waited_since: u64,
     subscriber: Arc<Subscriber>,
 }
 
-impl Group {
-    fn next_position(&self, audience: Audience) -> Option<usize> {
+impl QueueGroup {
+    fn next_position(&self, audience: Recipients) -> Option<usize> {
         self.members.iter().position(|member| audience.includes(&member.subscriber))
     }
 
-    fn waited_since(&self, audience: Audience) -> Option<u64> {
+    fn waited_since(&self, audience: Recipients) -> Option<u64> {
         self.next_position(audience).map(|position| self.members[position].waited_since)
     }
 
-    fn take_turn(&mut self, turn: u64, audience: Audience) -> Option<Arc<Subscriber>> {
+    fn take_turn(&mut self, turn: u64, audience: Recipients) -> Option<Arc<Subscriber>> {
         let member = self.members.remove(self.next_position(audience)?)?;
         let subscriber = Arc::clone(&member.subscriber);
-        self.members.push_back(Member { waited_since: turn, ..member });
+        self.members.push_back(GroupMember { waited_since: turn, ..member });
         Some(subscriber)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::subscriber::Taker;
+    use crate::subject::matches;
+    use proptest::prelude::*;
+    use tokio::sync::mpsc;
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let token = prop_oneof![Just("a"), Just("b"), Just("c"), Just("*")];
+        (prop::collection::vec(token, 1..4), any::<bool>())
+            .prop_map(|(tokens, tail)| tokens.join(".") + if tail { ".>" } else { "" })
+    }
+
+    proptest! {
+        #[test]
+        fn the_tree_finds_exactly_what_matches_and_empties_again(
+            patterns in prop::collection::vec(pattern(), 0..20),
+            subject in "[abc](\\.[abc]){0,4}",
+        ) {
+            let (inbox, _messages) = mpsc::channel(1);
+            let mut interest = Interest::default();
+            let subscribers: Vec<_> = (0..).zip(&patterns)
+                .map(|(id, pattern)| Subscriber::new(id, pattern, None, Taker::Inbox(inbox.clone())))
+                .collect();
+            for subscriber in &subscribers {
+                interest.insert(subscriber.clone());
+            }
+
+            let mut found: Vec<_> =
+                interest.recipients(&subject, Recipients::Everyone).iter().map(|subscriber| subscriber.id).collect();
+            found.sort_unstable();
+            let expected: Vec<_> =
+                subscribers.iter().filter(|s| matches(&s.pattern, &subject)).map(|s| s.id).collect();
+            prop_assert_eq!(found, expected);
+
+            for subscriber in &subscribers {
+                interest.remove(subscriber);
+            }
+            prop_assert!(interest.is_empty());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One subscription, and who stands behind it: a receiver in this process or a remote client.
+//! One subscription, and its receiver: in this process or a remote client.
 
 use super::client::Sink;
 use crate::{Delivery, Message};
@@ -19,14 +19,14 @@ pub(super) struct Subscriber {
 
 /// Where a subscriber's messages go.
 pub(super) enum Taker {
-    /// Our own code, which is waited for.
+    /// Our own code, which publishers wait for.
     Inbox(mpsc::Sender<Delivery>),
     /// A remote client, which is not.
-    Remote { peer: Arc<Peer>, sid: u64 },
+    Remote { peer: Arc<RemoteClient>, sid: u64 },
 }
 
 /// A remote client as its subscriptions see it.
-pub(super) struct Peer {
+pub(super) struct RemoteClient {
     pub connection: u64,
     pub sink: Arc<dyn Sink>,
     name: RwLock<Option<String>>,
@@ -34,9 +34,9 @@ pub(super) struct Peer {
 
 /// Which subscribers a message is meant for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Audience {
+pub(super) enum Recipients {
     Everyone,
-    /// Everyone but this connection, which asked not to hear itself.
+    /// Everyone except this connection, which asked not to receive its own messages.
     AllBut(u64),
     /// This connection alone.
     Only(u64),
@@ -54,31 +54,31 @@ impl Subscriber {
         })
     }
 
-    pub fn peer(&self) -> Option<&Peer> {
+    pub fn peer(&self) -> Option<&RemoteClient> {
         match &self.taker {
             Taker::Inbox(_) => None,
             Taker::Remote { peer, .. } => Some(peer),
         }
     }
 
-    /// Whether our own receiver is still there. A remote client says goodbye itself.
+    /// Whether our own receiver still exists. A remote client unsubscribes itself.
     pub fn is_gone(&self) -> bool {
         matches!(&self.taker, Taker::Inbox(inbox) if inbox.is_closed())
     }
 
-    /// Ends the subscription after this many messages in all; says whether it has had them already.
+    /// Ends the subscription after this many messages in total; returns whether it has had them already.
     pub fn limit(&self, delivered_max: u64) -> bool {
         self.delivered_max.store(delivered_max, Relaxed);
         self.delivered.load(Relaxed) >= delivered_max
     }
 
-    /// Counts one message; says whether it was the last that the subscription may have.
-    /// The bus's mutex orders the counting, so relaxed atomics are enough.
+    /// Counts one message; returns whether it was the last that the subscription may have. The bus's mutex orders the
+    /// counting, so relaxed atomics are enough.
     pub fn count_one(&self) -> bool {
         self.delivered.fetch_add(1, Relaxed) + 1 >= self.delivered_max.load(Relaxed)
     }
 
-    /// Hands the message over; says whether it was taken.
+    /// Delivers the message; returns whether it was accepted.
     pub async fn reserve(&self, message: &Message) -> bool {
         match &self.taker {
             Taker::Inbox(inbox) => inbox.send(message.clone().into()).await.is_ok(),
@@ -87,7 +87,7 @@ impl Subscriber {
     }
 }
 
-impl Peer {
+impl RemoteClient {
     pub fn new(connection: u64, name: Option<String>, sink: Arc<dyn Sink>) -> Arc<Self> {
         Arc::new(Self { connection, sink, name: RwLock::new(name) })
     }
@@ -101,7 +101,7 @@ impl Peer {
     }
 }
 
-impl Audience {
+impl Recipients {
     pub fn includes(self, subscriber: &Subscriber) -> bool {
         let connection = subscriber.peer().map(|peer| peer.connection);
         match self {

@@ -1,10 +1,10 @@
 //! Acknowledgements to the server for messages that it keeps: done, later, never again, or in progress.
 //!
-//! One task knows every message that was delivered and not yet settled. It sends the acknowledgements, and
-//! reports progress for messages that take long, so that the server does not redeliver them. A handle that is
-//! dropped without a word sends nothing: the server's ack wait then runs out.
+//! One task knows every message that was delivered and not yet settled. It sends the acknowledgements, and reports
+//! progress for messages that take long, so that the server does not redeliver them. A handle that is dropped
+//! unsettled sends nothing: the server's ack wait then runs out.
 
-use super::link::{self, Link};
+use super::link::{self, NatsLink};
 use crate::{Ack, Word};
 use async_nats::jetstream::AckKind;
 use async_nats::{Client, Subject};
@@ -17,11 +17,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// Commands handled in one batch.
 const AT_ONCE_MAX: usize = 512;
-/// How long acknowledgements are gathered before they are sent, so that the server is woken less often.
+/// How long acknowledgements are collected before they are sent, so that the server is woken less often.
 const PACE: Duration = Duration::from_millis(2);
 
-/// The way in. Nobody waits here: what queues up is at most one word for each message that was handed out, and
-/// of those the server hands out no more than `max_ack_pending`.
+/// The handle. It never waits: at most one command is queued for each delivered message, and the server delivers no
+/// more than `max_ack_pending`.
 #[derive(Clone)]
 pub(super) struct Acks {
     commands: mpsc::UnboundedSender<AckCommand>,
@@ -54,7 +54,7 @@ impl Acks {
         Ack::new(move |word| handle.settle(word))
     }
 
-    /// Waits until what was said so far is on its way.
+    /// Waits until the acknowledgements so far have been sent.
     pub async fn flush(&self) {
         let (flushed, is_flushed) = oneshot::channel();
         let _ = self.commands.send(AckCommand::Flush(flushed));
@@ -87,7 +87,7 @@ impl Drop for AckHandle {
 struct AckTask {
     client: Client,
     progress_every: Duration,
-    /// In the command in which they were handed out: the oldest first.
+    /// In delivery order: the oldest first.
     open: BTreeMap<u64, PendingAck>,
 }
 
@@ -134,7 +134,7 @@ impl AckTask {
 
     /// While the server is away its ack wait does not run out, and nothing can be sent.
     async fn report_progress(&self) {
-        if link::now(&self.client) == Link::Away {
+        if link::now(&self.client) == NatsLink::Away {
             return;
         }
         for open in self.open.values().take_while(|open| open.since.elapsed() >= self.progress_every) {

@@ -1,4 +1,4 @@
-//! What there is to say of a NATS server, without changing anything there.
+//! Checks of a NATS server that change nothing there.
 
 use super::options::NatsOptions;
 use super::{NatsOpenError, connect, streams::Streams};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Our largest packet, with room for its headers.
 const PAYLOAD_MIN: usize = 1024 * 1024;
 
-/// Looks at version, limits, streams and what waits in them.
+/// Checks version, limits, streams and their backlog.
 pub async fn examine(options: &NatsOptions) -> Result<Vec<Finding>, NatsOpenError> {
     let client = connect(options, &Arc::new(ConnectionLog::default())).await?;
     let info = client.server_info();

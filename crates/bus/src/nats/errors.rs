@@ -1,4 +1,4 @@
-//! What can go wrong with a NATS server, in sentences that say what to do.
+//! Errors of a NATS server, in sentences that say what to do.
 
 use crate::BusError;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
@@ -44,7 +44,7 @@ pub enum NatsOpenError {
     Away { servers: String, why: String },
 }
 
-/// Why no connection came about.
+/// Why the connection failed.
 pub(super) fn unconnected(error: &ConnectError, servers: String, login: String) -> NatsOpenError {
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
@@ -54,7 +54,7 @@ pub(super) fn unconnected(error: &ConnectError, servers: String, login: String) 
     }
 }
 
-/// Why a message was not kept.
+/// Why a message was not stored.
 pub(super) fn unkept(error: &PublishError, subject: &str) -> BusError {
     BusError::Unavailable(match error.kind() {
         PublishErrorKind::StreamNotFound => format!("no stream keeps {subject}"),
@@ -66,7 +66,7 @@ pub(super) fn away(error: &(dyn Error + 'static)) -> BusError {
     BusError::Unavailable(words(error))
 }
 
-/// What an error says and what its causes say, without what was said before.
+/// The messages of an error and its causes, without repetitions.
 pub(super) fn words(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

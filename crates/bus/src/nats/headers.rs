@@ -1,7 +1,7 @@
 //! Headers and messages between our shape and the client's.
 //!
-//! Our own messages say which replica sent them. A message that says so is one of ours to whoever hears it;
-//! who may publish on our subjects at all is the NATS server's business.
+//! Our own messages name the replica that sent them. Receivers take a message with that header for one of ours; who
+//! may publish on our subjects at all is up to the NATS server.
 
 use crate::headers::LINES_MAX;
 use crate::{Message, MessageOrigin};
@@ -13,10 +13,10 @@ use std::str::FromStr;
 /// Which replica sent a message.
 const REPLICA: &str = "Reveille-Replica";
 
-/// Where the server says whether a message was heard. Nobody wants an answer there.
+/// Where the server reports missing subscribers. No reply is wanted there.
 pub(super) const HEARD_PREFIX: &str = "_INBOX.heard.";
 
-/// What goes out with a message. A line that is no header is left behind.
+/// The headers sent with a message. A line that is not a header is left out.
 pub(super) fn outgoing(message: &Message, replica: &str) -> HeaderMap {
     let mut map = HeaderMap::new();
     let block = message.headers.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
@@ -37,7 +37,7 @@ fn put(map: &mut HeaderMap, name: impl AsRef<str>, value: &str) {
     }
 }
 
-/// A message as it came in. One that was kept has no reply of its sender's: the server has answered it.
+/// A message as it arrived. A stored one has no reply subject of its sender: the server has answered it.
 pub(super) fn incoming(message: async_nats::Message, others: &MessageOrigin) -> Message {
     let is_ours = message.headers.as_ref().is_some_and(|map| map.get(REPLICA).is_some());
     let id = message.headers.as_ref().and_then(|map| map.get(header::NATS_MESSAGE_ID));

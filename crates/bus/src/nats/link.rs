@@ -1,4 +1,4 @@
-//! Whether the NATS server is there. The client connects again for ever; this is how others see it.
+//! Whether the NATS server is connected. The client reconnects for ever; this makes its state visible.
 
 use async_nats::connection::State;
 use async_nats::{Client, Event, ServerError};
@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// How often we look ourselves: under a flood of events the client may drop the one that mattered.
+/// How often we check ourselves: under a flood of events the client may drop the one that mattered.
 const LOOKS_EVERY: Duration = Duration::from_millis(250);
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum NatsLink {
     Connected,
-    /// What is published now fails; subscriptions come back with the server.
+    /// Publishing fails now; subscriptions resume with the server.
     Away,
 }
 
-/// What the client's callbacks write down. It is there before the client is.
+/// What the client's callbacks record. It exists before the client does.
 #[derive(Default)]
 pub(super) struct ConnectionLog {
-    /// Counts attempts to connect again. What was written before one and answered after it was perhaps written
-    /// to two connections.
+    /// Counts reconnection attempts. What was sent before one and answered after it may have been sent on two
+    /// connections.
     pub attempts: AtomicU64,
     /// Messages that were dropped because a subscription of ours did not keep up, as far as we were told.
     pub slow_consumers: AtomicU64,
@@ -30,7 +30,7 @@ pub(super) struct ConnectionLog {
 }
 
 impl ConnectionLog {
-    /// The client asks before each attempt how long it shall wait.
+    /// The client calls this before each attempt to learn how long to wait.
     pub fn next_attempt(&self, attempt: usize) -> Duration {
         self.attempts.fetch_add(1, Ordering::SeqCst);
         let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -51,28 +51,28 @@ impl ConnectionLog {
     }
 }
 
-/// Shows how the link is for as long as somebody may look. A link that broke and came back between two looks is
-/// shown as a change too: the server may be another one.
-pub(super) async fn watch(client: Client, log: Arc<ConnectionLog>, link: watch::Sender<Link>) {
+/// Publishes the link's state for as long as anyone may watch it. A link that broke and came back between two checks
+/// counts as a change too: the server may be a different one.
+pub(super) async fn watch(client: Client, log: Arc<ConnectionLog>, link: watch::Sender<NatsLink>) {
     let mut attempts_seen = log.attempts.load(Ordering::SeqCst);
     loop {
         let _ = tokio::time::timeout(LOOKS_EVERY, log.changed.notified()).await;
         let (before, now, attempts) = (*link.borrow(), now(&client), log.attempts.load(Ordering::SeqCst));
         match now {
-            Link::Away if before != now => tracing::warn!("NATS is unreachable; reconnecting"),
-            Link::Connected if before != now || attempts != attempts_seen => {
+            NatsLink::Away if before != now => tracing::warn!("NATS is unreachable; reconnecting"),
+            NatsLink::Connected if before != now || attempts != attempts_seen => {
                 tracing::info!("NATS is reachable again");
             }
-            Link::Away | Link::Connected => continue,
+            NatsLink::Away | NatsLink::Connected => continue,
         }
         attempts_seen = attempts;
         link.send_replace(now);
     }
 }
 
-pub(super) fn now(client: &Client) -> Link {
+pub(super) fn now(client: &Client) -> NatsLink {
     match client.connection_state() {
-        State::Connected => Link::Connected,
-        State::Pending | State::Disconnected => Link::Away,
+        State::Connected => NatsLink::Connected,
+        State::Pending | State::Disconnected => NatsLink::Away,
     }
 }

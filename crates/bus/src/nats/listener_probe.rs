@@ -1,16 +1,17 @@
-//! Whether anybody heard a message, from a server that does not say so.
+//! Detects whether any subscriber received a message, on a server that does not report it.
 //!
 //! A NATS server answers a message that wants a reply with status 503 when nobody listens, and says nothing when
-//! somebody does. So each message goes out with a reply subject of ours, and behind as many as there were at hand
-//! goes a marker to ourselves. The server deals with one connection in order: a 503 before the marker means that
-//! nobody heard, the marker alone that somebody did. One trip, no guess about time, any number on their way.
+//! somebody does. So each message is sent with a reply subject of ours, and each batch is followed by a marker to
+//! ourselves. The server handles one connection in order: a 503 before the marker means that no subscriber received
+//! the message, the marker alone that one did. This takes one round trip, no timeout, and any number can be in
+//! flight.
 //!
-//! Between clusters a server believes that the others listen until it has learned better; there, only the
-//! worker's silence tells.
+//! Between clusters a server assumes that the others listen until it has learned otherwise; there, only the worker's
+//! silence tells.
 
 use super::errors;
 use super::headers::HEARD_PREFIX;
-use super::link::{self, ConnectionLog, Link};
+use super::link::{self, ConnectionLog, NatsLink};
 use crate::{BusError, DeliveryReport};
 use async_nats::{Client, HeaderMap, Message, PublishError, PublishErrorKind, StatusCode, Subscriber};
 use bytes::Bytes;
@@ -21,19 +22,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// No answer from the server within this time counts as no server. The message may have gone out all the same.
+/// No answer from the server within this time counts as no server. The message may have been sent all the same.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Messages before one marker.
 const AT_ONCE_MAX: usize = 256;
 
-/// The way in.
+/// The handle.
 pub(super) struct ListenerProbe {
     client: Client,
     log: Arc<ConnectionLog>,
     questions: mpsc::Sender<Probe>,
 }
 
-/// What is to be sent; nothing, if only the trip counts.
+/// What to send; nothing, if only the round trip counts.
 type Outgoing = Option<(String, HeaderMap, Bytes)>;
 
 struct Probe {
@@ -57,7 +58,7 @@ impl ListenerProbe {
         Ok((Self { client, log, questions }, task.run(asked, answers)))
     }
 
-    /// Publishes, and says whether anybody got it.
+    /// Publishes, and returns whether any subscriber received it.
     pub async fn publish(
         &self,
         subject: String,
@@ -67,7 +68,7 @@ impl ListenerProbe {
         self.ask(Some((subject, headers, payload))).await
     }
 
-    /// Waits until the server has dealt with everything that was sent so far.
+    /// Waits until the server has handled everything sent so far.
     pub async fn round_trip(&self) -> Result<(), BusError> {
         self.ask(None).await.map(drop)
     }
@@ -92,8 +93,8 @@ impl ListenerProbe {
 
     pub fn check_link(&self) -> Result<(), BusError> {
         match link::now(&self.client) {
-            Link::Connected => Ok(()),
-            Link::Away => Err(BusError::Unavailable("NATS is away".to_owned())),
+            NatsLink::Connected => Ok(()),
+            NatsLink::Away => Err(BusError::Unavailable("NATS is away".to_owned())),
         }
     }
 
@@ -102,16 +103,16 @@ impl ListenerProbe {
     }
 }
 
-/// Sends, and hands the server's answers to those who wait for them.
+/// Sends, and passes the server's answers to those who wait for them.
 struct ProbeTask {
     client: Client,
     inbox: String,
-    /// Where markers go in the inbox. Workers see the subjects of their own messages, and never this one.
+    /// Where markers go in the inbox. Workers see the subjects of their own messages, but never this one.
     marker: String,
     number_last: u64,
     /// In the order in which they were sent.
     waiting: BTreeMap<u64, oneshot::Sender<Result<DeliveryReport, BusError>>>,
-    /// Streams that were complained of.
+    /// Streams that were already logged.
     alarmed: HashSet<String>,
 }
 
@@ -150,7 +151,7 @@ impl ProbeTask {
         self.waiting.insert(self.number_last, asker);
     }
 
-    /// If this fails those who wait lose patience, and their places are given up at the next marker.
+    /// If this fails those who wait time out, and their entries are dropped at the next marker.
     async fn mark(&self) {
         let to = format!("{}.{}", self.inbox, self.marker);
         if let Err(error) = self.client.publish(to, self.number_last.to_string().into()).await {
@@ -165,7 +166,7 @@ impl ProbeTask {
             self.hear_marker(number.unwrap_or(0));
         } else if answer.status == Some(StatusCode::NO_RESPONDERS) {
             let asker = place.parse().ok().and_then(|number: u64| self.waiting.remove(&number));
-            // The asker may have lost patience.
+            // The caller may have timed out.
             asker.map(|asker| asker.send(Ok(DeliveryReport::Nobody)));
         } else if let Some(stream) =
             keeper(&answer.payload).filter(|stream| self.alarmed.insert(stream.clone()))
@@ -175,10 +176,10 @@ impl ProbeTask {
                 "a stream captures the workers' subjects: whether a worker listens cannot be known"
             );
         }
-        // Anybody else is one who got the message and answered it, which nobody asked for.
+        // Anything else is an unrequested reply from a subscriber that received the message.
     }
 
-    /// All up to here have arrived, and of those that nobody heard we know.
+    /// All messages up to here have arrived, and those without a subscriber are known.
     fn hear_marker(&mut self, number: u64) {
         let later = self.waiting.split_off(&(number + 1));
         for (_, asker) in std::mem::replace(&mut self.waiting, later) {
@@ -196,7 +197,7 @@ impl ProbeTask {
     }
 }
 
-/// The stream that says it has kept a message.
+/// The stream that reports having stored a message.
 fn keeper(payload: &[u8]) -> Option<String> {
     let said: serde_json::Value = serde_json::from_slice(payload).ok()?;
     said.get("seq")?;

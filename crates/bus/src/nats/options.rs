@@ -1,4 +1,4 @@
-//! What a NATS bus is told at its start. Nothing secret is ever shown or logged.
+//! The settings of a NATS bus. Nothing secret is ever shown or logged.
 
 use super::errors::NatsOpenError;
 use crate::MessageOrigin;
@@ -8,36 +8,36 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a message that somebody took and said nothing of stays away, each time longer. The seeds' 10 minutes
-/// are the last step: after a kill -9 the first is what a job waits for.
+/// How long an unsettled message is held back before redelivery, longer each time. The seeds' 10 minutes are the last
+/// step: after a kill -9 a job waits for the first.
 const BACKOFF: [Duration; 3] = [Duration::from_secs(30), Duration::from_mins(2), Duration::from_mins(10)];
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const STREAM_BYTES_MAX: i64 = 1 << 30;
 
 #[derive(Clone)]
 pub struct NatsOptions {
-    /// Addresses such as `nats://host:4222` or `tls://host`. A user and a password in the first of them count
-    /// where `login` names none.
+    /// Addresses such as `nats://host:4222` or `tls://host`. A user and a password in the first of them apply if
+    /// `login` names none.
     pub servers: Vec<String>,
     pub login: Login,
     pub tls: NatsTls,
-    /// Which of several equal servers of ours this is; every message of ours carries it.
+    /// The name of this replica; all our messages carry it.
     pub replica: String,
-    /// In whose name others speak: NATS does not tell who they are.
+    /// The identity given to other senders: NATS does not say who they are.
     pub origin: MessageOrigin,
     /// Copies of each stream in a cluster of NATS servers.
     pub stream_replicas: usize,
     /// How large the stream of jobs and results may grow before new ones are refused.
     pub stream_bytes_max: i64,
-    /// Stands before the names of our streams. For tests.
+    /// Prefix for the names of our streams. For tests.
     pub stream_prefix: String,
-    /// How long an unsettled message stays away after its first, second … delivery.
+    /// How long an unsettled message is held back after its first, second … delivery.
     pub backoff: Vec<Duration>,
-    /// How often the server is told of what is still being dealt with. It must be well below the first backoff.
+    /// How often the server is told that a message is still in progress. It must be well below the first backoff.
     pub progress_every: Duration,
 }
 
-/// How we say who we are.
+/// How we authenticate.
 #[derive(Debug, Clone, Default)]
 pub enum Login {
     #[default]
@@ -55,15 +55,15 @@ pub enum Login {
 
 #[derive(Debug, Clone, Default)]
 pub struct NatsTls {
-    /// Nothing goes out unencrypted. An address with `tls://` or an authority asks for this too.
+    /// Nothing is sent unencrypted. An address with `tls://` or an authority implies this too.
     pub required: bool,
-    /// Who vouches for the server; nothing means those that the system trusts.
+    /// The certificate authority of the server; nothing means those that the system trusts.
     pub authority: Option<PathBuf>,
     /// Our own certificate and its key, for a server that asks for one.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// What must not be read by passers-by.
+/// A secret, kept out of logs and debug output.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -95,7 +95,7 @@ impl NatsOptions {
         }
     }
 
-    /// Where the servers are, without who we are: an address may hold a password.
+    /// The servers' addresses without credentials: an address may contain a password.
     pub(super) fn addresses(&self) -> Result<Vec<ServerAddr>, NatsOpenError> {
         let addresses: Result<Vec<_>, _> = (1..)
             .zip(&self.servers)

@@ -1,13 +1,13 @@
 //! A subscription to kept messages: a durable consumer that all members of a group share.
 //!
-//! Messages are asked for, never pushed: for as many as there is room for, and for more when these were taken
-//! away. So a slow group leaves its messages on the server, for others. Whatever the server hands out is known to
-//! [`Acks`] from the moment it arrives, also while it waits here.
+//! Messages are pulled, never pushed: as many as there is room for, and more when these have been taken. So a slow
+//! group leaves its messages on the server, for others. [`Acks`] tracks every delivered message from the moment it
+//! arrives, even while it waits here.
 
 use super::acks::Acks;
 use super::errors::{away, words};
 use super::headers;
-use super::link::Link;
+use super::link::NatsLink;
 use super::options::NatsOptions;
 use crate::{BusError, Delivery, MessageKey, MessageOrigin, Subscription};
 use async_nats::jetstream::consumer::pull::{BatchConfig, Config};
@@ -20,15 +20,15 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Messages asked for at once. The next are asked for when there is room for so many again.
+/// Messages requested at once. The next request follows when there is room for as many again.
 const BATCH_LEN: usize = 128;
-/// Messages that wait here: while one batch is dealt with, the next is on its way.
+/// Messages buffered here: while one batch is processed, the next is on its way.
 const INBOX_LEN_MAX: usize = 2 * BATCH_LEN;
 const DELIVER_MAX: i64 = 100;
 const ACK_PENDING_MAX: i64 = 2_048;
 /// How long the server keeps a request that it has no message for.
 const ASKS_EVERY: Duration = Duration::from_secs(5);
-/// How often it says meanwhile that it is there, and how long its silence is borne.
+/// How often it sends a heartbeat meanwhile, and how long its silence is tolerated.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(super) struct Source {
     pub client: Client,
     pub context: Context,
     pub acks: Acks,
-    pub link: watch::Receiver<Link>,
+    pub link: watch::Receiver<NatsLink>,
     pub origin: MessageOrigin,
     pub backoff: Vec<Duration>,
 }
@@ -49,7 +49,7 @@ impl Source {
             durable_name: Some(durable_name(queue, subject)),
             filter_subject: subject.to_owned(),
             ack_policy: AckPolicy::Explicit,
-            // The server takes the first step of the back-off for it, whatever is said here.
+            // The server uses the first step of the backoff for it, whatever is set here.
             ack_wait: self.backoff.first().copied().unwrap_or_default(),
             backoff: self.backoff.clone(),
             max_deliver: DELIVER_MAX,
@@ -84,9 +84,9 @@ struct Puller {
     consumer: Consumer<Config>,
     inbox: String,
     answers: Subscriber,
-    /// The number of the last request; what the server says of an older one is no news.
+    /// The number of the last request; responses to an older one are ignored.
     request: u64,
-    /// It was said already.
+    /// Already logged.
     is_in_trouble: bool,
     source: Source,
 }
@@ -95,7 +95,7 @@ struct Puller {
 enum PullReply {
     Delivery(Box<Delivery>),
     StillThere,
-    /// The request has been served, or has lapsed.
+    /// The request has been served, or has expired.
     Over,
     /// The consumer is gone, or was moved.
     Trouble(String),
@@ -106,7 +106,7 @@ enum PullReply {
 enum PullEnd {
     Over,
     Trouble(String),
-    /// Nobody wants messages any more, or the client was closed.
+    /// The subscription was dropped, or the client was closed.
     Closed,
 }
 
@@ -131,15 +131,15 @@ impl Puller {
         }
     }
 
-    /// Waits for the server: what is asked while it is away would all be asked at once when it is back.
+    /// Waits for the server: requests made while it is unavailable would all arrive at once when it is back.
     async fn is_linked(&mut self, deliveries: &mpsc::Sender<Delivery>) -> bool {
         tokio::select! {
-            linked = self.source.link.wait_for(|link| *link == Link::Connected) => linked.is_ok(),
+            linked = self.source.link.wait_for(|link| *link == NatsLink::Connected) => linked.is_ok(),
             () = deliveries.closed() => false,
         }
     }
 
-    /// Asks for as many messages as there is room for, and hands on those that come.
+    /// Requests as many messages as there is room for, and passes on those that arrive.
     async fn ask(
         &mut self,
         deliveries: &mpsc::Sender<Delivery>,
@@ -163,7 +163,7 @@ impl Puller {
             let answer = tokio::select! {
                 answer = self.answers.next() => answer,
                 () = deliveries.closed() => return PullEnd::Closed,
-                // A new connection knows nothing of what was asked on the old one.
+                // A new connection does not know the requests made on the old one.
                 changed = link.changed() => return if changed.is_ok() { PullEnd::Over } else { PullEnd::Closed },
                 () = tokio::time::sleep_until(silent_at) => return PullEnd::Over,
             };
@@ -219,7 +219,7 @@ impl Puller {
         PullReply::Delivery(Box::new(Delivery { message, ack, from: Some(from) }))
     }
 
-    /// Takes the last request back, and gives back what the server sent before it knew.
+    /// Withdraws the last request, and releases what the server sent before it knew.
     async fn leave(mut self) {
         if self.answers.drain().await.is_err() {
             return;
@@ -231,7 +231,7 @@ impl Puller {
         }
     }
 
-    /// Makes the consumer again if it is gone; the streams are looked after elsewhere.
+    /// Recreates the consumer if it is gone; the streams are handled elsewhere.
     async fn repair(&mut self, deliveries: &mpsc::Sender<Delivery>) {
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
@@ -258,7 +258,7 @@ fn durable_name(queue: &str, subject: &str) -> String {
 }
 
 impl NatsOptions {
-    /// Whether the server's patience outlasts the silence between two words of ours.
+    /// Whether the server's ack wait is longer than the interval between two progress reports.
     pub(super) fn has_time(&self) -> bool {
         self.backoff.first().is_some_and(|first| self.progress_every * 2 < *first)
     }

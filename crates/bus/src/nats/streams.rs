@@ -1,10 +1,10 @@
 //! The streams: what the server keeps for us, and what it must never keep.
 //!
-//! Their subjects are spelled out. A stream over `sys.>` would also store every heartbeat, and one over the
-//! workers' subjects would take a job for a worker that is not there: the server would say that it was heard.
+//! Their subjects are listed explicitly. A stream over `sys.>` would also store every heartbeat, and one over the
+//! workers' subjects would accept a job for a worker that is not connected: the server would confirm it.
 
 use super::errors::{NatsOpenError, words};
-use super::link::Link;
+use super::link::NatsLink;
 use super::options::NatsOptions;
 use crate::subject;
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -20,7 +20,7 @@ const DUPLICATES_WITHIN: Duration = Duration::from_mins(2);
 const DEAD_LETTERS_MAX: i64 = 100_000;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What goes to workers. No stream may stand in their place.
+/// The subjects of workers. No stream may cover them.
 const NEVER_KEPT: [&str; 2] = ["worker.>", "job.>"];
 
 /// Our streams, as they should be.
@@ -37,12 +37,12 @@ impl Streams {
             max_age: KEPT_MAX,
             duplicate_window: DUPLICATES_WITHIN,
             num_replicas: options.stream_replicas,
-            // What the server says of a stream without these limits; compared with what is there.
+            // What the server reports for a stream without these limits; compared with the existing stream.
             max_messages: -1,
             max_bytes: -1,
             ..Config::default()
         };
-        // A job that was acknowledged is never pushed out by a later one: the later one is refused.
+        // An acknowledged job is never evicted by a later one: the later one is refused.
         let jobs = Config {
             retention: RetentionPolicy::WorkQueue,
             max_bytes: options.stream_bytes_max,
@@ -64,7 +64,7 @@ impl Streams {
         self.configs.iter().find(keeps).map(|config| config.name.as_str())
     }
 
-    /// Makes those that are missing. Refuses to go on beside streams that are in the way.
+    /// Creates those that are missing. Refuses to continue if other streams conflict with them.
     pub async fn set_up(&self, context: &Context) -> Result<(), NatsOpenError> {
         self.look_around(context).await?;
         for config in &self.configs {
@@ -99,9 +99,9 @@ impl Streams {
     }
 
     /// A server that comes back may have lost its disk.
-    pub async fn keep_up(self, context: Context, mut link: watch::Receiver<Link>) {
+    pub async fn keep_up(self, context: Context, mut link: watch::Receiver<NatsLink>) {
         while link.changed().await.is_ok() {
-            while *link.borrow_and_update() == Link::Connected {
+            while *link.borrow_and_update() == NatsLink::Connected {
                 match self.set_up(&context).await {
                     Ok(()) => break,
                     Err(error) => {
@@ -114,15 +114,15 @@ impl Streams {
     }
 }
 
-/// An operator may have changed the limits of a stream that is there; they stay. What our promises rest on must be
-/// as it is here.
+/// An operator may have changed the limits of an existing stream; they stay. The settings that our guarantees depend
+/// on must match.
 async fn set_up_one(context: &Context, wanted: &Config) -> Result<(), NatsOpenError> {
     let failed = |why| NatsOpenError::Stream { name: wanted.name.clone(), why, bytes: wanted.max_bytes };
     let is = match find(context, wanted).await? {
         Some(is) => is,
         None => match context.create_stream(wanted.clone()).await {
             Ok(_) => return Ok(()),
-            // Another replica may have been faster; the server has more than one word for that.
+            // Another replica may have been faster; the server has more than one error for that.
             Err(error) => find(context, wanted).await?.ok_or_else(|| failed(words(&error)))?,
         },
     };
@@ -148,7 +148,7 @@ async fn find(context: &Context, wanted: &Config) -> Result<Option<Config>, Nats
     }
 }
 
-/// What of a stream is not as it must be.
+/// Settings of a stream that are not as they must be.
 fn difference(is: &Config, wanted: &Config) -> Option<String> {
     let subjects = |config: &Config| config.subjects.iter().cloned().collect::<BTreeSet<_>>();
     if subjects(is) != subjects(wanted) {

@@ -7,7 +7,7 @@ use reveille_core::fleet::Load;
 use reveille_core::id::TenantId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
-use reveille_test_kit::{World, beat, create_key, serve};
+use reveille_test_kit::{TestWorld, beat, create_key, serve};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ impl House {
     pub fn open() -> Self {
         let runtime = Runtime::new().unwrap();
         let engine =
-            runtime.block_on(async { World::new().engine().policy_of(policy()).start().await.engine });
+            runtime.block_on(async { TestWorld::new().engine().policy_of(policy()).start().await.engine });
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let router =

@@ -1,22 +1,22 @@
 //! Somebody at a browser: keeps cookies, follows nothing, sends forms.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reveille_test_kit::{Http, Reply};
+use reveille_test_kit::{Reply, TestHttp};
 
 pub const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
 pub struct Browser {
-    pub http: Http,
+    pub http: TestHttp,
     pub cookie: String,
 }
 
 impl Browser {
     /// Somebody who has not signed in.
-    pub fn new(http: Http) -> Self {
+    pub fn new(http: TestHttp) -> Self {
         Self { http, cookie: String::new() }
     }
 
-    pub async fn sign_in(http: Http, key: &str) -> Self {
+    pub async fn sign_in(http: TestHttp, key: &str) -> Self {
         let sent = Self::new(http.clone()).post("/ui/sign-in", &[("key", key), ("next", "/ui/jobs")]).await;
         assert_eq!((sent.status, sent.header("location")), (303, "/ui/jobs"));
         Self { http, cookie: sent.header("set-cookie").split(';').next().unwrap().to_owned() }

@@ -11,7 +11,8 @@ use reveille_engine::Rules;
 use reveille_roster::Scope;
 use reveille_store::{BlobKey, Blobs, PutMode};
 use reveille_test_kit::{
-    Http, Reporter, Server, Worker, World, create_key, idle, introduce, rules, succeeded, wait_for_state,
+    Reporter, TestHttp, TestServer, TestWorker, TestWorld, create_key, idle, introduce, rules, succeeded,
+    wait_for_state,
 };
 use reveille_wire::cap::{JobResult, JobStatus};
 use serde_json::{Value, json};
@@ -28,9 +29,9 @@ pub const WORKER: &str = "night-owl";
 pub const USER: &[Scope] = &[Scope::Read, Scope::Write];
 
 pub struct House {
-    pub world: World,
-    pub server: Server,
-    pub http: Http,
+    pub world: TestWorld,
+    pub server: TestServer,
+    pub http: TestHttp,
     /// Jobs, each in the state that it is named after.
     pub waiting: String,
     pub asked: String,
@@ -42,11 +43,11 @@ pub struct House {
 
 impl House {
     pub async fn full() -> Self {
-        let world = World::new();
+        let world = TestWorld::new();
         let server = world.engine().rules(policy()).start().await;
         let findings = vec![("Memory".to_owned(), vec![Finding::Risky("It forgets everything.".to_owned())])];
         let console = reveille_console::router(server.engine.clone(), findings);
-        let http = Http::new(reveille_api::router(server.engine.clone()).merge(console));
+        let http = TestHttp::new(reveille_api::router(server.engine.clone()).merge(console));
         let key = create_key(&server, "bob", "acme", USER).await;
         let worker = employ(&server).await;
         let labels = json!({"note": EVIL});
@@ -104,9 +105,9 @@ fn policy() -> Rules {
     }))
 }
 
-async fn employ(server: &Server) -> Reporter {
+async fn employ(server: &TestServer) -> Reporter {
     let tenant = TenantId::known("acme");
-    let worker = Worker::listen(&server.bus, WORKER).await;
+    let worker = TestWorker::listen(&server.bus, WORKER).await;
     introduce(server, &tenant, WORKER, &["job.echo", "job.leak"]);
     let labels = [("colour".to_owned(), EVIL.to_owned())].into();
     let beat = Beat { agent_name: format!("owl {EVIL}"), labels, load: idle(4), ..Beat::default() };
@@ -117,7 +118,7 @@ async fn employ(server: &Server) -> Reporter {
     reporter
 }
 
-async fn finish_leaking(world: &World, worker: &Reporter, id: &str) {
+async fn finish_leaking(world: &TestWorld, worker: &Reporter, id: &str) {
     let key = BlobKey::result_of(&JobId::known(id));
     let content = Bytes::from(json!({"note": format!("use {SECRET} today {EVIL}")}).to_string());
     world.store.put_blob(key.clone(), content, Millis(i64::MAX), PutMode::Always).await.unwrap();
@@ -125,7 +126,7 @@ async fn finish_leaking(world: &World, worker: &Reporter, id: &str) {
 }
 
 /// A run of workflow `story`, which waits.
-async fn start_run(http: &Http, key: &str, input: &Value) -> String {
+async fn start_run(http: &TestHttp, key: &str, input: &Value) -> String {
     let steps = json!({"wait": {"type": "delay", "delay_sec": 600}});
     let body = json!({"id": "story", "name": format!("A story {EVIL}"), "steps": steps}).to_string();
     assert_eq!(http.call(key, "POST", "/api/v1/workflows", &body).await.0, 201);

@@ -7,6 +7,7 @@
 use super::{Draft, EventType, Severity};
 use crate::job::{Event, Job, Mark};
 use crate::policy::RecordedVerdict;
+use crate::request::Request;
 use std::collections::BTreeMap;
 
 /// What is to be recorded when `before` becomes `after`, in the order in which it happened.
@@ -56,9 +57,15 @@ fn of_mark(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>) -> Option
 
 /// Policy spoke. Of more verdicts than a job keeps, the mark alone is left.
 fn judged(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>, severity: Severity) -> Draft {
+    let mut draft = Draft { severity, ..draft(job, mark, EventType::Decision) };
+    draft.identity = submitter(&job.request);
+    // Who the submitter says it is stands beside that, as what was said.
     let actor = &job.request.actor;
-    let identity = if actor.principal_id.is_empty() { &actor.actor_id } else { &actor.principal_id };
-    let mut draft = Draft { severity, identity: identity.clone(), ..draft(job, mark, EventType::Decision) };
+    for (claim, name) in [("actor.principal_id", &actor.principal_id), ("actor.actor_id", &actor.actor_id)] {
+        if !name.is_empty() && *name != draft.identity {
+            draft.extra.insert(claim.to_owned(), name.clone());
+        }
+    }
     match recorded.map(|recorded| &recorded.verdict) {
         Some(verdict) => {
             draft.decision = Some(verdict.decision);
@@ -69,6 +76,12 @@ fn judged(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>, severity: 
         None => draft.reason.clone_from(&mark.note),
     }
     draft
+}
+
+/// Whose credential a job came with; nothing if it came without one.
+fn submitter(request: &Request) -> String {
+    let key = || request.submitted_by.as_ref().map(ToString::to_string);
+    request.submitter_name.clone().or_else(key).unwrap_or_default()
 }
 
 /// A person answered the rule that asked.
@@ -121,7 +134,6 @@ mod tests {
     use crate::life::{self, Destination, Made, Report, Status};
     use crate::output::{OutputDecision, OutputVerdict, Stage};
     use crate::policy::{Decision, Policy, Verdict};
-    use crate::request::Request;
     use crate::time::Millis;
 
     const NOW: Millis = Millis(1_000_000);
@@ -198,7 +210,8 @@ mod tests {
     #[test]
     fn a_new_jobs_verdict_is_recorded_with_all_that_policy_said() {
         let mut request = Request::plain("j", "job.echo");
-        "ann".clone_into(&mut request.actor.principal_id);
+        request.submitter_name = Some("ann".to_owned());
+        "bob".clone_into(&mut request.actor.principal_id);
         request.needs.risk_tags = vec!["prod".to_owned(), "money".to_owned()];
         let after = judge(&life::submit(request, NOW), Decision::Deny, "no-prod");
         let [draft] = &of_step(None, &after)[..] else { panic!() };
@@ -207,8 +220,8 @@ mod tests {
         assert_eq!((draft.policy_version.as_str(), draft.identity.as_str()), ("builtin", "ann"));
         assert_eq!(draft.reason, after.last_verdict().unwrap().verdict.reason);
         assert_eq!(
-            (draft.extra["topic"].as_str(), draft.extra["risk_tags"].as_str()),
-            ("job.echo", "prod,money")
+            ["topic", "risk_tags", "actor.principal_id"].map(|name| draft.extra[name].as_str()),
+            ["job.echo", "prod,money", "bob"]
         );
     }
 

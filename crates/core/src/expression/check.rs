@@ -1,6 +1,8 @@
 //! The type checker. It walks the parsed expression once, knows the kind of every part, and turns each look
-//! into labels into one that cannot fail.
+//! into labels into one that cannot fail. Nothing is written out twice, so what is checked is no larger than
+//! what was written.
 
+use super::evaluate::{FIRST, LABEL};
 use super::{NameReference, Names, ValueKind};
 use cel::IdedExpr;
 use cel::common::ast::{
@@ -105,23 +107,16 @@ fn select_of(id: u64, select: SelectExpr, scope: &mut CheckScope<'_>) -> Checked
     Ok((IdedExpr { id, expr: Expr::Select(select) }, kind))
 }
 
-/// `key in labels ? labels[key] : ''`
+/// What is read is the empty text where there is no such label.
 fn label(id: u64, labels: IdedExpr, key: IdedExpr) -> (IdedExpr, ValueKind) {
-    let is_there = call(id, op::IN, vec![key.clone(), labels.clone()]);
-    let value = call(id, op::INDEX, vec![labels, key]);
-    (call(id, op::CONDITIONAL, vec![is_there, value, text(String::new())]), ValueKind::Text)
+    (call(id, LABEL, vec![labels, key]), ValueKind::Text)
 }
 
-/// `size(list) > 0 ? list[0] : null`
 fn first(id: u64, list: IdedExpr, kind: &ValueKind) -> Checked {
     if !matches!(kind, ValueKind::List(_)) && !kind.is_open() {
         return Err(format!("first cannot be used with {kind}"));
     }
-    let literal = |value| IdedExpr { id, expr: Expr::Literal(value) };
-    let size = call(id, "size", vec![list.clone()]);
-    let has_one = call(id, op::GREATER, vec![size, literal(LiteralValue::Int(0.into()))]);
-    let value = call(id, op::INDEX, vec![list, literal(LiteralValue::Int(0.into()))]);
-    Ok((call(id, op::CONDITIONAL, vec![has_one, value, literal(LiteralValue::Null)]), ValueKind::Json))
+    Ok((call(id, FIRST, vec![list]), ValueKind::Json))
 }
 
 fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
@@ -148,7 +143,7 @@ fn call_of(id: u64, call: CallExpr, scope: &mut CheckScope<'_>) -> Checked {
         checked.push(check(part, scope)?);
     }
     let (mut parts, kinds): (Vec<IdedExpr>, Vec<ValueKind>) = checked.into_iter().unzip();
-    if name == "first" && parts.len() == 1 {
+    if name == FIRST && parts.len() == 1 {
         return first(id, parts.remove(0), &kinds[0]);
     }
     let kind = call_kind(&name, is_member, &kinds)?;

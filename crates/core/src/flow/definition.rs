@@ -6,6 +6,7 @@ use super::schema::Schema;
 use super::steps::{self, StepKind};
 use super::table::RunState;
 use super::template::Template;
+use crate::cost::CostLimit;
 use crate::expression::Expression;
 use crate::id::{StepId, Topic, WorkflowId};
 use crate::time::Millis;
@@ -108,6 +109,21 @@ pub struct Step {
     pub compensation: Option<Undo>,
 }
 
+impl Step {
+    /// Every expression in it.
+    fn expressions(&self) -> Vec<&Expression> {
+        let until = match &self.delay {
+            Some(steps::Delay::Until(until)) => Some(until),
+            _ => None,
+        };
+        let items = self.for_each.as_ref().map(|for_each| &for_each.items);
+        let undo = self.compensation.as_ref().map(|undo| &undo.input);
+        let templates = [Some(&self.input), until, items, undo].into_iter().flatten();
+        let written = templates.flat_map(Template::expressions).chain(&self.condition);
+        written.chain(self.kind.expressions()).collect()
+    }
+}
+
 words! {
     /// What a step asks of its dependencies.
     RunWhen {
@@ -199,9 +215,22 @@ impl Flow {
         super::read::flow(document, version, Millis::ZERO)
     }
 
-    /// The same of one that is about to be saved: a moment in it must not be over by `now`.
+    /// The same of one that is about to be saved: a moment in it must not be over by `now`, and nothing in it may
+    /// be bound to be too expensive. (In one that was saved before, a step that is fails.)
     pub fn check(document: &WorkflowDocument, version: u32, now: Millis) -> Result<Self, FlowProblem> {
-        super::read::flow(document, version, now)
+        let flow = super::read::flow(document, version, now)?;
+        for step in flow.steps.values() {
+            for expression in step.expressions() {
+                let affordable = expression.check_cost(CostLimit::RUN_EVENT);
+                affordable
+                    .map_err(|problem| FlowProblem::new("expression", problem).of_step(step.id.as_str()))?;
+            }
+        }
+        for expression in flow.output.iter().flat_map(Template::expressions) {
+            let affordable = expression.check_cost(CostLimit::RUN_EVENT);
+            affordable.map_err(|problem| FlowProblem::new("output", problem))?;
+        }
+        Ok(flow)
     }
 
     /// Whether a run that ends so is undone.

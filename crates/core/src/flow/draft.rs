@@ -11,10 +11,12 @@ use super::table::StepState;
 use super::template::Template;
 use super::timeline::TimelineEntry;
 use super::{OUTPUT_LEN_MAX, clock, scope};
-use crate::expression::Expression;
+use crate::cost::Meter;
+use crate::expression::{Expression, from_json, to_json};
 use crate::id::StepId;
 use crate::time::Millis;
 use serde_json::Value as Json;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -26,6 +28,10 @@ pub(super) struct RunDraft<'a> {
     pub run: &'a Run,
     pub now: Millis,
     pub head: RunHead,
+    /// Charged for everything that is worked out.
+    pub meter: &'a Meter,
+    /// The run's input as expressions see it: many of them ask for it, and it can be large.
+    input_seen: OnceCell<cel::Value>,
     nodes: BTreeMap<NodeKey, Node>,
     context: BTreeMap<String, Option<Arc<Json>>>,
     items: BTreeMap<StepId, Arc<Vec<Json>>>,
@@ -44,7 +50,7 @@ pub(super) enum DraftWork {
 }
 
 impl<'a> RunDraft<'a> {
-    pub fn new(flow: &'a Flow, run: &'a Run, now: Millis) -> Self {
+    pub fn new(flow: &'a Flow, run: &'a Run, now: Millis, meter: &'a Meter) -> Self {
         let (head, nodes) = if run.head.is_ahead(now) {
             clock::set_back(run, flow, now)
         } else {
@@ -55,6 +61,8 @@ impl<'a> RunDraft<'a> {
             run,
             now,
             head,
+            meter,
+            input_seen: OnceCell::new(),
             nodes,
             context: BTreeMap::new(),
             items: BTreeMap::new(),
@@ -96,10 +104,14 @@ impl<'a> RunDraft<'a> {
         items.get(round as usize)
     }
 
+    pub fn input_seen(&self) -> cel::Value {
+        self.input_seen.get_or_init(|| from_json(&self.run.input, self.meter)).clone()
+    }
+
     // Expressions, as this step sees the run.
 
-    pub fn value(&self, key: &NodeKey, expression: &Expression) -> Result<cel::Value, String> {
-        expression.value(&scope::of(self, key, &[expression]))
+    pub fn value(&self, key: &NodeKey, expression: &Expression) -> Result<Json, String> {
+        to_json(&expression.value(&scope::of(self, key, &[expression]))?, self.meter)
     }
 
     pub fn holds(&self, key: &NodeKey, expression: &Expression) -> Result<bool, String> {
@@ -115,7 +127,7 @@ impl<'a> RunDraft<'a> {
         let step = self.flow.step(&key.step);
         let input = self.fill(key, &step.input)?;
         if let Some(schema) = &step.input_schema {
-            schema.check(&input).map_err(|problem| format!("input: {problem}"))?;
+            schema.check(&input, self.meter).map_err(|problem| format!("input: {problem}"))?;
         }
         Ok(input)
     }
@@ -231,7 +243,7 @@ impl<'a> RunDraft<'a> {
             return Err(format!("output: is larger than {OUTPUT_LEN_MAX} bytes"));
         }
         if let Some(schema) = &step.output_schema {
-            schema.check(&output).map_err(|problem| format!("output: {problem}"))?;
+            schema.check(&output, self.meter).map_err(|problem| format!("output: {problem}"))?;
         }
         if let Some(name) = &step.output_path {
             self.keep(name, output.clone())?;

@@ -8,6 +8,7 @@ use super::scope::map;
 use super::steps::{Delay, ITEMS_MAX, StepKind, moment};
 use super::table::StepState;
 use super::template::Template;
+use crate::cost::Meter;
 use crate::expression::{Bindings, Expression, from_json, to_json};
 use crate::id::StepId;
 use crate::time::Millis;
@@ -55,8 +56,8 @@ pub enum Forecast<T> {
 
 /// Everything that can be known of a run with this input (or of any, if that is not known), in the order in which the
 /// steps could run, and how long it takes at least: what the delays that are known add up to.
-pub fn dry_run(flow: &Flow, input: Option<&Json>, now: Millis) -> (Vec<Foreseen>, i64) {
-    let mut ahead = DryRun { flow, input, now, foreseen: BTreeMap::new(), over_at: BTreeMap::new() };
+pub fn dry_run(flow: &Flow, input: Option<&Json>, now: Millis, meter: &Meter) -> (Vec<Foreseen>, i64) {
+    let mut ahead = DryRun { flow, input, now, meter, foreseen: BTreeMap::new(), over_at: BTreeMap::new() };
     let mut order = Vec::new();
     for step in flow.in_order() {
         let foreseen = ahead.foresee(step);
@@ -73,6 +74,7 @@ struct DryRun<'a> {
     flow: &'a Flow,
     input: Option<&'a Json>,
     now: Millis,
+    meter: &'a Meter,
     /// Of the steps so far. What a step depends on comes before it.
     foreseen: BTreeMap<StepId, Foreseen>,
     over_at: BTreeMap<StepId, Millis>,
@@ -237,7 +239,7 @@ impl DryRun<'_> {
         index: Option<i64>,
     ) -> Forecast<Json> {
         match (self.fill(template, item, index), &step.input_schema) {
-            (Forecast::Yes(input), Some(schema)) => match schema.check(&input) {
+            (Forecast::Yes(input), Some(schema)) => match schema.check(&input, self.meter) {
                 Ok(()) => Forecast::Yes(input),
                 Err(problem) => Forecast::Fails(format!("input: {problem}")),
             },
@@ -290,7 +292,7 @@ impl DryRun<'_> {
     }
 
     fn value(&self, expression: &Expression) -> Forecast<Json> {
-        self.with(&[expression], None, None, |scope| to_json(&expression.value(scope)?))
+        self.with(&[expression], None, None, |scope| to_json(&expression.value(scope)?, self.meter))
     }
 
     fn fill(&self, template: &Template, item: Option<&Json>, index: Option<i64>) -> Forecast<Json> {
@@ -304,19 +306,25 @@ impl DryRun<'_> {
         index: Option<i64>,
         work_out: impl Fn(&Bindings<'_>) -> Result<T, String>,
     ) -> Forecast<T> {
-        let (mut scope, mut unknown) = (Bindings::default(), BTreeSet::new());
+        let (mut scope, mut unknown) = (Bindings::new(self.meter), BTreeSet::new());
         let (mut context, mut steps) = (Vec::new(), Vec::new());
         for asked in expressions.iter().flat_map(|expression| expression.asks()) {
             match (asked.name.as_str(), asked.part.as_deref()) {
                 ("input", _) => match self.input {
-                    Some(input) => scope.set("input", from_json(input)),
+                    Some(input) => scope.set("input", from_json(input, self.meter)),
                     None => _ = unknown.insert("input".to_owned()),
                 },
-                ("item", _) => scope.set("item", item.map_or(cel::Value::Null, from_json)),
+                ("item", _) => {
+                    let item = item.map_or(cel::Value::Null, |item| from_json(item, self.meter));
+                    scope.set("item", item);
+                }
                 ("index", _) => scope.set("index", cel::Value::Int(index.unwrap_or(0))),
                 ("ctx", Some(name)) if !self.is_written(name) => {
                     context.extend(
-                        self.flow.parameters.get(name).map(|value| (name.to_owned(), from_json(value))),
+                        self.flow
+                            .parameters
+                            .get(name)
+                            .map(|value| (name.to_owned(), from_json(value, self.meter))),
                     );
                 }
                 ("steps", Some(step)) => match self.step_seen(&StepId::known(step)) {
@@ -349,7 +357,7 @@ impl DryRun<'_> {
         let (output, state, error) = match (&foreseen.fate, &foreseen.output) {
             (Fate::Skipped(_), _) => (cel::Value::Null, StepState::Skipped, ""),
             (Fate::Fails(words), _) => (cel::Value::Null, StepState::Failed, words.as_str()),
-            (Fate::Begins, Some(output)) => (from_json(output), StepState::Succeeded, ""),
+            (Fate::Begins, Some(output)) => (from_json(output, self.meter), StepState::Succeeded, ""),
             _ => return None,
         };
         let text = |text: &str| cel::Value::String(Arc::new(text.to_owned()));
@@ -368,6 +376,3 @@ fn also(fate: Fate, on: BTreeSet<String>) -> Fate {
         other => other,
     }
 }
-
-#[cfg(test)]
-mod tests;

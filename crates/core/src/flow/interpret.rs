@@ -2,6 +2,7 @@
 //! wrong. The simulation compares what came out of a run under faults with what comes out here.
 
 use super::{Flow, NodeKey, Run, RunEvent, StepOutcome, SubmittedWork, advance, start};
+use crate::cost::{CostLimit, Meter};
 use crate::time::Millis;
 
 /// What a step has sent off.
@@ -21,19 +22,20 @@ pub fn interpret(
     mut answer: impl FnMut(&PendingWork<'_>) -> Option<StepOutcome>,
 ) -> Run {
     let mut now = now;
-    let begun = start(&run, flow, now);
+    let meter = || Meter::new(CostLimit::RUN_EVENT);
+    let begun = start(&run, flow, now, &meter());
     run.apply(begun);
     while run.is_live() {
         let change = match next(&run, &mut answer) {
-            Some(event) => advance(&run, flow, &event, now),
+            Some(event) => advance(&run, flow, &event, now, &meter()),
             None if run.head.owes_rollback => {
                 let upto = run.head.compensations;
-                advance(&run, flow, &RunEvent::RollbackMade { upto }, now)
+                advance(&run, flow, &RunEvent::RollbackMade { upto }, now, &meter())
             }
             None => match run.head.due {
                 Some(due) => {
                     now = now.max(due);
-                    advance(&run, flow, &RunEvent::Time, now)
+                    advance(&run, flow, &RunEvent::Time, now, &meter())
                 }
                 None => return run,
             },

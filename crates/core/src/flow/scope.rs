@@ -13,22 +13,25 @@ use serde_json::Value as Json;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub(super) fn of<'s>(draft: &RunDraft<'_>, key: &NodeKey, expressions: &[&Expression]) -> Bindings<'s> {
+pub(super) fn of<'d>(draft: &RunDraft<'d>, key: &NodeKey, expressions: &[&Expression]) -> Bindings<'d> {
     let asks = expressions.iter().flat_map(|expression| expression.asks()).collect::<BTreeSet<_>>();
     let parts_of = |name: &str| {
         let parts = asks.iter().filter(|asked| asked.name == name).map(|asked| asked.part.as_deref());
         parts.collect::<BTreeSet<Option<&str>>>()
     };
-    let mut scope = Bindings::default();
+    let mut scope = Bindings::new(draft.meter);
     for name in asks.iter().map(|asked| asked.name.as_str()).collect::<BTreeSet<_>>() {
         let value = match name {
-            "input" => from_json(&draft.run.input),
+            "input" => draft.input_seen(),
             "ctx" => context(draft, &parts_of("ctx")),
             "steps" => {
                 let steps = parts_of("steps").into_iter().flatten();
                 map(steps.map(|step| (step.to_owned(), step_seen(draft, &StepId::known(step)))))
             }
-            "item" => key.round.and_then(|round| draft.item(&key.step, round)).map_or(Value::Null, from_json),
+            "item" => {
+                let item = key.round.and_then(|round| draft.item(&key.step, round));
+                item.map_or(Value::Null, |item| from_json(item, draft.meter))
+            }
             "index" => Value::Int(i64::from(key.round.unwrap_or_else(|| rounds_begun(draft, key)))),
             _ => continue,
         };
@@ -74,7 +77,7 @@ fn context(draft: &RunDraft<'_>, parts: &BTreeSet<Option<&str>>) -> Value {
     map(names.into_iter().filter_map(|name| {
         let value = draft.context(name);
         let value = value.as_deref().or_else(|| draft.flow.parameters.get(name))?;
-        Some((name.to_owned(), from_json(value)))
+        Some((name.to_owned(), from_json(value, draft.meter)))
     }))
 }
 
@@ -82,7 +85,7 @@ fn step_seen(draft: &RunDraft<'_>, step: &StepId) -> Value {
     let node = node_seen(draft, step);
     let (state, words) = node.map_or((StepState::Pending, ""), |node| (node.state, node.words.as_str()));
     let text = |text: &str| Value::String(Arc::new(text.to_owned()));
-    let output = output_of(draft, step).as_ref().map_or(Value::Null, from_json);
+    let output = output_of(draft, step).as_ref().map_or(Value::Null, |output| from_json(output, draft.meter));
     map([
         ("output".to_owned(), output),
         ("status".to_owned(), text(state.as_str())),

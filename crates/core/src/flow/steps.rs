@@ -131,6 +131,18 @@ impl StepKind {
         }
     }
 
+    /// The expressions that only a step of this kind has.
+    pub(super) fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Self::Condition(condition) => vec![&condition.asks],
+            Self::Switch(switch) => vec![&switch.on],
+            Self::Loop(looping) => looping.as_long_as.iter().chain(&looping.until).collect(),
+            Self::Storage(storage) => storage.value.expressions(),
+            Self::Subworkflow(sub) => sub.input.expressions(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The step begins: its conditions hold, and its delay is over.
     pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
         match self {
@@ -156,8 +168,7 @@ const KINDS: &str =
 pub(super) fn expression(field: &str, source: &str, names: Names<'_>) -> Result<Expression, FlowProblem> {
     let source = source.trim();
     let inside = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(source);
-    Expression::parse(inside, names, super::template::EXPRESSION_LEN_MAX)
-        .map_err(|problem| FlowProblem::new(field, problem))
+    super::template::expression(inside, names).map_err(|problem| FlowProblem::new(field, problem))
 }
 
 /// A field of a step's `input` under any of its names.

@@ -7,7 +7,7 @@ use crate::expression::{Bindings, Expression, Names, ValueKind, to_json};
 use serde_json::{Map, Value as Json};
 
 /// Characters of one expression.
-pub const EXPRESSION_LEN_MAX: usize = 4096;
+const EXPRESSION_LEN_MAX: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
@@ -63,7 +63,7 @@ impl Template {
             }
             let inside = &rest[at + 2..];
             let end = end_of(inside).ok_or_else(|| format!("${{ is not closed in {text:?}"))?;
-            pieces.push(Piece::Value(Expression::parse(inside[..end].trim(), names, EXPRESSION_LEN_MAX)?));
+            pieces.push(Piece::Value(expression(inside[..end].trim(), names)?));
             rest = &inside[end + 1..];
         }
         if !rest.is_empty() {
@@ -135,9 +135,14 @@ impl Template {
     }
 }
 
+/// An expression of a workflow.
+pub fn expression(source: &str, names: Names<'_>) -> Result<Expression, String> {
+    Expression::parse(source, names, EXPRESSION_LEN_MAX)
+}
+
 fn value(expression: &Expression, scope: &Bindings<'_>) -> Result<Json, String> {
     let said = |problem| format!("${{{}}}: {problem}", expression.source());
-    to_json(&expression.value(scope).map_err(said)?).map_err(said)
+    to_json(&expression.value(scope).map_err(said)?, scope.meter()).map_err(said)
 }
 
 /// Where the brace is that closes the expression `text` begins with.
@@ -161,6 +166,7 @@ fn end_of(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::{CostLimit, Meter};
     use crate::expression::from_json;
     use serde_json::json;
 
@@ -170,8 +176,9 @@ mod tests {
 
     fn fill(template: &Json, input: &Json) -> Result<Json, String> {
         let template = Template::parse(template, &names())?;
-        let mut scope = Bindings::default();
-        scope.set("input", from_json(input));
+        let meter = Meter::new(CostLimit::RUN_EVENT);
+        let mut scope = Bindings::new(&meter);
+        scope.set("input", from_json(input, &meter));
         scope.set("index", cel::Value::Int(3));
         template.fill(&scope)
     }

@@ -5,6 +5,7 @@
 //! not have reads as the empty text.
 
 use super::facts::{Facts, NAMES};
+use crate::cost::CostLimit;
 use crate::expression::{Expression, ValueKind};
 
 /// Characters of one condition.
@@ -17,6 +18,7 @@ pub struct Condition(Expression);
 impl Condition {
     pub fn parse(source: &str) -> Result<Self, String> {
         let expression = Expression::parse(source, &*NAMES, LEN_MAX)?;
+        expression.check_cost(CostLimit::VERDICT)?;
         match expression.kind() {
             ValueKind::Truth => Ok(Self(expression)),
             other => Err(format!("is {other}, not yes or no")),
@@ -25,6 +27,11 @@ impl Condition {
 
     pub fn source(&self) -> &str {
         self.0.source()
+    }
+
+    /// How many steps it takes, at least.
+    pub fn steps(&self) -> u64 {
+        self.0.steps()
     }
 
     /// What it says, or why it cannot say: a division by zero, a text that is no number.
@@ -36,6 +43,7 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Meter;
     use crate::request::Request;
 
     fn job() -> Request {
@@ -50,7 +58,8 @@ mod tests {
     #[test]
     fn conditions_over_a_jobs_facts() {
         let facts_of = job();
-        let facts = Facts::of(&facts_of);
+        let meter = Meter::new(CostLimit::VERDICT);
+        let facts = Facts::of(&facts_of, &meter);
         for (source, expected) in [
             ("true", true),
             ("job.topic == 'job.deploy.web'", true),
@@ -105,7 +114,8 @@ mod tests {
     #[test]
     fn a_condition_cannot_be_too_deep_for_the_stack() {
         let facts_of = job();
-        let facts = Facts::of(&facts_of);
+        let meter = Meter::new(CostLimit::VERDICT);
+        let facts = Facts::of(&facts_of, &meter);
         let most = vec!["true"; 150].join("&&");
         assert_eq!(Condition::parse(&most).map(|most| most.holds(&facts)), Ok(Ok(true)));
         let sum = format!("{} == 60", vec!["1"; 60].join("+"));
@@ -124,7 +134,8 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_an_error_and_no_panic() {
         let facts_of = job();
-        let facts = Facts::of(&facts_of);
+        let meter = Meter::new(CostLimit::VERDICT);
+        let facts = Facts::of(&facts_of, &meter);
         for source in [
             "int(job.labels.env) > 1",
             "1 / job.step_index > 0",
@@ -134,5 +145,37 @@ mod tests {
             let said = Condition::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
             assert!(said.holds(&facts).is_err(), "{source}");
         }
+    }
+
+    #[test]
+    fn a_condition_that_cannot_be_afforded_is_refused_at_load() {
+        let mut nested = "true".to_owned();
+        for level in 0..12 {
+            nested = format!("[0,0,0,0].all(x{level}, {nested})");
+        }
+        let error = Condition::parse(&nested).expect_err("four to the twelfth steps");
+        assert!(error.contains("too expensive"), "{error}");
+    }
+
+    #[test]
+    fn a_condition_whose_cost_is_in_its_values_says_nothing() {
+        let mut request = job();
+        request.needs.risk_tags = vec!["x".to_owned(); 64];
+        let meter = Meter::new(CostLimit::VERDICT);
+        let facts = Facts::of(&request, &meter);
+        let all = "job.risk_tags.all(a, job.risk_tags.all(b, job.risk_tags.all(c, a == b && b == c)))";
+        let error = Condition::parse(all).unwrap().holds(&facts).expect_err("64 to the third");
+        assert!(error.contains("too expensive"), "{error}");
+        assert!(meter.exceeded().is_some());
+    }
+
+    #[test]
+    fn nested_labels_do_not_grow_when_they_are_checked() {
+        let (depth, request) = (30, job());
+        let nested = format!("{}'env'{} == ''", "job.labels[".repeat(depth), "]".repeat(depth));
+        let meter = Meter::new(CostLimit::VERDICT);
+        let nested = Condition::parse(&nested).unwrap();
+        assert_eq!(nested.holds(&Facts::of(&request, &meter)), Ok(true));
+        assert!(meter.steps() < 200, "{}", meter.steps());
     }
 }

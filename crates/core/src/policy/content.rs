@@ -7,6 +7,7 @@
 
 use super::document::{self, FailMode, RequireHuman};
 use super::pattern::Patterns;
+use crate::cost::Meter;
 use crate::request::Request;
 use crate::scan::{Finding, Library, Scanners, Selection, Severity};
 
@@ -51,6 +52,7 @@ impl<D: Copy> ContentRule<D> {
         written: document::ContentRule,
         decision: impl Fn(&str) -> Option<D>,
         library: &Library,
+        meter: &Meter,
     ) -> Result<Self, String> {
         let document::ContentMatcher {
             tenants,
@@ -98,7 +100,7 @@ impl<D: Copy> ContentRule<D> {
             has_error,
             within,
             scanners: has_choice
-                .then(|| selection.compile(library))
+                .then(|| selection.compile_within(library, meter))
                 .transpose()
                 .map_err(|problem| problem.to_string())?,
         })

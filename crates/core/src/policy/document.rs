@@ -134,7 +134,7 @@ pub struct Mcp {
 pub struct TenantRules {
     pub allow_topics: Vec<String>,
     pub deny_topics: Vec<String>,
-    /// Hosts of the labels `repo_host` and `repo_url`.
+    /// Hosts of the label `repo_url`, or else `repo_host`.
     pub allowed_repo_hosts: Vec<String>,
     pub max_concurrent_jobs: u32,
     /// Jobs that have not ended, wherever they are.

@@ -1,5 +1,6 @@
 //! The facts that a condition may ask for, and what kind of thing each is.
 
+use crate::cost::Meter;
 use crate::expression::{Bindings, ValueKind};
 use crate::request::Request;
 use cel::Value;
@@ -16,11 +17,12 @@ pub static NAMES: LazyLock<[(&str, ValueKind); 1]> = LazyLock::new(|| {
 /// A job's facts as conditions read them, made once for all rules.
 pub struct Facts<'a>(pub(super) Bindings<'a>);
 
-impl Facts<'_> {
-    pub fn of(request: &Request) -> Self {
+impl<'m> Facts<'m> {
+    /// What is asked of them is charged to `meter`.
+    pub fn of(request: &Request, meter: &'m Meter) -> Self {
         let job = FIELDS.iter().map(|field| (Key::from(field.name), (field.read)(request)));
         let job = Map { map: Arc::new(job.collect::<HashMap<Key, Value>>()) };
-        let mut scope = Bindings::default();
+        let mut scope = Bindings::new(meter);
         scope.set("job", Value::Map(job));
         Self(scope)
     }

@@ -3,8 +3,12 @@
 use super::content::{ContentMetadata, ContentRule, DenyThreshold};
 use super::document::{self, FailMode, InputPolicy, RequireHuman};
 use super::{BadPolicy, Decision};
+use crate::cost::Meter;
 use crate::request::Request;
 use crate::scan::{Library, SCAN_LEN_MAX};
+
+/// Bytes that a scanner looks through in one step.
+const BYTES_PER_STEP: usize = 16;
 
 #[derive(Debug)]
 pub struct InputRules {
@@ -21,6 +25,7 @@ impl InputRules {
         written: Vec<document::ContentRule>,
         human: &RequireHuman,
         library: &Library,
+        meter: &Meter,
     ) -> Result<Self, BadPolicy> {
         let decision = |word: &str| {
             document::decision(word).filter(|d| matches!(d, Decision::Deny | Decision::RequireApproval))
@@ -28,7 +33,7 @@ impl InputRules {
         let mut rules = Vec::new();
         for (index, written) in written.into_iter().enumerate() {
             let rule = format!("{} of input_rules ({:?})", index + 1, written.id);
-            let made = ContentRule::new(written, decision, library);
+            let made = ContentRule::new(written, decision, library, meter);
             rules.push(made.map_err(|problem| BadPolicy::Rule { rule, problem })?);
         }
         if !policy.enabled {
@@ -44,6 +49,13 @@ impl InputRules {
     pub fn reads(&self, request: &Request) -> bool {
         let metadata = ContentMetadata { len: u64::MAX, has_error: false };
         self.rules.iter().any(|rule| rule.fits(request, metadata))
+    }
+
+    /// What it takes to look through an input of that length.
+    pub fn scan_steps(&self, request: &Request, len: usize) -> u64 {
+        let metadata = ContentMetadata { len: len as u64, has_error: false };
+        let reading = self.rules.iter().filter(|rule| rule.reads() && rule.fits(request, metadata));
+        reading.count() as u64 * (len.min(self.len_max) / BYTES_PER_STEP) as u64
     }
 
     /// What the rules say of an input, whatever else is said of the job.
@@ -107,5 +119,31 @@ impl InputVerdict {
     /// It can only make a verdict stricter.
     pub(super) fn overrides(&self, so_far: Decision) -> bool {
         so_far.lets_run() || self.decision == Decision::Deny
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InputContent;
+    use crate::policy::{Decision, Policy};
+    use crate::request::Request;
+    use serde_json::json;
+
+    /// Whoever sends only the beginning of an input is not believed about the rest.
+    #[test]
+    fn a_part_of_an_input_counts_as_found_where_the_mode_is_closed() {
+        let looked = |fail_mode: &str, input: InputContent<'_>| {
+            let document = json!({
+                "rules": [{"id": "all", "decision": "allow"}],
+                "input_policy": {"fail_mode": fail_mode},
+                "input_rules": [{"id": "secrets", "match": {"scanners": ["secret"]}, "decision": "deny"}],
+            });
+            let policy = Policy::new(serde_json::from_value(document).unwrap(), b"").unwrap();
+            policy.scan_input(&Request::plain("j", "job.echo"), input).map(|stop| stop.decision)
+        };
+        assert_eq!(looked("closed", InputContent::Whole(b"harmless")), None);
+        assert_eq!(looked("closed", InputContent::Part(b"harmless", 8)), None);
+        assert_eq!(looked("closed", InputContent::Part(b"harmless", 9)), Some(Decision::Deny));
+        assert_eq!(looked("open", InputContent::Part(b"harmless", 9)), None);
     }
 }

@@ -4,6 +4,7 @@
 use super::BadPolicy;
 use super::content::{ContentMetadata, ContentRule, Match};
 use super::document::{self, FailMode, OutputPolicy};
+use crate::cost::Meter;
 use crate::output::{OutputDecision, OutputVerdict, Stage};
 use crate::request::Request;
 use crate::scan::Library;
@@ -33,11 +34,12 @@ impl OutputRules {
         written: Vec<document::ContentRule>,
         snapshot: &str,
         library: &Library,
+        meter: &Meter,
     ) -> Result<Self, BadPolicy> {
         let mut rules = Vec::new();
         for (index, written) in written.into_iter().enumerate() {
             let rule = format!("{} of output_rules ({:?})", index + 1, written.id);
-            let made = ContentRule::new(written, OutputDecision::parse, library);
+            let made = ContentRule::new(written, OutputDecision::parse, library, meter);
             rules.push(made.map_err(|problem| BadPolicy::Rule { rule, problem })?);
         }
         let OutputPolicy { enabled, fail_mode, hold } = *policy;

@@ -6,7 +6,8 @@ use super::facts::Facts;
 use super::pattern::Patterns;
 use super::velocity::{Counting, Velocity, Windows};
 use super::{Decision, InputVerdict, Question, mcp};
-use crate::id::Topic;
+use crate::cost::Meter;
+use crate::id::{TenantId, Topic};
 use crate::request::Request;
 use crate::time::Millis;
 use std::cell::OnceCell;
@@ -56,13 +57,15 @@ pub struct Case<'a> {
     pub input_verdict: Option<&'a InputVerdict>,
     now: Millis,
     counting: Counting,
+    meter: &'a Meter,
     facts: OnceCell<Facts<'a>>,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(question: &Question<'a>) -> Self {
+    /// All conditions together have what `meter` has.
+    pub fn new(question: &Question<'a>, meter: &'a Meter) -> Self {
         let Question { request, input_verdict, counting, now } = *question;
-        Self { request, input_verdict, now, counting, facts: OnceCell::new() }
+        Self { request, input_verdict, now, counting, meter, facts: OnceCell::new() }
     }
 }
 
@@ -93,6 +96,12 @@ pub enum Hit {
 }
 
 impl Rule {
+    /// Whether it is about jobs of this tenant, whatever else it asks for.
+    pub fn is_for(&self, tenant: &TenantId) -> bool {
+        let tenants = &self.asks.tenants;
+        tenants.is_empty() || tenants.iter().any(|name| name == tenant.as_str())
+    }
+
     pub fn new(written: document::Rule, tier: Tier, selector: &Selector) -> Result<Self, String> {
         if written.id.is_empty() {
             return Err("has no id".to_owned());
@@ -121,13 +130,18 @@ impl Rule {
         self.velocity.is_some()
     }
 
+    /// How many steps its conditions take, at least.
+    pub fn steps(&self) -> u64 {
+        self.conditions.iter().map(Condition::steps).sum()
+    }
+
     pub fn matches(&self, case: &Case<'_>, windows: &mut Windows) -> Result<Hit, Miss> {
         if let Some(miss) = self.asks.missed_by(case.request) {
             return Err(miss);
         }
         let mut hit = Hit::Plain;
         for condition in &self.conditions {
-            match condition.holds(case.facts.get_or_init(|| Facts::of(case.request))) {
+            match condition.holds(case.facts.get_or_init(|| Facts::of(case.request, case.meter))) {
                 Ok(true) => {}
                 Ok(false) => return Err(Miss::Condition(condition.source().to_owned())),
                 Err(problem) if self.decision.lets_run() => return Err(Miss::Unevaluated(problem)),

@@ -27,7 +27,7 @@ impl Tenants {
             let tenant = Tenant {
                 allow_topics: Patterns::parse(&rules.allow_topics).map_err(bad)?,
                 deny_topics: Patterns::parse(&rules.deny_topics).map_err(bad)?,
-                allowed_repo_hosts: Patterns::parse(&rules.allowed_repo_hosts).map_err(bad)?,
+                allowed_repo_hosts: Patterns::parse(&lowercase(&rules.allowed_repo_hosts)).map_err(bad)?,
                 max_concurrent_jobs: rules.max_concurrent_jobs,
                 max_queued_jobs: rules.max_queued_jobs,
                 mcp: rules.mcp.as_ref().map(mcp::Filter::new).transpose().map_err(bad)?,
@@ -68,9 +68,12 @@ impl Tenants {
         if rules.allowed_repo_hosts.is_empty() {
             return None;
         }
-        let host = repo_host(request)?;
-        let is_allowed = rules.allowed_repo_hosts.any(host);
-        (!is_allowed).then(|| ("tenant-repo-hosts", format!("repositories of {host} are not allowed")))
+        let problem = match repo_host(request)? {
+            Ok(host) if rules.allowed_repo_hosts.any(&host) => return None,
+            Ok(host) => format!("repositories of {host} are not allowed"),
+            Err(problem) => problem,
+        };
+        Some(("tenant-repo-hosts", problem))
     }
 
     pub fn limits(&self) -> BTreeMap<TenantId, u32> {
@@ -90,16 +93,33 @@ impl Tenants {
     }
 }
 
-/// The host of the repository that a job is about, however it is spelled.
-fn repo_host(request: &Request) -> Option<&str> {
-    if let Some(host) = request.labels.get("repo_host") {
-        return Some(host);
+/// Names of hosts are the same in capitals.
+fn lowercase(hosts: &[String]) -> Vec<String> {
+    hosts.iter().map(|host| host.to_ascii_lowercase()).collect()
+}
+
+/// The host of the repository that a job is about, however it is spelled. A worker goes by the address, so that is what
+/// counts, and a host beside it that is another one is refused.
+fn repo_host(request: &Request) -> Option<Result<String, String>> {
+    let label = |name: &str| request.labels.get(name).map(|value| value.to_ascii_lowercase());
+    let (claimed, url) = (label("repo_host"), label("repo_url"));
+    let Some(url) = url else { return claimed.map(Ok) };
+    let host = host_of(&url);
+    Some(match claimed {
+        Some(claimed) if claimed != host => Err(format!("repo_host {claimed} is not the host of repo_url")),
+        _ => Ok(host.to_owned()),
+    })
+}
+
+/// Nothing if programs disagree about where the host ends.
+fn host_of(url: &str) -> &str {
+    if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
+        return "";
     }
-    let url = request.labels.get("repo_url")?;
-    let after_scheme = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
     let after_user = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    Some(after_user.split(':').next().unwrap_or_default())
+    after_user.split(':').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -114,10 +134,12 @@ mod tests {
             ("ssh://git@github.com:22/a", "github.com"),
             ("https://github.com@evil.example/a", "evil.example"),
             ("github.com/a/b", "github.com"),
+            ("https://GitHub.com/a", "github.com"),
+            ("https://evil.example\\@github.com/a", ""),
         ] {
             let mut request = Request::plain("j", "job.a");
             request.labels.insert("repo_url".to_owned(), url.to_owned());
-            assert_eq!(repo_host(&request), Some(host), "{url}");
+            assert_eq!(repo_host(&request), Some(Ok(host.to_owned())), "{url}");
         }
     }
 }

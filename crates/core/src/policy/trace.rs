@@ -14,6 +14,9 @@ pub struct Line {
     pub matched: bool,
     /// In words.
     pub why: String,
+    /// Whether the rule is for the job's tenant at all.
+    #[serde(skip)]
+    is_for_tenant: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -31,16 +34,23 @@ impl Trace {
             Ok(Hit::OverLimit(count)) => format!("{count} requests within the window"),
             Err(miss) => miss_words(miss, request),
         };
-        self.lines.push(line(rule, outcome.is_ok(), why));
+        self.lines.push(line(rule, outcome.is_ok(), why, request));
+    }
+
+    /// As the job's tenant may see it: what rules there are for others is not its business.
+    #[must_use]
+    pub fn without_rules_of_others(mut self) -> Self {
+        self.lines.retain(|line| line.is_for_tenant);
+        self
     }
 
     /// Adds the rules that were not asked any more, and what was decided without one.
-    pub(super) fn finish(&mut self, rules: &[Rule], verdict: &Verdict) {
+    pub(super) fn finish(&mut self, rules: &[Rule], verdict: &Verdict, request: &Request) {
         let asked = self.lines.len();
         let because =
             if asked == 0 { verdict.reason.clone() } else { "an earlier rule had decided".to_owned() };
-        self.lines
-            .extend(rules[asked..].iter().map(|rule| line(rule, false, format!("not asked: {because}"))));
+        let left = rules[asked..].iter();
+        self.lines.extend(left.map(|rule| line(rule, false, format!("not asked: {because}"), request)));
         if !self.lines.iter().any(|line| line.matched && line.rule_id == verdict.rule_id) {
             self.lines.push(Line {
                 rule_id: verdict.rule_id.clone(),
@@ -48,14 +58,16 @@ impl Trace {
                 decision: verdict.decision.as_str(),
                 matched: true,
                 why: verdict.reason.clone(),
+                is_for_tenant: true,
             });
         }
     }
 }
 
-fn line(rule: &Rule, matched: bool, why: String) -> Line {
+fn line(rule: &Rule, matched: bool, why: String, request: &Request) -> Line {
     let (tier, decision) = (rule.tier.as_str(), rule.decision.as_str());
-    Line { rule_id: rule.id.clone(), tier, decision, matched, why }
+    let is_for_tenant = rule.is_for(&request.tenant);
+    Line { rule_id: rule.id.clone(), tier, decision, matched, why, is_for_tenant }
 }
 
 fn miss_words(miss: &Miss, request: &Request) -> String {

@@ -4,6 +4,7 @@ use super::Severity;
 use super::pattern::ScanPattern;
 use super::scanner::Tell;
 use super::{BadScanner, library};
+use crate::cost::Meter;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ fn certain() -> f64 {
 }
 
 impl WrittenPattern {
-    pub(super) fn compile(&self, scanner: &str) -> Result<ScanPattern, BadScanner> {
+    pub(super) fn compile(&self, scanner: &str, meter: &Meter) -> Result<ScanPattern, BadScanner> {
         let bad = |problem: String| BadScanner::Pattern {
             scanner: scanner.to_owned(),
             pattern: self.name.clone(),
@@ -63,14 +64,14 @@ impl WrittenPattern {
         }
         let confidence = (self.confidence * 100.0).round() as u8;
         let tell = Tell { name: self.name.clone(), severity: self.severity, confidence };
-        let pattern = ScanPattern::written(scanner, tell, &self.regex)?;
+        let pattern = ScanPattern::written(scanner, tell, &self.regex, meter)?;
         Ok(if self.context_required { pattern.in_context() } else { pattern })
     }
 }
 
 impl ScannerEntry {
     /// The patterns of one scanner, each of them checked.
-    pub(super) fn compile(&self, scanner: &str) -> Result<Vec<ScanPattern>, BadScanner> {
+    pub(super) fn compile(&self, scanner: &str, meter: &Meter) -> Result<Vec<ScanPattern>, BadScanner> {
         let bad = |problem: String| BadScanner::Scanner { scanner: scanner.to_owned(), problem };
         check_name(scanner).map_err(bad)?;
         if self.patterns.is_empty() {
@@ -81,7 +82,7 @@ impl ScannerEntry {
                 format!("has {} patterns, and may have {}", self.patterns.len(), library::PATTERNS_MAX);
             return Err(bad(problem));
         }
-        self.patterns.iter().map(|pattern| pattern.compile(scanner)).collect()
+        self.patterns.iter().map(|pattern| pattern.compile(scanner, meter)).collect()
     }
 }
 

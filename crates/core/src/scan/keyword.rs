@@ -1,7 +1,6 @@
-//! Words of a rule, found whole and in either case.
+//! Keywords of a rule, matched as whole words and case-insensitively.
 //!
-//! A finding says which word of the rule's list it was by number, because the word may itself be what
-//! nobody should read.
+//! A finding names the word by its number in the rule's list, because the word itself may be what nobody should read.
 
 use super::BadScanner;
 use super::library::KEYWORD;
@@ -38,8 +37,8 @@ impl Keywords {
         self.0.patterns_len()
     }
 
-    /// Hands every hit to `take`. Keywords may overlap: a longer one that is only part of a word must not
-    /// hide a shorter one that is whole. All are found in one pass, so a break ends nothing.
+    /// Passes every hit to `take`. Keywords may overlap: a longer one that is only part of a word must not hide a
+    /// shorter one that is whole. All are found in one pass, so a break ends nothing.
     pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) {
         for found in self.0.find_overlapping_iter(text.body) {
             if is_whole(text.body, &found.range()) {
@@ -49,7 +48,7 @@ impl Keywords {
     }
 }
 
-/// Whether a find neither starts nor ends inside a word. The `+` of `c++` does not care what follows.
+/// Whether a hit neither starts nor ends inside a word. After the `+` of `c++` anything may follow.
 fn is_whole(text: &str, found: &Range<usize>) -> bool {
     let in_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let (before, inside, after) = (&text[..found.start], &text[found.clone()], &text[found.end..]);

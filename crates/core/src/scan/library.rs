@@ -4,12 +4,13 @@ use super::document::Document;
 use super::pattern::{PatternSet, ScanPattern};
 use super::scanner::Scanner;
 use super::{BadScanner, injection, pii, prompt, secret};
+use crate::cost::{CostLimit, Meter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-/// Scanners of a document.
+/// Maximum number of scanners in a document.
 pub const SCANNERS_MAX: usize = 64;
-/// Patterns that a document gives one scanner.
+/// Maximum number of patterns that a document gives one scanner.
 pub const PATTERNS_MAX: usize = 128;
 
 /// The scanner whose words come from the rule.
@@ -27,7 +28,7 @@ static BUILT_IN: LazyLock<BTreeMap<&'static str, Arc<Scanner>>> = LazyLock::new(
     tables.into_iter().map(scanner).collect()
 });
 
-/// Other words for built-in scanners.
+/// Aliases for built-in scanners.
 const ALIASES: [(&str, &str); 3] =
     [("code_injection", "injection"), ("secret_leak", "secret"), ("secrets", "secret")];
 
@@ -48,10 +49,11 @@ impl Default for Library {
 }
 
 impl Library {
-    /// The built-in scanners with those of a document. Everything is compiled here, so that a bad pattern
-    /// is known when the file is loaded and not when a rule first needs it.
+    /// The built-in scanners with those of a document. Everything is compiled here, so that a bad pattern is reported
+    /// when the file is loaded and not when a rule first needs it.
     pub fn new(document: &Document) -> Result<Self, BadScanner> {
         let mut library = Self::default();
+        let meter = Meter::new(CostLimit::PATTERNS);
         for (name, entry) in &document.scanners {
             let bad =
                 |problem: &str| BadScanner::Scanner { scanner: name.clone(), problem: problem.to_owned() };
@@ -61,7 +63,7 @@ impl Library {
             if is_keyword(name) {
                 return Err(bad("takes its words from rules, not from a file"));
             }
-            library.add(real_name(name), entry.compile(name)?)?;
+            library.add(real_name(name), entry.compile(name, &meter)?)?;
             if !entry.finding_type.is_empty() {
                 let of_type = library.types.entry(entry.finding_type.clone()).or_default();
                 of_type.insert(real_name(name).to_owned());
@@ -70,7 +72,7 @@ impl Library {
         Ok(library)
     }
 
-    /// Adds patterns to a scanner, which need not be there yet.
+    /// Adds patterns to a scanner, creating it if necessary.
     fn add(&mut self, name: &str, written: Vec<ScanPattern>) -> Result<(), BadScanner> {
         let own = self.scanners.get(name).map(|scanner| scanner.patterns()).unwrap_or_default();
         let set = PatternSet::new(name, own.iter().cloned().chain(written).collect())?;
@@ -78,15 +80,15 @@ impl Library {
         Ok(())
     }
 
-    /// The scanners that a word in a rule means: the one of that name, and those whose findings are of
-    /// that type. None, if there is no such thing.
+    /// The scanners that a word in a rule refers to: the one of that name, and those whose findings are of that type.
+    /// None if neither exists.
     pub(super) fn named(&self, word: &str) -> Vec<Arc<Scanner>> {
         let of_type = self.types.get(word).into_iter().flatten().map(String::as_str);
         let names: BTreeSet<&str> = of_type.chain([real_name(word)]).collect();
         names.into_iter().filter_map(|name| self.scanners.get(name).cloned()).collect()
     }
 
-    /// Every name that a rule may use, for messages.
+    /// Every name that a rule may use, for error messages.
     pub(super) fn names(&self) -> String {
         let names = self.scanners.keys().map(String::as_str).chain([KEYWORD]);
         names.collect::<Vec<_>>().join(", ")

@@ -1,28 +1,33 @@
 //! Patterns: a regular expression, what a match of it means, and when a match does not count.
 //!
-//! The engine runs in linear time and its memory is limited, so a pattern from a file is refused only for
-//! its size. A scanner's patterns are first tried all at once; most texts stop there.
+//! The engine runs in linear time and its memory is limited, so a pattern from a file is refused only for its size:
+//! its own, or that of all patterns of its file together. All of a scanner's patterns are first tried at once; most
+//! texts match none.
+
+mod size;
 
 use super::scanner::{Take, Tell};
 use super::text::{ScanText, TextRole};
 use super::{BadScanner, Severity};
+use crate::cost::Meter;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use std::ops::{ControlFlow, Range};
 
-/// Characters of a pattern from a file.
+/// Maximum length of a pattern from a file, in characters.
 pub const PATTERN_LEN_MAX: usize = 256;
-/// Bytes of one compiled pattern, and of all patterns of a scanner together.
+/// Maximum size of one compiled pattern, and of all patterns of a scanner together, in bytes.
 const PATTERN_SIZE_MAX: usize = 10 * 1024 * 1024;
 const SET_SIZE_MAX: usize = 32 * 1024 * 1024;
-/// Bytes that matching may use beside the pattern.
+/// Maximum memory for matching, beyond the pattern itself, in bytes.
 const CACHE_SIZE_MAX: usize = 2 * 1024 * 1024;
 const SET_CACHE_SIZE_MAX: usize = 8 * 1024 * 1024;
-/// Matches of a pattern from a file that are looked at in one text. One search is linear, but there are
-/// patterns (`a.*b|a`) that search to the end of the text for every match.
+/// Matches of a pattern from a file that are examined in one text. One search is linear, but there are patterns
+/// (`a.*b|a`) that search to the end of the text for every match.
 const MATCHES_MAX: usize = 4096;
+const TOO_LARGE: &str = "is too large once compiled; repeat less";
 /// How far around a match its context reaches, in bytes.
 const CONTEXT_LEN: usize = 64;
-/// Words that say what stands near them, beside the words of the pattern's own name.
+/// Words that indicate what is near them, in addition to the words of the pattern's own name.
 const CONTEXT_WORDS: [&str; 8] = ["account", "auth", "card", "credential", "key", "passw", "secret", "token"];
 
 #[derive(Debug, Clone)]
@@ -30,25 +35,25 @@ pub(super) struct ScanPattern {
     pub tell: Tell,
     regex: Regex,
     check: Check,
-    /// Whether the value of a JSON key is it, by key and value.
+    /// Whether the value of a JSON key matches, by key and value.
     member: Option<fn(&str, &str) -> bool>,
-    /// Written here, not in a file.
+    /// Built in, not from a file.
     built_in: bool,
 }
 
-/// Looks at a match in its text; says which part is the find, if any.
+/// Examines a match in its text; returns which part is the finding, if any.
 pub(super) type Judge = fn(&str, Range<usize>) -> Option<Range<usize>>;
 
 #[derive(Debug, Clone)]
 enum Check {
     Any,
     Judge(Judge),
-    /// One of these words, in lower case, must stand nearby.
+    /// One of these words, in lower case, must be nearby.
     Context(Vec<String>),
 }
 
 impl ScanPattern {
-    /// A built-in pattern. Word boundaries are those of ASCII, because only they are fast in any text.
+    /// A built-in pattern. Word boundaries are ASCII, because only those are fast in any text.
     pub(super) fn built_in(name: &str, severity: Severity, confidence: u8, regex: &str) -> Self {
         let regex = Regex::new(&regex.replace(r"\b", r"(?-u:\b)"))
             .unwrap_or_else(|error| panic!("the built-in pattern {name} compiles: {error}"));
@@ -64,8 +69,8 @@ impl ScanPattern {
         Self { member: Some(member), ..self }
     }
 
-    /// A pattern from a file. `scanner` is for the error.
-    pub(super) fn written(scanner: &str, tell: Tell, regex: &str) -> Result<Self, BadScanner> {
+    /// A pattern from a file, whose patterns together have what `meter` has. `scanner` is for the error.
+    pub(super) fn written(scanner: &str, tell: Tell, regex: &str, meter: &Meter) -> Result<Self, BadScanner> {
         let bad = |problem: String| BadScanner::Pattern {
             scanner: scanner.to_owned(),
             pattern: tell.name.clone(),
@@ -75,10 +80,15 @@ impl ScanPattern {
         if length > PATTERN_LEN_MAX {
             return Err(bad(format!("has {length} characters, and may have {PATTERN_LEN_MAX}")));
         }
+        let size = size::compiled(regex).unwrap_or(0);
+        if size > PATTERN_SIZE_MAX {
+            return Err(bad(TOO_LARGE.to_owned()));
+        }
+        meter.hold(size).map_err(|reason| bad(format!("with all patterns before it: {reason}")))?;
         let mut builder = RegexBuilder::new(regex);
         let built = builder.size_limit(PATTERN_SIZE_MAX).dfa_size_limit(CACHE_SIZE_MAX).build();
         let regex = built.map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => bad("is too large once compiled; repeat less".to_owned()),
+            regex::Error::CompiledTooBig(_) => bad(TOO_LARGE.to_owned()),
             other => bad(other.to_string()),
         })?;
         if regex.is_match("") {
@@ -95,7 +105,7 @@ impl ScanPattern {
         Self { check: Check::Context(words), ..self }
     }
 
-    /// Hands every hit to `take`, until that breaks. Says whether it got that far.
+    /// Passes every hit to `take`, until that breaks. Returns whether it got that far.
     fn each_hit(&self, text: &ScanText, take: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>) -> bool {
         for (index, found) in self.regex.find_iter(text.body).enumerate() {
             if index == MATCHES_MAX && !self.built_in {
@@ -151,7 +161,7 @@ impl PatternSet {
         &self.patterns
     }
 
-    /// Hands every hit to `take`. Says which pattern gave up before the end of the text, if one did.
+    /// Passes every hit to `take`. Returns which pattern gave up before the end of the text, if one did.
     pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) -> Option<usize> {
         let mut gave_up = None;
         // Asking whether any matches costs no allocation, and for most texts that is all.

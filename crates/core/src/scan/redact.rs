@@ -1,8 +1,8 @@
 //! A copy of a content without what the scanners find in it.
 //!
-//! Redaction does not go by a report: a report has limits, and what it left out would stay. It looks
-//! again, at all of the content, and again at its own copy until nothing more is found. JSON stays JSON
-//! of the same shape; a number that has to go becomes a string.
+//! Redaction does not use a report: a report has limits, and what it left out would stay. It scans again, all of the
+//! content, and then its own copy until nothing more is found. JSON stays JSON of the same shape; a number that is
+//! redacted becomes a string.
 
 use super::mark;
 use super::scanner::Tell;
@@ -11,13 +11,13 @@ use super::{Scanners, Severity, overlap};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
-/// How often spans are taken out of a text. A pattern that still finds something then, such as
-/// `^.{20}`, takes the whole text.
+/// How many times spans are removed from a text. If a pattern still matches then, such as `^.{20}`, the whole text is
+/// redacted.
 const ROUNDS_MAX: usize = 4;
 
 impl Scanners {
-    /// The same content with a mark, `[REDACTED:name]`, in place of everything found. Content that is not
-    /// UTF-8 is read as well as can be, and given back untouched when nothing is found.
+    /// The same content with a mark, `[REDACTED:name]`, in place of everything found. Content that is not UTF-8 is
+    /// decoded as well as possible, and returned untouched if nothing is found.
     pub fn redact(&self, content: &[u8]) -> Vec<u8> {
         let mut copy = String::from_utf8_lossy(content).into_owned();
         let mut keys = RedactKeys::default();
@@ -29,8 +29,8 @@ impl Scanners {
         if round == 0 { content.to_vec() } else { copy.into_bytes() }
     }
 
-    /// One look at everything; nothing if there was nothing to take out. It ends, because every pass
-    /// leaves less that is outside a mark.
+    /// One pass over everything; nothing if there was nothing to remove. This terminates, because every pass leaves
+    /// less text outside a mark.
     fn pass(&self, content: &str, by_span: bool, keys: &mut RedactKeys) -> Option<String> {
         let mut copy = String::new();
         let mut copied = 0;
@@ -58,7 +58,7 @@ impl Scanners {
         Some(copy)
     }
 
-    /// What to take out of a text, in order and apart; nothing if it is clean.
+    /// The spans to remove from a text, in order and disjoint; nothing if it is clean.
     fn cuts(&self, text: &ScanText) -> Option<Vec<Cut<'_>>> {
         let marks = self.0.marks.within(text.body);
         let mut cuts: Vec<Cut> = Vec::new();
@@ -77,7 +77,7 @@ impl Scanners {
     }
 }
 
-/// The keys that there are, so that two of an object stay two.
+/// The existing keys, so that two keys of an object stay distinct.
 #[derive(Default)]
 struct RedactKeys {
     used: Option<BTreeSet<String>>,
@@ -85,7 +85,7 @@ struct RedactKeys {
 }
 
 impl RedactKeys {
-    /// Says no to a name that another key has, whether it was given to it or was its own.
+    /// Refuses a name that another key has, whether assigned or its own.
     fn take(&mut self, name: &str, content: &str) -> bool {
         let used = self.used.get_or_insert_with(|| {
             let mut own = BTreeSet::new();
@@ -118,7 +118,7 @@ impl<'s> Cut<'s> {
     }
 }
 
-/// Cuts that overlap become one, with the name of the worst.
+/// Overlapping cuts become one, with the name of the worst.
 fn joined(mut cuts: Vec<Cut>) -> Vec<Cut> {
     cuts.sort_by_key(|cut| (cut.span.start, cut.span.end));
     let mut apart: Vec<Cut> = Vec::with_capacity(cuts.len());

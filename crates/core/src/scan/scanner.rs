@@ -29,7 +29,7 @@ enum ScanEngine {
     Keywords(Keywords),
 }
 
-/// Takes a hit: the index of the pattern, and where. It breaks when it wants no more of that pattern.
+/// Takes a hit: the index of the pattern, and where. It breaks to skip the rest of that pattern's hits.
 pub(super) type Take<'t> = dyn FnMut(usize, Range<usize>) -> ControlFlow<()> + 't;
 
 impl Scanner {
@@ -59,7 +59,7 @@ impl Scanner {
         }
     }
 
-    /// Hands every hit to `take`. Names a pattern that gave up before the end of the text, if one did.
+    /// Passes every hit to `take`. Names a pattern that gave up before the end of the text, if one did.
     pub(super) fn each_hit(&self, text: &ScanText, take: &mut Take) -> Option<&Tell> {
         match &self.engine {
             ScanEngine::Patterns(set) => set.each_hit(text, take).map(|pattern| &self.tells[pattern]),

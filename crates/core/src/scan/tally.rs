@@ -21,14 +21,14 @@ impl<'s> ScanTally<'s> {
         self.findings
     }
 
-    /// Adds what a text holds outside its marks. Says whether the whole text was looked at.
+    /// Adds what a text holds outside its marks. Returns whether the whole text was scanned.
     pub(super) fn count(&mut self, text: &ScanText, marks: &[Range<usize>]) -> bool {
         let scanner = self.scanner;
         let mut told: Vec<(Range<usize>, Severity)> = Vec::new();
         let gave_up = scanner.each_hit(text, &mut |pattern, span| {
             let tell = &scanner.tells()[pattern];
-            // The more telling patterns of a scanner come first. What they found is not told twice,
-            // unless the second time is worse.
+            // The more specific patterns of a scanner come first. What they found is not reported twice, unless the
+            // second finding is worse.
             let is_told = |(other, severity): &(Range<usize>, Severity)| {
                 overlap(other, &span) && *severity >= tell.severity
             };
@@ -46,8 +46,8 @@ impl<'s> ScanTally<'s> {
         gave_up.is_none()
     }
 
-    /// Makes room for one more if it can. A full tally gives up a milder one, so that nobody can hide a
-    /// bad finding behind many harmless ones.
+    /// Makes room for one more if it can. A full tally drops a milder finding, so that nobody can hide a bad one
+    /// behind many harmless ones.
     fn make_room(&mut self, severity: Severity) -> bool {
         if self.findings.len() < SCANNER_HITS_MAX {
             return true;

@@ -1,14 +1,14 @@
-//! The texts of a content: the whole of it, or each key, string and number when it is JSON.
+//! The texts of a content: the whole of it, or each key, string and number if it is JSON.
 //!
-//! The JSON is checked by `serde_json` and then read token by token here. That keeps what a parsed value
-//! would lose: repeated keys, the order of keys, the digits of long numbers. Nothing recurses, so
-//! nesting is free. Several values after each other, as in JSON lines, are JSON too.
+//! The JSON is validated by `serde_json` and then read token by token here. That keeps what a parsed value would
+//! lose: repeated keys, the order of keys, the digits of long numbers. Nothing recurses, so nesting is free. Several
+//! values in sequence, as in JSON lines, are JSON too.
 
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longer pointers are cut: keys can be as long as the content.
+/// Longer pointers are truncated: keys can be as long as the content.
 const POINTER_LEN_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub(super) enum TextRole {
     Number,
 }
 
-/// One text, decoded, and where it stands.
+/// One text, decoded, and its position.
 pub(super) struct ScanText<'t> {
     pub role: TextRole,
     pub body: &'t str,
     /// The key that it is the value of.
     pub key: Option<&'t str>,
-    /// Where its token stands in the content.
+    /// The position of its token in the content.
     pub token: Range<usize>,
     path: &'t Path<'t>,
 }
@@ -57,13 +57,13 @@ pub(super) fn texts(content: &str, visit: &mut dyn FnMut(&ScanText)) {
     });
 }
 
-/// A bare number or word is plain text, although it would parse.
+/// A bare number or word is plain text, even though it would parse.
 fn is_json(content: &str) -> bool {
     content.trim_start().starts_with(['{', '[', '"'])
         && serde_json::Deserializer::from_str(content).into_iter::<IgnoredAny>().all(|value| value.is_ok())
 }
 
-/// Containers that are open, outermost first.
+/// Open containers, outermost first.
 struct Path<'c> {
     content: &'c str,
     frames: Vec<PathFrame>,
@@ -152,7 +152,7 @@ fn visit_string(path: &mut Path, token: Range<usize>, is_key: bool, visit: &mut 
     visit(&ScanText { role, body: &body, key: key.as_deref(), token, path });
 }
 
-/// Behind the closing quote.
+/// The position after the closing quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -170,8 +170,8 @@ fn number_end(bytes: &[u8], start: usize) -> usize {
     start + bytes[start..].iter().take_while(|byte| part(byte)).count()
 }
 
-/// The text that a JSON string means. Half of a surrogate pair, which `serde_json` would refuse and other
-/// readers take, becomes the replacement character: it must not keep the rest from being seen.
+/// The text that a JSON string means. Half of a surrogate pair, which `serde_json` would refuse and other readers
+/// accept, becomes the replacement character: it must not hide the rest.
 fn decode(raw: &str) -> Cow<'_, str> {
     let Some(first) = raw.find('\\') else { return Cow::Borrowed(raw) };
     let mut text = String::with_capacity(raw.len());

@@ -244,6 +244,3 @@ fn text(words: &str) -> AttributeValue {
 fn cut(words: &str) -> String {
     words[..words.floor_char_boundary(ATTRIBUTE_LEN_MAX)].to_owned()
 }
-
-#[cfg(test)]
-mod tests;

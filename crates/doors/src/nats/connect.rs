@@ -1,26 +1,26 @@
-//! CONNECT, the first line a NATS client writes: who it is and how it wants to be spoken to.
+//! CONNECT, the first line a NATS client writes: its identity and protocol options.
 
 /// The options that matter here; clients send more (`lang`, `version`, `pedantic`, `tls_required`, …).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 #[allow(clippy::struct_excessive_bools, reason = "these are the protocol's own switches")]
-pub(super) struct Connect {
+pub(super) struct ConnectOptions {
     /// Every operation is answered with `+OK`.
     pub verbose: bool,
-    /// The client hears what it publishes itself.
+    /// The client receives its own messages.
     pub echo: bool,
     /// The client understands HMSG.
     pub headers: bool,
-    /// The client wants to be told when nobody hears its requests.
+    /// The client wants to be told when a request has no responders.
     pub no_responders: bool,
     pub name: Option<String>,
     auth_token: Option<String>,
-    /// The user's name is not looked at: a secret alone says who somebody is.
+    /// The user name is ignored: the secret alone identifies a client.
     pass: Option<String>,
 }
 
-impl Default for Connect {
-    /// What a client gets that never sends CONNECT.
+impl Default for ConnectOptions {
+    /// The defaults for a client that never sends CONNECT.
     fn default() -> Self {
         Self {
             verbose: false,
@@ -34,7 +34,7 @@ impl Default for Connect {
     }
 }
 
-impl Connect {
+impl ConnectOptions {
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let mut connect: Self = serde_json::from_slice(json)?;
         connect.name = connect.name.filter(|name| !name.is_empty());
@@ -64,15 +64,15 @@ mod tests {
             (r#"{"user":"only"}"#, None),
         ];
         for (json, secret) in table {
-            assert_eq!(Connect::parse(json.as_bytes()).unwrap().secret(), secret, "{json}");
+            assert_eq!(ConnectOptions::parse(json.as_bytes()).unwrap().secret(), secret, "{json}");
         }
     }
 
     #[test]
     fn what_is_not_said_has_the_protocols_default() {
-        assert_eq!(Connect::parse(b"{}").unwrap(), Connect::default());
-        assert_eq!(Connect::parse(br#"{"name":""}"#).unwrap().name, None);
-        assert!(Connect::parse(b"").is_err());
-        assert!(Connect::parse(br#"{"verbose":"yes"}"#).is_err());
+        assert_eq!(ConnectOptions::parse(b"{}").unwrap(), ConnectOptions::default());
+        assert_eq!(ConnectOptions::parse(br#"{"name":""}"#).unwrap().name, None);
+        assert!(ConnectOptions::parse(b"").is_err());
+        assert!(ConnectOptions::parse(br#"{"verbose":"yes"}"#).is_err());
     }
 }

@@ -1,33 +1,30 @@
 //! One NATS client, from its first line to its last.
 
 use super::NatsLimits;
-use super::connect::Connect;
+use super::connect::ConnectOptions;
 use super::info::{self, Demands};
 use super::outbox::{Outbox, OutboxEnd};
 use super::parse::{NatsParser, Operation, ParseError, Publish};
 use crate::accept::closed;
 use crate::gate::{Gate, Guest, Role};
+use crate::input::{Input, read_more};
 use crate::linger::linger;
+use crate::session::{KeyEnd, KeySession};
 use crate::tls::DoorTls;
+use crate::unauthenticated::{STRANGER_INPUT_LEN_MAX, UnauthenticatedClient};
 use bytes::{Bytes, BytesMut};
 use reveille_bus::{
-    BusError, Client, ClientInfo, DeliveryReport, LocalBus, Message, MessageOrigin, MessageSender,
+    BusError, ClientInfo, DeliveryReport, LocalBus, LocalClient, Message, MessageOrigin, MessageSender,
 };
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-/// How much is read at once.
-const READ_LEN: usize = 16 * 1024;
-
-/// A read buffer that grew beyond this for a large message is given back.
-const BUFFER_KEPT_LEN_MAX: usize = 64 * 1024;
-
-/// Tells a requester that nobody hears its request.
+/// Tells a requester that its request has no responders.
 const NO_RESPONDERS: &[u8] = b"NATS/1.0 503\r\n\r\n";
 
 /// What all connections of the door share.
@@ -52,43 +49,57 @@ impl NatsDoor {
     }
 }
 
-/// A client that has read INFO and said nothing yet.
+/// A client that has read INFO and sent nothing yet.
 pub(super) struct Newcomer {
     client_id: u64,
-    /// Whom it is without a secret, if the door is open.
+    stranger: UnauthenticatedClient,
+    /// The guest it is without a secret, if the door is open.
     nobody: Option<Guest>,
 }
 
-/// Writes INFO, which a new socket has room for. It is in the clear, because it is what tells the
-/// client to begin TLS.
-pub(super) async fn greet(socket: &mut (impl AsyncWrite + Unpin), door: &NatsDoor) -> io::Result<Newcomer> {
+/// Writes INFO, which fits into a new socket's buffer. It is in the clear, because it is what tells the client to
+/// begin TLS.
+pub(super) async fn greet(
+    socket: &mut (impl AsyncWrite + Unpin),
+    stranger: UnauthenticatedClient,
+    door: &NatsDoor,
+) -> io::Result<Newcomer> {
     let nobody = door.gate.admit(None).await.ok();
     let client_id = door.clients_seen.fetch_add(1, Relaxed) + 1;
     let demands = Demands { secret: nobody.is_none(), tls: door.tls.is_some() };
     let info = info::line(door.address, &door.limits, client_id, &demands);
     socket.write_all(info.as_bytes()).await?;
-    Ok(Newcomer { client_id, nobody })
+    Ok(Newcomer { client_id, stranger, nobody })
 }
 
 /// Serves one client until either side ends it.
 pub(super) async fn run(
-    Newcomer { client_id, nobody }: Newcomer,
+    Newcomer { client_id, stranger, nobody }: Newcomer,
     mut reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
     door: Arc<NatsDoor>,
     shutdown: watch::Receiver<bool>,
 ) {
     let outbox = Arc::new(Outbox::new(door.limits.outbox_len_max));
+    let session = Arc::new(KeySession::new(Arc::clone(&door.gate)));
     let mut connection = NatsConnection {
         door,
+        session: Arc::clone(&session),
         outbox: Arc::clone(&outbox),
+        // Where no key is asked for, nobody is a stranger.
+        stranger: nobody.is_none().then_some(stranger),
         nobody,
         client: None,
         role: Role::Submitter,
-        options: Connect::default(),
+        options: ConnectOptions::default(),
     };
     let reading = async {
-        let outcome = connection.read(&mut reader, shutdown).await;
+        // Around all of it: a client that waits for a full subscription of ours must be cut off too.
+        let outcome = tokio::select! {
+            biased;
+            end = session.ended() => Err(end.into()),
+            outcome = connection.read(&mut reader, shutdown) => outcome,
+        };
         // From here on the bus delivers nothing to this client.
         connection.client = None;
         if let Err(violation) = outcome {
@@ -107,28 +118,42 @@ pub(super) async fn run(
     }
 }
 
-/// Why a client is cut off. The words are those of a NATS server.
+/// Why a client is disconnected. The messages are those of a NATS server.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 enum Violation {
     #[error(transparent)]
     Protocol(#[from] ParseError),
     #[error("Authorization Violation")]
     Authorization,
+    #[error("User Authentication Expired")]
+    AuthenticationExpired,
     #[error("Authentication Timeout")]
     AuthenticationTimeout,
     #[error("Stale Connection")]
     Stale,
 }
 
+impl From<KeyEnd> for Violation {
+    fn from(end: KeyEnd) -> Self {
+        match end {
+            KeyEnd::Expired => Self::AuthenticationExpired,
+            KeyEnd::Revoked => Self::Authorization,
+        }
+    }
+}
+
 struct NatsConnection {
     door: Arc<NatsDoor>,
+    session: Arc<KeySession>,
     outbox: Arc<Outbox>,
-    /// Whom a client without a secret is, if the door is open.
+    /// Until the client was admitted.
+    stranger: Option<UnauthenticatedClient>,
+    /// The guest that a client without a secret is, if the door is open.
     nobody: Option<Guest>,
-    /// The client's place on the bus, once it was let in.
-    client: Option<Client>,
+    /// The client's place on the bus, once it was admitted.
+    client: Option<LocalClient>,
     role: Role,
-    options: Connect,
+    options: ConnectOptions,
 }
 
 impl NatsConnection {
@@ -146,7 +171,7 @@ impl NatsConnection {
         let mut pings_unanswered = 0;
         let mut silent = true;
         loop {
-            make_room(&mut buffer);
+            let input_len_max = if self.must_show_a_secret() { STRANGER_INPUT_LEN_MAX } else { usize::MAX };
             tokio::select! {
                 biased;
                 () = closed(&mut shutdown) => return Ok(()),
@@ -154,10 +179,11 @@ impl NatsConnection {
                 () = &mut connect_deadline, if self.must_show_a_secret() => {
                     return Err(Violation::AuthenticationTimeout);
                 }
-                read = reader.read_buf(&mut buffer) => {
-                    // A broken socket and one that the client closed end alike.
-                    if read.unwrap_or(0) == 0 {
-                        return Ok(());
+                input = read_more(reader, &mut buffer, input_len_max) => {
+                    match input {
+                        Input::More => {}
+                        Input::End => return Ok(()),
+                        Input::TooMuch => return Err(Violation::Authorization),
                     }
                     (silent, pings_unanswered) = (false, 0);
                     while let Some(operation) = parser.next(&mut buffer)? {
@@ -182,12 +208,13 @@ impl NatsConnection {
     }
 
     async fn perform(&mut self, operation: Operation) -> Result<(), Violation> {
+        self.session.check()?;
         let done = match operation {
             Operation::Connect(json) => {
                 self.connect(&json).await?;
                 true
             }
-            // Before its secret a client has nothing else to say.
+            // Nothing else is allowed before the client has authenticated.
             _ if self.must_show_a_secret() => return Err(Violation::Authorization),
             Operation::Ping => {
                 self.outbox.push(b"PONG\r\n");
@@ -210,7 +237,7 @@ impl NatsConnection {
     }
 
     async fn connect(&mut self, json: &[u8]) -> Result<(), Violation> {
-        let options = Connect::parse(json).map_err(|_| ParseError::UnknownOperation)?;
+        let options = ConnectOptions::parse(json).map_err(|_| ParseError::UnknownOperation)?;
         let guest = match options.secret() {
             Some(secret) => self.door.gate.admit(Some(secret)).await.ok(),
             None => self.nobody.clone(),
@@ -220,7 +247,7 @@ impl NatsConnection {
         self.outbox.set_headers(self.options.headers);
         let (name, echo) = (self.options.name.clone(), self.options.echo);
         let client = match &mut self.client {
-            // It was already at work before it said who it is, and may not become somebody else.
+            // It was already active before it identified itself, and may not change its identity.
             Some(client) if *client.sender() != sender(&guest) || self.role != guest.role => {
                 return Err(Violation::Authorization);
             }
@@ -230,6 +257,8 @@ impl NatsConnection {
             }
             None => {
                 self.role = guest.role;
+                self.session.begin(guest.clone());
+                self.stranger = None;
                 self.client.insert(attach(&self.door.bus, &self.outbox, name, &guest))
             }
         };
@@ -237,19 +266,20 @@ impl NatsConnection {
         Ok(())
     }
 
-    /// The client's place on the bus. Whoever does not introduce itself is nobody in particular.
-    fn client(&mut self) -> Result<&Client, Violation> {
+    /// The client's place on the bus. A client that does not introduce itself stays anonymous.
+    fn client(&mut self) -> Result<&LocalClient, Violation> {
         match &mut self.client {
             Some(client) => Ok(client),
             place => {
                 let guest = self.nobody.clone().ok_or(Violation::Authorization)?;
                 self.role = guest.role;
+                self.session.begin(guest.clone());
                 Ok(place.insert(attach(&self.door.bus, &self.outbox, None, &guest)))
             }
         }
     }
 
-    /// Says whether it was done; a bad subject is complained about and does not end the connection.
+    /// Returns whether it was done; a bad subject is reported to the client and does not end the connection.
     async fn publish(&mut self, publish: Publish) -> Result<bool, Violation> {
         let Publish { subject, reply, headers, payload } = publish;
         let wants_to_know = self.options.no_responders && self.options.headers;
@@ -265,7 +295,7 @@ impl NatsConnection {
         match (client.publish(message).await, asker) {
             (Ok(DeliveryReport::Nobody), Some(asker)) => {
                 let headers = Some(Bytes::from_static(NO_RESPONDERS));
-                // Whether the asker still listens for the answer is its own affair.
+                // Whether the requester still listens for the reply is its own concern.
                 let _ = client.tell(Message { headers, ..Message::new(asker, Bytes::new()) }).await;
             }
             (Ok(_), _) => {}
@@ -302,22 +332,13 @@ impl NatsConnection {
     }
 }
 
-fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: &Guest) -> Client {
+fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: &Guest) -> LocalClient {
     let sink: Arc<Outbox> = Arc::clone(outbox);
     bus.attach(ClientInfo { name, sender: sender(guest), is_worker: guest.role == Role::Worker }, sink)
 }
 
 fn sender(guest: &Guest) -> MessageSender {
     MessageSender { tenant: guest.tenant.clone(), key: guest.key.clone() }
-}
-
-/// Makes room to read into. What is left in the buffer is at most the beginning of one operation,
-/// which the parser's limits bound, so the buffer is bounded too.
-fn make_room(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > BUFFER_KEPT_LEN_MAX {
-        *buffer = BytesMut::new();
-    }
-    buffer.reserve(READ_LEN);
 }
 
 #[cfg(test)]

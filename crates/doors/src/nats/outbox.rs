@@ -1,11 +1,11 @@
-//! The outbox: what waits to be written to one client.
+//! The outbox: output waiting to be written to one client.
 //!
-//! Whoever publishes appends encoded messages under a short lock and never waits; the connection's
-//! writing half takes everything that has gathered and writes it in one go. The faster messages come, the larger
-//! the batches get, so the system calls per message go down under load.
+//! Publishers append encoded messages under a short lock and never wait; the connection's writer takes everything
+//! that has accumulated and writes it in one call. The faster messages arrive, the larger the batches, so the number
+//! of system calls per message falls under load.
 //!
-//! A client that does not read fills its outbox. Then what waits is thrown away, the outbox takes
-//! nothing more, and the writer ends the connection.
+//! A client that does not read fills its outbox. The pending output is then discarded, the outbox accepts nothing
+//! more, and the writer ends the connection.
 
 use bytes::Bytes;
 use reveille_bus::{Message, Sink};
@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
-/// How long a client gets to read what is being written when its connection ends. An error can only
-/// be told where a message has just ended; anywhere else it would look like payload.
+/// How long a client gets to read what is being written when its connection ends. An error can only be written at a
+/// message boundary; anywhere else it would look like payload.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
-/// A buffer that grew beyond this in a burst is given back.
+/// A buffer that grew beyond this in a burst is released.
 const BUFFER_KEPT_LEN_MAX: usize = 256 * 1024;
 
 pub(super) struct Outbox {
@@ -36,17 +36,17 @@ pub(super) struct Outbox {
 #[derive(Default)]
 struct OutboxState {
     waiting: Vec<u8>,
-    /// How much the writer is busy with, which counts towards the limit too.
+    /// How much the writer is currently writing, which counts towards the limit too.
     writing_len: usize,
     end: Option<OutboxEnd>,
 }
 
-/// Why an outbox takes nothing more.
+/// Why an outbox accepts nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutboxEnd {
-    /// The connection is over; what waits is still written.
+    /// The connection is over; pending output is still written.
     Finished,
-    /// The client did not read; what waited is gone.
+    /// The client did not read; pending output was discarded.
     SlowConsumer,
 }
 
@@ -70,13 +70,13 @@ impl Outbox {
         self.append(line.len(), |waiting| waiting.extend_from_slice(line))
     }
 
-    /// Lets what waits be written and takes nothing more.
+    /// Lets pending output be written and accepts nothing more.
     pub fn finish(&self) {
         self.state().end.get_or_insert(OutboxEnd::Finished);
         self.ready.notify_one();
     }
 
-    /// Waits until the client turns out to be too slow, or the writer has failed.
+    /// Waits until the client proves too slow, or the writer has failed.
     pub async fn closed(&self) {
         self.closed.notified().await;
     }
@@ -85,13 +85,13 @@ impl Outbox {
         self.state().end
     }
 
-    /// Writes what comes until the outbox ends or the socket fails. Each outbox has one writer.
+    /// Writes output until the outbox ends or the socket fails. Each outbox has one writer.
     pub async fn write_to(&self, mut socket: impl AsyncWrite + Unpin) {
         let mut batch = Vec::new();
         while self.take(&mut batch).await {
             let mut writing = std::pin::pin!(async {
                 socket.write_all(&batch).await?;
-                // TLS may hold back what the socket did not take yet.
+                // TLS may buffer what the socket has not accepted yet.
                 socket.flush().await
             });
             let written = tokio::select! {
@@ -109,7 +109,7 @@ impl Outbox {
         self.closed.notify_one();
     }
 
-    /// Swaps the waiting bytes for the written batch, whose memory is used again.
+    /// Swaps the pending bytes for the written batch, whose memory is reused.
     async fn take(&self, batch: &mut Vec<u8>) -> bool {
         batch.clear();
         if batch.capacity() > BUFFER_KEPT_LEN_MAX {
@@ -131,7 +131,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until the outbox takes nothing more, while a batch is being written.
+    /// Waits until the outbox accepts nothing more, while a batch is being written.
     async fn ended_early(&self) {
         while self.end().is_none() {
             self.ready.notified().await;

@@ -1,9 +1,8 @@
-//! The protocol parser: bytes in, operations out, a piece at a time.
+//! The protocol parser: bytes in, operations out, incrementally.
 //!
-//! The parser takes whole operations off the front of a buffer and remembers where it stopped, so
-//! that input that trickles in is not searched again from the start. Everything it returns is a
-//! copy: messages on the bus are small, and a slice would keep the whole read buffer alive for as
-//! long as the message waits somewhere.
+//! The parser takes complete operations off the front of a buffer and remembers where it stopped, so that input
+//! arriving in small pieces is not searched again from the start. Everything it returns is a copy: messages on the
+//! bus are small, and a slice would keep the whole read buffer alive for as long as the message waits somewhere.
 //!
 //! Verbs are taken in either case and a line may end in a bare `\n`, as on a NATS server.
 
@@ -15,10 +14,10 @@ const LINE_END: &[u8; 2] = b"\r\n";
 /// No operation has more words than this after its verb.
 const ARGUMENTS_MAX: usize = 4;
 
-/// One thing that a client asks for.
+/// One request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// The JSON is not looked at yet.
+    /// The JSON is not parsed yet.
     Connect(Bytes),
     Publish(Publish),
     Subscribe {
@@ -42,7 +41,7 @@ pub(super) struct Publish {
     pub payload: Bytes,
 }
 
-/// Why a client's bytes cannot be read any further. The words are those of a NATS server.
+/// Why a client's bytes cannot be parsed any further. The messages are those of a NATS server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ParseError {
     #[error("Unknown Protocol Operation")]
@@ -57,9 +56,9 @@ pub(super) enum ParseError {
 pub(super) struct NatsParser {
     control_line_len_max: usize,
     payload_len_max: usize,
-    /// How much of the buffer is known to hold no line end.
+    /// How much of the buffer is known to contain no line end.
     searched: usize,
-    /// A message whose line was read and whose bytes have not all come.
+    /// A message whose line was read and whose bytes have not all arrived.
     awaited: Option<Awaited>,
 }
 
@@ -72,7 +71,7 @@ struct Awaited {
     total_len: usize,
 }
 
-/// What a control line was: all of an operation, or the beginning of a message.
+/// What a control line was: a complete operation, or the beginning of a message.
 enum ControlLine {
     Whole(Operation),
     Head(Awaited),
@@ -88,7 +87,7 @@ impl NatsParser {
         }
     }
 
-    /// The next operation, or nothing until more bytes have come.
+    /// The next operation, or nothing until more bytes arrive.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Operation>, ParseError> {
         loop {
             if let Some(awaited) = self.awaited.take() {
@@ -172,7 +171,7 @@ impl NatsParser {
         Ok(Awaited { subject: subject.to_owned(), reply: reply.map(str::to_owned), headers_len, total_len })
     }
 
-    /// Takes the bytes of a message and the line end behind them, once they are all there.
+    /// Takes the bytes of a message and the line end after them, once all have arrived.
     fn message(&mut self, awaited: Awaited, buffer: &mut BytesMut) -> Result<Option<Operation>, ParseError> {
         let Awaited { total_len, .. } = awaited;
         if buffer.len() < total_len + LINE_END.len() {
@@ -204,7 +203,7 @@ fn subscribe(rest: &str) -> Result<Operation, ParseError> {
     })
 }
 
-/// `UNSUB <sid> [after]`, where 0 messages means at once.
+/// `UNSUB <sid> [after]`, where 0 messages means immediately.
 fn unsubscribe(rest: &str) -> Result<Operation, ParseError> {
     match *arguments(rest)?.as_slice() {
         [sid] => Ok(Operation::Unsubscribe { sid: number(sid)?, after: None }),
@@ -237,7 +236,7 @@ fn arguments(rest: &str) -> Result<Arguments<'_>, ParseError> {
     Ok(arguments)
 }
 
-/// Digits only: `str::parse` alone would take a plus sign.
+/// Digits only: `str::parse` alone would accept a plus sign.
 fn number(text: &str) -> Result<u64, ParseError> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(ParseError::UnknownOperation);
@@ -258,7 +257,7 @@ mod tests {
         })
     }
 
-    /// Feeds the input in pieces; returns the operations and what the parser said at the end.
+    /// Feeds the input in pieces; returns the operations and the parser's final answer.
     fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Operation>, Option<ParseError>) {
         let (mut parser, mut buffer, mut operations) = (parser(), BytesMut::new(), Vec::new());
         for piece in pieces {

@@ -1,8 +1,7 @@
-//! A batch: blob commands that came one behind the other and may run together.
+//! A batch: consecutive blob commands that may run together.
 //!
-//! Each write waits until it is durable, and the store makes many durable with one sync, so waiting
-//! for them one by one would waste most of it. Commands on the same key keep their order by never
-//! being in one batch.
+//! Each write waits until it is durable, and the store makes many durable with one sync, so waiting for them one by
+//! one would waste most of it. Commands on the same key are never in one batch, which keeps their order.
 
 use super::blob::BlobExecutor;
 use super::command::BlobCommand;
@@ -13,7 +12,7 @@ use reveille_store::BlobKey;
 /// How many commands run together.
 const COMMANDS_MAX: usize = 64;
 
-/// How many of them may be reads, whose answers can be as large as blobs and wait in memory together.
+/// How many of them may be reads, whose answers can be as large as blobs and are in memory together.
 const READS_MAX: usize = 8;
 
 #[derive(Default)]
@@ -23,7 +22,7 @@ pub(super) struct RespBatch {
 }
 
 impl RespBatch {
-    /// Whether the command may run together with those that are here.
+    /// Whether the command may run together with those in the batch.
     pub fn has_room_for(&self, command: &BlobCommand) -> bool {
         self.commands.len() < COMMANDS_MAX
             && !(is_read(command) && self.reads == READS_MAX)
@@ -35,7 +34,7 @@ impl RespBatch {
         self.commands.push(command);
     }
 
-    /// Runs what has gathered; the answers come in the order of the commands.
+    /// Runs the batch; the answers are in the order of the commands.
     pub async fn run(&mut self, desk: &BlobExecutor) -> Vec<RespReply> {
         self.reads = 0;
         join_all(self.commands.drain(..).map(|command| desk.perform(command))).await

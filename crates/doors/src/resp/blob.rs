@@ -1,19 +1,20 @@
-//! What blob commands do: the store is asked, and its answer put into words.
+//! What blob commands do: query the store and turn its answer into a reply.
 
-use super::Clock;
 use super::command::BlobCommand;
 use super::reply::RespReply;
-use reveille_store::{BlobKey, Blobs, StoreError};
+use reveille_store::{BlobKey, Blobs, ClockFn, StoreError};
 use std::sync::Arc;
 
-/// What Redis answers for the time that a key has left when there is no such key.
+/// What Redis answers for the TTL of a key that does not exist.
 const NO_SUCH_KEY: i64 = -2;
 
 pub(super) struct BlobExecutor {
     pub blobs: Arc<dyn Blobs>,
-    pub clock: Clock,
-    /// How long a blob stays when the client does not say.
+    pub clock: ClockFn,
+    /// How long a blob is kept when the client does not say.
     pub ttl_ms: i64,
+    /// How long a blob is kept at most, whatever the client says.
+    pub ttl_max_ms: i64,
 }
 
 impl BlobExecutor {
@@ -28,7 +29,7 @@ impl BlobExecutor {
         Ok(match command {
             BlobCommand::Get(key) => self.blobs.blob(&key).await?.map_or(RespReply::Null, RespReply::Bulk),
             BlobCommand::Set { key, value, ttl_ms, mode } => {
-                let expires_at = (self.clock)() + ttl_ms.unwrap_or(self.ttl_ms);
+                let expires_at = (self.clock)() + ttl_ms.unwrap_or(self.ttl_ms).min(self.ttl_max_ms);
                 let stored = self.blobs.put_blob(key, value, expires_at, mode).await?;
                 if stored { RespReply::OK } else { RespReply::Null }
             }
@@ -50,7 +51,7 @@ impl BlobExecutor {
         })
     }
 
-    /// How long a blob stays; nothing if there is none, or its time is over.
+    /// How long a blob remains; nothing if there is none, or it has expired.
     async fn millis_left(&self, key: &BlobKey) -> Result<Option<i64>, StoreError> {
         let expires_at = self.blobs.blob_expiry(key).await?;
         Ok(expires_at.map(|expires_at| expires_at.since((self.clock)())).filter(|left_ms| *left_ms > 0))

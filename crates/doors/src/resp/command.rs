@@ -1,6 +1,6 @@
 //! Commands: what the words of a frame mean.
 //!
-//! Every word is judged here, once; behind this file keys are blob keys and times are numbers.
+//! Every word is validated here, once; past this file keys are blob keys and times are numbers.
 
 use super::frame::RespFrame;
 use super::reply::{Protocol, RespReply};
@@ -36,7 +36,7 @@ pub(super) enum SessionCommand {
     SetName(Bytes),
     GetName,
     Id,
-    /// A wish of the client's library that changes nothing here.
+    /// A request of the client library that changes nothing here.
     Noted,
     Ping(Option<Bytes>),
     Echo(Bytes),
@@ -65,7 +65,7 @@ impl BlobCommand {
 }
 
 impl RespCommand {
-    /// The error is what the client gets to read.
+    /// The error is the client's answer.
     pub fn parse(frame: &RespFrame) -> Result<Self, RespReply> {
         use BlobCommand as Blob;
         use SessionCommand as RespSession;
@@ -84,7 +84,7 @@ impl RespCommand {
             ("TTL", [key]) => Self::Blob(Blob::TtlSeconds(readable_key(key)?)),
             ("PTTL", [key]) => Self::Blob(Blob::TtlMillis(readable_key(key)?)),
             ("HELLO", options) => Self::Session(hello(options)?),
-            // The user's name is not looked at: a secret alone says who somebody is.
+            // The user name is ignored: the secret alone identifies a client.
             ("AUTH", [secret] | [_, secret]) => Self::Session(RespSession::Auth { secret: text(secret) }),
             ("CLIENT", [what, rest @ ..]) => Self::Session(client(what, rest)?),
             ("SELECT", [index]) => Self::Session(select(index)?),

@@ -1,9 +1,10 @@
-//! Requests off the wire: arrays of bulk strings, or words on a line, a piece at a time.
+//! Parses requests: arrays of bulk strings, or words on a line, incrementally.
 //!
-//! The parser takes each argument off the front of the buffer once it is complete, so that large
-//! values are looked at once however they trickle in. A frame is bounded as a whole, not only in
-//! its parts: 64 arguments of the largest size would be 640 MiB.
+//! The parser takes each argument off the front of the buffer once it is complete, so that large values are scanned
+//! once however slowly they arrive. A frame is bounded as a whole, not only in its parts: 64 arguments of the largest
+//! size would be 640 MiB.
 
+use super::http::{is_http_command, is_request_line};
 use bytes::{Buf, Bytes, BytesMut};
 use reveille_store::BLOB_LEN_MAX;
 
@@ -12,9 +13,6 @@ pub(super) const ARGUMENTS_MAX: usize = 64;
 
 /// The most bytes of all arguments together: the largest blob, and room for the rest of its SET.
 pub(super) const FRAME_LEN_MAX: usize = BLOB_LEN_MAX + 64 * 1024;
-
-/// The same for somebody who has not shown a secret yet, and so needs no more than that.
-pub(super) const FRAME_LEN_MAX_UNKNOWN: usize = 16 * 1024;
 
 /// The longest command that is not an array.
 const INLINE_LEN_MAX: usize = 4 * 1024;
@@ -28,7 +26,7 @@ const COPIED_LEN_MAX: usize = 64 * 1024;
 /// The arguments of one command; the first is its name, so there is at least one.
 pub(super) type RespFrame = Vec<Bytes>;
 
-/// Why a client's bytes cannot be read any further.
+/// Why a client's bytes cannot be parsed any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("ERR Protocol error: invalid multibulk length, at most {ARGUMENTS_MAX} are allowed")]
@@ -43,12 +41,15 @@ pub(super) enum FrameError {
     ExpectedLineEnd,
     #[error("ERR Protocol error: too big inline request")]
     LineTooLong,
+    /// The client is not told: it is a web page, and nobody reads it.
+    #[error("ERR this is not an HTTP server")]
+    Http,
 }
 
 #[derive(Debug)]
 pub(super) struct RespParser {
     frame_len_max: usize,
-    /// How much of the buffer is known to hold no line end.
+    /// How much of the buffer is known to contain no line end.
     searched: usize,
     /// An array that has begun.
     partial: Option<Partial>,
@@ -58,9 +59,9 @@ pub(super) struct RespParser {
 struct Partial {
     arguments: Vec<Bytes>,
     count: usize,
-    /// The length of the argument that is on its way.
+    /// The length of the argument that is being received.
     bulk_len: Option<usize>,
-    /// What the arguments add up to.
+    /// The size of the arguments so far.
     len: usize,
 }
 
@@ -73,7 +74,7 @@ impl RespParser {
         self.frame_len_max = frame_len_max;
     }
 
-    /// The next command, or nothing until more bytes have come.
+    /// The next command, or nothing until more bytes arrive.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<RespFrame>, FrameError> {
         loop {
             if let Some(mut partial) = self.partial.take() {
@@ -81,7 +82,8 @@ impl RespParser {
                     self.partial = Some(partial);
                     return Ok(None);
                 }
-                return Ok(Some(partial.arguments));
+                let frame = partial.arguments;
+                return if is_http_command(&frame) { Err(FrameError::Http) } else { Ok(Some(frame)) };
             }
             match buffer.first() {
                 None => return Ok(None),
@@ -95,6 +97,9 @@ impl RespParser {
                     };
                     let words = inline_words(&buffer[..end])?;
                     buffer.advance(end + 1);
+                    if is_http_command(&words) || is_request_line(&words) {
+                        return Err(FrameError::Http);
+                    }
                     if !words.is_empty() {
                         return Ok(Some(words));
                     }
@@ -103,7 +108,7 @@ impl RespParser {
         }
     }
 
-    /// Takes arguments until the frame is complete or the buffer is used up; says which.
+    /// Takes arguments until the frame is complete or the buffer is used up; returns which.
     fn fill(&mut self, partial: &mut Partial, buffer: &mut BytesMut) -> Result<bool, FrameError> {
         while partial.arguments.len() < partial.count {
             let bulk_len = match partial.bulk_len {
@@ -162,7 +167,7 @@ impl RespParser {
     }
 }
 
-/// An array of nothing is no command at all, and not an error either.
+/// An empty array is neither a command nor an error.
 fn begin(count: i64) -> Result<Option<Partial>, FrameError> {
     if count <= 0 {
         return Ok(None);
@@ -261,6 +266,9 @@ mod tests {
             (b"*2\r\n$1\r\na\r\n$100\r\n", FrameError::TooLarge),
             (&long_line, FrameError::LineTooLong),
             (many_words.as_bytes(), FrameError::ArgumentCount),
+            (b"GET / HTTP/1.1\r\n", FrameError::Http),
+            (b"*2\r\n$4\r\npost\r\n$1\r\n/\r\n", FrameError::Http),
+            (b"Host: localhost\n", FrameError::Http),
         ];
         for (input, error) in table {
             let shown = String::from_utf8_lossy(input);

@@ -36,7 +36,7 @@ impl RespReply {
     pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
         match (self, protocol) {
             (Self::Simple(text), _) => push_line(out, b'+', text),
-            // What is echoed from a client must not end the line early.
+            // Text echoed from a client must not end the line early.
             (Self::Error(text), _) => push_line(out, b'-', text.replace(['\r', '\n'], " ")),
             (Self::Integer(number), _) => push_line(out, b':', number),
             (Self::Bulk(bytes), _) => push_bulk(out, bytes),

@@ -1,4 +1,4 @@
-//! Which files are taken, and what depends on time; the rest is tested over real sockets in `tests/`.
+//! Which files are accepted, and what depends on time; the rest is tested over real sockets in `tests/`.
 
 use super::*;
 use std::error::Error as _;

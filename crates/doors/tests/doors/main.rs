@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what helps a test may fail like one")]
 #![allow(clippy::format_collect, reason = "pipelines are built once per test")]
 
+mod http;
 mod memory_blobs;
 mod nats;
 mod resp;
+mod sessions;
 mod stock_clients;
 mod support;
 mod throughput;
 mod tls;
+mod unauthenticated;

@@ -27,6 +27,29 @@ async fn blobs_are_set_read_counted_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_ttl_beyond_the_maximum_is_shortened() {
+    let door = Door::open_resp().await;
+    let mut client = Raw::connect(&door).await;
+    for set in [
+        "SET ctx:1 x EX 604801",
+        "SET ctx:1 x EX 31536000",
+        "SET ctx:1 x PX 9223372036854775807",
+        "SETEX ctx:1 31536000 x",
+        "PSETEX ctx:1 604800001 x",
+    ] {
+        client.ask(&format!("{set}\r\n"), "+OK\r\n").await;
+        client.ask("PTTL ctx:1\r\n", ":604800000\r\n").await;
+    }
+    client.ask("SET ctx:1 x EX 604799\r\nTTL ctx:1\r\n", "+OK\r\n:604799\r\n").await;
+
+    // A server that keeps blobs longer by itself lets clients ask for as long.
+    let days_30 = RespLimits { blob_ttl_ms: 30 * 86_400_000, ..RespLimits::default() };
+    let door = Door::resp(open(), MemoryBlobs::default(), days_30).await;
+    let mut client = Raw::connect(&door).await;
+    client.ask("SET ctx:1 x EX 31536000\r\nTTL ctx:1\r\n", "+OK\r\n:2592000\r\n").await;
+}
+
+#[tokio::test]
 async fn a_command_may_come_byte_by_byte() {
     let door = Door::open_resp().await;
     let mut client = Raw::connect(&door).await;

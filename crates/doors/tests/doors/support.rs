@@ -6,9 +6,9 @@ use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::{self, NatsLimits};
 use reveille_doors::resp::{self, RespLimits};
 use reveille_doors::tls::DoorTls;
-use reveille_doors::{Denied, Gate, Guest, OpenGate, Role};
+use reveille_doors::{Denied, Gate, Guest, OpenGate, Role, Standing};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -93,6 +93,36 @@ impl Gate for Locked {
             _ => return Err(Denied),
         };
         Ok(Guest { tenant: TenantId::known("acme"), role, key: secret.map(KeyId::known) })
+    }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        Standing::Valid
+    }
+}
+
+/// Knows the secret `right`, until its key ends.
+#[derive(Clone)]
+pub struct EndingKey(Arc<Mutex<Standing>>);
+
+impl EndingKey {
+    pub fn valid() -> Self {
+        Self(Arc::new(Mutex::new(Standing::Valid)))
+    }
+
+    pub fn end(&self, standing: Standing) {
+        *self.0.lock().unwrap() = standing;
+    }
+}
+
+#[async_trait::async_trait]
+impl Gate for EndingKey {
+    async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
+        if *self.0.lock().unwrap() == Standing::Valid { Locked.admit(secret).await } else { Err(Denied) }
+    }
+
+    fn standing(&self, guest: &Guest) -> Standing {
+        assert_eq!(guest.key, Some(KeyId::known("right")));
+        *self.0.lock().unwrap()
     }
 }
 

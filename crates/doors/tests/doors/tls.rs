@@ -149,11 +149,14 @@ fn assert_is_no_answer(rest: &str, answer: &str) {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_not_finished_counts_as_a_connection() {
+async fn a_handshake_that_is_not_finished_makes_room_for_one_that_is() {
     let certificate = Certificate::make();
     let door = certificate.resp_door(RespLimits { connections_max: 1, ..RespLimits::default() }).await;
-    let stalled = TcpStream::connect(door.address).await.unwrap();
+    let mut stalled = Raw::connect(&door).await;
+    let mut client = certificate.client(&door).await;
+    ask(&mut client, "PING\r\n", "+PONG\r\n").await;
+    assert_eq!(stalled.rest().await, "");
     assert_eq!(Raw::connect(&door).await.rest().await, "", "the door is full, and says nothing in the clear");
-    drop(stalled);
+    drop(client);
     door.close().await;
 }

@@ -15,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 const SWEEP_MIN: usize = 1_024;
 
 #[derive(Default)]
-pub struct CallLimits(Mutex<Buckets>);
+pub struct CallLimits(Mutex<KeyBuckets>);
 
 #[derive(Default)]
-struct Buckets {
+struct KeyBuckets {
     of_key: FxHashMap<KeyId, Bucket>,
     sweep_at_len: usize,
 }

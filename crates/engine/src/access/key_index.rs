@@ -1,6 +1,6 @@
 //! Every key, in memory: all hashes are held here, so that a request costs one hash and one lookup.
 
-use super::keys::{Caller, NewKey};
+use super::keys::{Caller, KeyStanding, NewKey};
 use crate::secret::hash;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
@@ -55,17 +55,17 @@ impl KeyIndex {
             return false;
         }
         *by_hash = read.by_hash.into_inner().unwrap_or_else(PoisonError::into_inner);
-        drop(by_hash);
+        // Both change under one lock: a key that is known by its hash and not by its id would look revoked.
         *self.by_id.write().unwrap_or_else(PoisonError::into_inner) =
             read.by_id.into_inner().unwrap_or_else(PoisonError::into_inner);
         true
     }
 
     pub fn insert(&self, key: KeyRecord) {
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         by_id.insert(key.id.clone(), key.hash);
         drop(by_id);
-        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         by_hash.insert(key.hash, KnownKey::new(key));
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
@@ -84,6 +84,17 @@ impl KeyIndex {
         let known = keys.get(&hash).filter(|known| known.key.is_valid(now))?;
         known.used_at.store(now.0, Ordering::Relaxed);
         Some((hash, known.caller.clone()))
+    }
+
+    /// What has become of a key. Unlike [`Self::of_id`] this does not count as use: open connections ask every second.
+    pub fn standing(&self, id: &KeyId, now: Millis) -> KeyStanding {
+        let hash = self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        match hash.and_then(|hash| keys.get(&hash)) {
+            Some(known) if known.key.is_valid(now) => KeyStanding::Valid(known.caller.clone()),
+            Some(known) if known.key.revoked_at.is_none() => KeyStanding::Expired,
+            _ => KeyStanding::Revoked,
+        }
     }
 
     /// The key with this hash, if it is good and like this one.
@@ -179,6 +190,24 @@ mod tests {
             revoked_by: String::new(),
             last_used_at: None,
         }
+    }
+
+    #[test]
+    fn a_key_that_was_shown_is_followed_without_being_used() {
+        let (keys, id) = (KeyIndex::default(), KeyId::known("a"));
+        keys.insert(KeyRecord { expires_at: Some(Millis(5)), ..key("a") });
+        let KeyStanding::Valid(caller) = keys.standing(&id, Millis(4)) else { panic!("it is valid") };
+        assert!(caller.may(Scope::Read) && !caller.may(Scope::Write));
+        assert_eq!(keys.standing(&id, Millis(5)), KeyStanding::Expired);
+        assert!(keys.take_used().is_empty());
+
+        keys.insert(KeyRecord { scopes: vec![Scope::Write], ..key("a") });
+        let KeyStanding::Valid(caller) = keys.standing(&id, Millis(6)) else { panic!("it is valid again") };
+        assert!(caller.may(Scope::Write), "it tells what the key opens now");
+
+        keys.revoke(&id, Millis(7), "ann".to_owned()).unwrap();
+        assert_eq!(keys.standing(&id, Millis(8)), KeyStanding::Revoked);
+        assert_eq!(keys.standing(&KeyId::known("never"), Millis(8)), KeyStanding::Revoked);
     }
 
     #[test]

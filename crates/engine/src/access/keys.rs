@@ -16,8 +16,6 @@ use std::sync::Arc;
 
 pub const KEY_PREFIX: &str = "vk_";
 pub const KEYS_MAX: usize = 100_000;
-/// Whoever shows no key, where that is allowed.
-const ANONYMOUS: &str = "anonymous";
 /// Whoever made a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -46,6 +44,16 @@ impl Caller {
     pub fn sees(&self, tenant: &TenantId) -> bool {
         self.may(Scope::Admin) || self.tenant == *tenant
     }
+}
+
+/// What has become of a key that somebody showed earlier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyStanding {
+    /// It opens what this caller may do, which need not be what it was.
+    Valid(Arc<Caller>),
+    Expired,
+    /// Or nobody knows it any more.
+    Revoked,
 }
 
 pub struct NewKey {
@@ -77,12 +85,27 @@ impl Access {
         self.keys.find(secret, self.runtime.now())
     }
 
+    /// What has become of a key, for whoever holds a connection open that it has opened. This is no use of the key.
+    pub fn key_standing(&self, id: &KeyId) -> KeyStanding {
+        self.keys.standing(id, self.runtime.now())
+    }
+
     /// Who somebody without a secret is, where that is allowed at all: a tenant of their own, and no
     /// operator.
     pub fn anonymous(&self) -> Option<Arc<Caller>> {
         let tenant = self.runtime.settings().open_tenant.clone()?;
         let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
-        Some(Arc::new(Caller { key: KeyId::known(ANONYMOUS), name: ANONYMOUS.to_owned(), tenant, scopes }))
+        let key = KeyId::anonymous();
+        Some(Arc::new(Caller { name: key.to_string(), key, tenant, scopes }))
+    }
+
+    /// Whether somebody who was let in before would be let in now, and to the same things. Asked again and again for
+    /// as long as a connection is open.
+    pub fn still_holds(&self, caller: &Caller) -> bool {
+        if caller.key.is_anonymous() {
+            return self.anonymous().is_some();
+        }
+        matches!(self.key_standing(&caller.key), KeyStanding::Valid(now) if *now == *caller)
     }
 
     /// Makes a key. The secret is returned here and nowhere else.

@@ -5,7 +5,7 @@
 //! they tell themselves, for whoever should have may be dead. One that reads of a change before it has noticed it
 //! showed its own readers how things stood before: it says once more that something has changed.
 
-use super::shared::Shared;
+use super::shared::SharedCluster;
 use crate::observe::events::{LoggedEvent, What, WorkerChange};
 use reveille_core::placement::Member;
 use reveille_core::time::Millis;
@@ -31,7 +31,7 @@ pub enum SeenBy {
     AnotherServer,
 }
 
-type Change = (Member, WorkerChange);
+type MemberChange = (Member, WorkerChange);
 
 /// What was noticed and not yet read, and what was read and not yet noticed, each since when.
 #[derive(Default)]
@@ -39,23 +39,23 @@ pub struct Announcer(Mutex<Apart>);
 
 #[derive(Default)]
 struct Apart {
-    noticed: FxHashMap<Change, Millis>,
-    read: FxHashMap<Change, Millis>,
+    noticed: FxHashMap<MemberChange, Millis>,
+    read: FxHashMap<MemberChange, Millis>,
 }
 
 impl Announcer {
     /// Whether another has told of it a moment ago.
-    fn was_announced(&self, change: &Change, now: Millis) -> bool {
+    fn was_announced(&self, change: &MemberChange, now: Millis) -> bool {
         self.lock().read.remove(change).is_some_and(|at| now.since(at) < ANNOUNCED_WITHIN_MS)
     }
 
     /// Another will tell.
-    fn notice(&self, change: Change, now: Millis) {
+    fn notice(&self, change: MemberChange, now: Millis) {
         self.lock().noticed.entry(change).or_insert(now);
     }
 
     /// Another has told.
-    fn announced(&self, change: Change, now: Millis) {
+    fn announced(&self, change: MemberChange, now: Millis) {
         let mut apart = self.lock();
         if apart.noticed.remove(&change).is_none() {
             apart.read.insert(change, now);
@@ -63,7 +63,7 @@ impl Announcer {
     }
 
     /// What nobody has told.
-    fn take_overdue(&self, now: Millis) -> Vec<Change> {
+    fn take_overdue(&self, now: Millis) -> Vec<MemberChange> {
         let is_over = |at: &Millis| now.since(*at) >= ANNOUNCED_WITHIN_MS;
         let mut apart = self.lock();
         apart.read.retain(|_, at| !is_over(at));
@@ -75,7 +75,7 @@ impl Announcer {
     }
 }
 
-impl Shared {
+impl SharedCluster {
     /// Publishes the change, or leaves that to another server.
     pub(super) fn announce_once(&self, member: Member, change: WorkerChange, seen_by: SeenBy) {
         let now = self.runtime.now();
@@ -136,7 +136,7 @@ mod tests {
     use reveille_core::id::{TenantId, WorkerId};
     use reveille_core::presence::Contract;
 
-    fn joined(name: &str) -> Change {
+    fn joined(name: &str) -> MemberChange {
         let id = WorkerId::known(name);
         (Member { contract: Contract::Cap, tenant: TenantId::known("t"), id }, WorkerChange::Joined)
     }

@@ -5,7 +5,7 @@
 //! is in the step itself and cannot be lost without it. What belongs to no step is said after it has happened, in
 //! order; a server that is killed at that moment leaves it unsaid. Of runs it is said again by whoever takes over.
 
-use super::shared::Shared;
+use super::shared::SharedCluster;
 use crate::observe::Trouble;
 use crate::observe::events::{LogItem, Unlogged, What, WorkerChange};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ const APPENDED_AT_ONCE: usize = 256;
 /// How long events wait for what they are about.
 const REFRESHED_WITHIN: Duration = Duration::from_secs(2);
 
-impl Shared {
+impl SharedCluster {
     /// Reads the event log until the engine ends. `refresh` brings the copies of the roster up to date, when an event
     /// says that another server has changed them.
     pub async fn follow_event_log<F>(self: Arc<Self>, refresh: impl Fn() -> F + Send + Sync)

@@ -15,10 +15,10 @@ const GENERATION_LEN: usize = 1_024;
 const JOB_LEN_MAX: usize = 16 * 1_024;
 
 #[derive(Default)]
-pub struct JobCache(Mutex<Generations>);
+pub struct JobCache(Mutex<CacheGenerations>);
 
 #[derive(Default)]
-struct Generations {
+struct CacheGenerations {
     young: FxHashMap<JobId, Arc<Job>>,
     old: FxHashMap<JobId, Arc<Job>>,
 }
@@ -47,12 +47,12 @@ impl JobCache {
         self.lock().forget(id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Generations> {
+    fn lock(&self) -> MutexGuard<'_, CacheGenerations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Generations {
+impl CacheGenerations {
     fn forget(&mut self, id: &JobId) {
         self.young.remove(id);
         self.old.remove(id);

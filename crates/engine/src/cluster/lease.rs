@@ -79,7 +79,7 @@ impl Lease {
             return;
         }
         if let Err(error) = self.store.unlock(&self.lock).await {
-            tracing::debug!(lock = %self.lock.name, %error, "lock not released; it lapses by itself");
+            tracing::debug!(lock = %self.lock.name, %error, "lock not released; it will expire");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Membership: this server says every second that it is here, and hands on who has fallen silent.
 
-use super::shared::Shared;
+use super::shared::SharedCluster;
 use crate::observe::Trouble;
 use reveille_store::{BEAT_MS, BEAT_TTL_MS, Members, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ const BEAT: Duration = Duration::from_millis(BEAT_MS as u64);
 const BEAT_TTL: Duration = Duration::from_millis(BEAT_TTL_MS as u64);
 
 #[derive(Default)]
-pub struct Membership {
+pub struct ServerMembership {
     here: Mutex<Vec<String>>,
     is_cut_off: AtomicBool,
 }
 
-impl Membership {
+impl ServerMembership {
     pub fn members(&self) -> Vec<String> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -41,7 +41,7 @@ impl Membership {
     }
 }
 
-impl Shared {
+impl SharedCluster {
     /// Says that this server is here, before it does anything that others would wonder about.
     pub async fn appear(&self) -> Result<(), StoreError> {
         self.store.beat(&self.about()).await.map(drop)
@@ -71,7 +71,7 @@ impl Shared {
             heard = Instant::now();
             self.membership.set_cut_off(false);
             if !seen.was_here {
-                tracing::warn!("other servers took this one for dead; they may have its jobs");
+                tracing::warn!("other servers considered this one dead; they may have taken over its jobs");
                 here_since = heard;
                 on_return();
             }

@@ -3,7 +3,7 @@
 //! At most once and unordered between senders. A message that is lost costs a moment: the job is looked at again,
 //! in the store, a little later, and beats come again.
 
-use super::shared::Shared;
+use super::shared::SharedCluster;
 use crate::observe::Trouble;
 use reveille_bus::{BusError, Message};
 use reveille_core::id::{JobId, RunId, TenantId, Topic, WorkerId, WorkspaceId};
@@ -85,7 +85,7 @@ impl PeerJob {
 /// What waits to be sent, until the task takes it.
 pub struct PeerMessages(pub(super) mpsc::Receiver<PeerMessage>);
 
-impl Shared {
+impl SharedCluster {
     /// One message of the bus holds as many as wait.
     pub async fn send_peer_messages(self: Arc<Self>, mut unsent: PeerMessages) {
         let mut messages = Vec::with_capacity(BATCH_MAX);

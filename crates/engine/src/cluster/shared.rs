@@ -2,7 +2,7 @@
 //! message may have been lost.
 
 use super::announcer::Announcer;
-use super::membership::Membership;
+use super::membership::ServerMembership;
 use super::{Cluster, JobCache, PeerJob, PeerMessage, PeerMessages, SeenBy};
 use crate::observe::Observe;
 use crate::observe::events::{Events, WorkerChange};
@@ -30,19 +30,19 @@ const WAKE_PATIENCE: Duration = Duration::from_secs(1);
 /// Jobs whose end is remembered, so that an older message does not bring them back.
 const ENDED_MAX: usize = 16_384;
 
-pub struct Shared {
+pub struct SharedCluster {
     pub(super) runtime: Runtime,
     pub(super) observe: Observe,
     pub(super) store: Arc<dyn Store>,
     pub(super) bus: Arc<dyn Bus>,
-    pub(super) membership: Membership,
+    pub(super) membership: ServerMembership,
     pub(super) announcer: Announcer,
     messages: mpsc::Sender<PeerMessage>,
     ended: Mutex<Ended>,
     job_cache: JobCache,
 }
 
-impl Shared {
+impl SharedCluster {
     pub fn new(
         runtime: Runtime,
         observe: Observe,
@@ -55,7 +55,7 @@ impl Shared {
             observe,
             store,
             bus,
-            membership: Membership::default(),
+            membership: ServerMembership::default(),
             announcer: Announcer::default(),
             messages,
             ended: Mutex::default(),
@@ -74,7 +74,7 @@ impl Shared {
     }
 }
 
-impl Cluster for Shared {
+impl Cluster for SharedCluster {
     fn name(&self) -> &str {
         self.store.name()
     }

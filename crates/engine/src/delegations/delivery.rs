@@ -1,6 +1,6 @@
 //! Bringing a delegated job to its workspace, and what comes back.
 
-use super::in_flight::Begun;
+use super::in_flight::SendPermit;
 use super::{DelegateError, Delegations};
 use crate::jobs::SubmitError;
 use bytes::Bytes;
@@ -28,9 +28,9 @@ impl Delegations {
         let (Some(attempt), Some(hop)) = (job.attempt(), job.request.delegated.clone()) else { return };
         let number = attempt.number;
         let under_way = match self.in_flight.begin(job.id(), number, &hop.to) {
-            Begun::Send(under_way) => under_way,
-            Begun::IsUnderWay => return,
-            Begun::EarlierIs => return self.received(job, number).await,
+            SendPermit::Send(under_way) => under_way,
+            SendPermit::IsUnderWay => return,
+            SendPermit::EarlierIs => return self.received(job, number).await,
         };
         let url = self.workspaces.index().find(&hop.to).and_then(|workspace| workspace.url.clone());
         let Some(url) = url else {
@@ -117,7 +117,7 @@ impl Delegations {
         }
         let started = self.jobs.drive_on(job.id(), |job, now| life::start(job, number, None, now)).await;
         if let Err(error) = started {
-            tracing::debug!(job = %job.id(), %error, "not marked as running");
+            tracing::debug!(job = %job.id(), %error, "job not marked as running");
         }
     }
 
@@ -132,7 +132,7 @@ impl Delegations {
         let random = self.runtime.random();
         let back = self.jobs.drive_on(job.id(), |job, now| life::unheard(job, number, now, random)).await;
         if let Err(error) = back {
-            tracing::debug!(job = %job.id(), %error, "not taken back");
+            tracing::debug!(job = %job.id(), %error, "delegation not taken back");
         }
     }
 

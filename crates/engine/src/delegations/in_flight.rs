@@ -18,7 +18,7 @@ struct InFlightRequest {
 }
 
 /// Whether a request is to be sent.
-pub enum Begun {
+pub enum SendPermit {
     Send(UnderWay),
     /// This very request is under way.
     IsUnderWay,
@@ -35,16 +35,16 @@ pub struct UnderWay {
 }
 
 impl InFlight {
-    pub fn begin(&self, job: &JobId, attempt: u32, to: &WorkspaceId) -> Begun {
+    pub fn begin(&self, job: &JobId, attempt: u32, to: &WorkspaceId) -> SendPermit {
         let mut in_flight = self.lock();
         match in_flight.get(job) {
-            Some(sent) if sent.attempt == attempt => Begun::IsUnderWay,
-            Some(_) => Begun::EarlierIs,
+            Some(sent) if sent.attempt == attempt => SendPermit::IsUnderWay,
+            Some(_) => SendPermit::EarlierIs,
             None => {
                 let recalled = CancellationToken::new();
                 let sent = InFlightRequest { attempt, to: to.clone(), recalled: recalled.clone() };
                 in_flight.insert(job.clone(), sent);
-                Begun::Send(UnderWay { in_flight: self.clone(), job: job.clone(), attempt, recalled })
+                SendPermit::Send(UnderWay { in_flight: self.clone(), job: job.clone(), attempt, recalled })
             }
         }
     }

@@ -63,7 +63,7 @@ impl SharedStatuses {
         {
             let lost = self.writer.lost(row);
             if let Err(error) = self.writer.keep(lost, &[DelegationStatus::Failed]).await {
-                tracing::warn!(job = %id, %error, "lost delegation not recorded; the next look does it");
+                tracing::warn!(job = %id, %error, "lost delegation not recorded; retrying in the next pass");
             }
         }
         self.locks.release(lock).await;

@@ -11,7 +11,6 @@ use reveille_core::job::{Ending, Job};
 use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::workspace::Workspace;
 use reveille_roster::{Change, Roster, RosterError};
-use reveille_store::BlobKey;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -90,13 +89,13 @@ impl StatusWriter {
         }
     }
 
-    /// The first words of the answer, once there is one.
+    /// The first words of the answer, once there is one that may be read.
     pub async fn preview(&self, job: &Job, to: DelegationStatus) -> Option<String> {
         if to != DelegationStatus::Completed {
             return None;
         }
-        let blob = self.jobs.blob(&BlobKey::result_of(job.id())).await.ok()??;
-        let answer: Value = serde_json::from_slice(&blob).ok()?;
+        let read = self.jobs.read_result(job).await.ok()?;
+        let answer: Value = serde_json::from_slice(read.bytes()?).ok()?;
         answer.get("text").and_then(Value::as_str).map(|text| shortened(text, PREVIEW_LEN_MAX))
     }
 

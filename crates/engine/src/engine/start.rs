@@ -7,7 +7,7 @@ use crate::intake::Intake;
 use crate::janitor::Janitor;
 use crate::observe::audit_writer::AtStart;
 use crate::observe::metrics::Sweep;
-use crate::roster::{Hints, Refresh};
+use crate::roster::{Refresh, RosterHints};
 use crate::tick;
 use crate::workflows::Workflows;
 use reveille_roster::Roster;
@@ -34,7 +34,7 @@ impl Engine {
         let hints = pending.joined.is_some().then(|| {
             let index = pending.workspace_index;
             let (hints, task) =
-                Hints::new(store.clone(), Box::new(move |id| Some(index.find(id)?.url.clone())));
+                RosterHints::new(store.clone(), Box::new(move |id| Some(index.find(id)?.url.clone())));
             runtime.spawn(task);
             hints
         });

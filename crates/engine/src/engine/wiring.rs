@@ -3,7 +3,7 @@
 use super::{Parts, Rooms, StartError};
 use crate::access::{Access, KeyIndex};
 use crate::base::Base;
-use crate::cluster::{Alone, Cluster, PeerMessages, Shared};
+use crate::cluster::{Alone, Cluster, PeerMessages, SharedCluster};
 use crate::delegations::{DelegationParts, Delegations};
 use crate::fleet::workspaces::{WorkspaceHook, WorkspaceIndex, WorkspaceParts, Workspaces};
 use crate::fleet::{Departures, Fleet, FleetParts, SnapshotWriter};
@@ -22,7 +22,7 @@ use reveille_roster::Generations;
 use std::sync::Arc;
 
 /// What the tasks of the rooms need and nobody else.
-pub(super) struct Pending {
+pub(super) struct TaskParts {
     pub roster_task: RosterTask,
     pub audit_writes: PendingWrites,
     pub workspace_index: Arc<WorkspaceIndex>,
@@ -32,13 +32,13 @@ pub(super) struct Pending {
 
 /// One of several servers.
 pub(super) struct Joined {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedCluster>,
     pub messages: PeerMessages,
     pub unlogged: Unlogged,
     pub generations: Generations,
 }
 
-pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, Pending), StartError> {
+pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError> {
     let Parts { store, roster, bus, a2a, .. } = parts;
     let generations = roster.generations().await?;
     let keys = Arc::new(KeyIndex::load(&**roster).await?);
@@ -95,7 +95,7 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, Pending), StartError> 
     let (store, bus) = (store.clone(), bus.clone());
     let rooms =
         Rooms { base, audit, access, jobs, workspaces, fleet, delegations, workflows, writer, store, bus };
-    Ok((rooms, Pending { roster_task, audit_writes, workspace_index: index, joined }))
+    Ok((rooms, TaskParts { roster_task, audit_writes, workspace_index: index, joined }))
 }
 
 /// Here it is decided whether the server is alone or one of several.
@@ -110,7 +110,7 @@ fn base(parts: &Parts, generations: Generations) -> (Base, Option<Joined>) {
     let (events, unlogged) = Events::shared(parts.store.name());
     let observe = Observe::new(runtime.clone(), events, parts.traces.clone());
     let (shared, messages) =
-        Shared::new(runtime.clone(), observe.clone(), parts.store.clone(), parts.bus.clone());
+        SharedCluster::new(runtime.clone(), observe.clone(), parts.store.clone(), parts.bus.clone());
     let cluster: Arc<dyn Cluster> = shared.clone();
     (Base { runtime, observe, cluster, placement }, Some(Joined { shared, messages, unlogged, generations }))
 }

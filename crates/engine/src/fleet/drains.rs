@@ -64,7 +64,7 @@ impl Fleet {
             tokio::time::sleep(LOOK_EVERY).await;
             let overdue_drains = self.placement.lock().overdue_drains(self.runtime.now());
             for (worker, jobs) in overdue_drains {
-                tracing::warn!(worker = %worker.id, jobs = jobs.len(), "drained; its jobs go elsewhere");
+                tracing::warn!(worker = %worker.id, jobs = jobs.len(), "drain timed out; jobs reassigned");
                 for job in jobs {
                     self.jobs.clone().lose_attempt(job, Some(worker.id.clone())).await;
                 }

@@ -30,7 +30,7 @@ impl Departures {
 
     pub fn member_gone(&self, gone: LostMember) {
         let Some(member) = gone.member else {
-            tracing::warn!(jobs = gone.jobs.len(), "an anonymous worker left its jobs behind");
+            tracing::warn!(jobs = gone.jobs.len(), "anonymous worker gone; its jobs are reassigned");
             for id in gone.jobs {
                 self.runtime.spawn(self.jobs.clone().lose_attempt(id, None));
             }
@@ -65,7 +65,7 @@ impl Fleet {
             (table.expire(now), table.fleet().is_mass_expiry())
         };
         if self.observe.metrics().fleet().mass_expiry(is_slow) && is_slow {
-            tracing::error!("most of the fleet is silent: deaths are held back; look at the network");
+            tracing::error!("most of the fleet is silent; mass-expiry guard slows expiry; check the network");
         }
         for gone in gone {
             let workspace = gone.member.as_ref().filter(|member| member.contract == Contract::Molecule);

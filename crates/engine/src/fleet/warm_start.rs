@@ -68,7 +68,7 @@ impl Fleet {
         let (known, alive) = (placement.fleet().len(), placement.fleet().alive());
         drop(placement);
         if known > 0 {
-            tracing::info!(known, alive, "fleet restored; members have one TTL to be heard");
+            tracing::info!(known, alive, "fleet restored; members have one TTL to send a heartbeat");
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ mod talk;
 pub(crate) use beats::LOCK as SILENCE_LOCK;
 pub use changes::Patch;
 pub use index::WorkspaceIndex;
-pub use registry::{NewWorkspace, Registered, Registration};
-pub use retire::{Removed, Whereabouts};
+pub use registry::{NewWorkspace, RegisteredWorkspace, WorkspaceRegistration};
+pub use retire::{Whereabouts, WorkspaceRemoval};
 
 use super::expiry::Departures;
 use crate::base::Base;
@@ -32,7 +32,7 @@ use crate::runtime::Runtime;
 use reveille_a2a::{A2aClient, A2aError};
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::{Pulse, Workspace};
-use reveille_roster::{Change, EventQuery, Roster, RosterError, StructureEvent};
+use reveille_roster::{Change, Roster, RosterError, StructureEvent, StructureEventQuery};
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -208,7 +208,10 @@ impl Workspaces {
         self.index.may_talk(one, other)
     }
 
-    pub async fn structure_events(&self, query: &EventQuery) -> Result<Vec<StructureEvent>, RosterError> {
+    pub async fn structure_events(
+        &self,
+        query: &StructureEventQuery,
+    ) -> Result<Vec<StructureEvent>, RosterError> {
         self.roster.events(query).await
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A decision that holds.
 #[derive(Debug, Clone)]
-pub enum Answered {
+pub enum ApprovalOutcome {
     Now(Arc<Job>),
     /// The same was decided before; this answer changed nothing.
     Before(Arc<Job>),
@@ -21,7 +21,7 @@ pub enum Answered {
 
 impl Jobs {
     /// Lets a job go on. The approval and policy's second look are one commit.
-    pub async fn approve(&self, id: &JobId, answer: Answer) -> Result<Answered, DriveError> {
+    pub async fn approve(&self, id: &JobId, answer: Answer) -> Result<ApprovalOutcome, DriveError> {
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
         if self.is_from_submitter(&job.request, &answer) {
             return Err(Refusal::from(Conflict::OwnJob).into());
@@ -37,7 +37,7 @@ impl Jobs {
             _ => Err(answer.meets(job).err().unwrap_or(Refusal::TooEarly)),
         };
         match self.once(id, Choice::Approve, self.decided(id, decide).await).await? {
-            Answered::Now(job) if job.state() == State::Denied => {
+            ApprovalOutcome::Now(job) if job.state() == State::Denied => {
                 Err(Refusal::from(Conflict::StaleSnapshot).into())
             }
             answered => Ok(answered),
@@ -51,7 +51,7 @@ impl Jobs {
         answer.is_from_submitter(request) || given.is_some_and(|name| name == answer.by)
     }
 
-    pub async fn reject(&self, id: &JobId, answer: Answer) -> Result<Answered, DriveError> {
+    pub async fn reject(&self, id: &JobId, answer: Answer) -> Result<ApprovalOutcome, DriveError> {
         let decide = move |job: &Job, now| life::reject(job, &answer, now);
         self.once(id, Choice::Reject, self.decided(id, decide).await).await
     }
@@ -62,15 +62,15 @@ impl Jobs {
         id: &JobId,
         choice: Choice,
         done: Result<Arc<Job>, DriveError>,
-    ) -> Result<Answered, DriveError> {
+    ) -> Result<ApprovalOutcome, DriveError> {
         let refusal = match done {
-            Ok(job) => return Ok(Answered::Now(job)),
+            Ok(job) => return Ok(ApprovalOutcome::Now(job)),
             Err(DriveError::Refused(refusal @ Refusal::Approval(Conflict::AlreadyResolved))) => refusal,
             Err(error) => return Err(error),
         };
         let job = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
         let is_same = job.decided.as_ref().is_some_and(|decided| decided.choice == choice);
-        if is_same { Ok(Answered::Before(job)) } else { Err(refusal.into()) }
+        if is_same { Ok(ApprovalOutcome::Before(job)) } else { Err(refusal.into()) }
     }
 
     /// How long somebody may still take to decide; nothing for a job that waits for ever, or for nobody.
@@ -119,13 +119,13 @@ impl Jobs {
             _ => Err(Refusal::TooEarly),
         };
         if let Err(error) = self.drive_on(id, decide).await {
-            tracing::debug!(job = %id, %error, "not judged again");
+            tracing::debug!(job = %id, %error, "policy not checked again");
         }
     }
 }
 
 fn given_up(error: &StoreError) {
-    tracing::error!(%error, "approvals cannot be read; they stay as they are");
+    tracing::error!(%error, "approvals cannot be read; left unchanged");
 }
 
 fn is_asking(job: &Job) -> bool {

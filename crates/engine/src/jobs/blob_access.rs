@@ -1,32 +1,132 @@
-//! The blobs, as clients of the doors may read and write them. What policy has looked at stays as it was,
-//! and what nobody may read is not there.
+//! Who may read a blob. A pointer is only a name, and whoever submits or reports can name anything, so whatever shows,
+//! copies or scans what a job points at asks here ([`Jobs::owned`], [`Jobs::read`]) whether it is the job's to show.
+//!
+//! Workers fetch blobs by themselves, through the doors: what policy has looked at stays as it was there, and what
+//! nobody may read is not there. A worker serves every tenant, so the doors do not ask whose a blob is.
 
 use super::Jobs;
 use bytes::Bytes;
 use reveille_core::job::{Job, State};
+use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Blobs, PutMode, Store, StoreError};
 use std::sync::Arc;
 
 struct GuardedBlobs(Jobs);
 
+/// What a job points at, and who named it.
+#[derive(Debug, Clone, Copy)]
+pub enum Named<'a> {
+    /// Whoever asked for the job says that this is what it works on.
+    Input(&'a str),
+    /// The worker that did the job says that it made this.
+    Output(&'a str),
+}
+
+impl<'a> Named<'a> {
+    fn pointer(self) -> &'a str {
+        match self {
+            Self::Input(pointer) | Self::Output(pointer) => pointer,
+        }
+    }
+}
+
+/// What whoever may see a job gets of a blob that it points at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlobRead {
+    Here(Bytes),
+    /// The job points at nothing.
+    Nothing,
+    /// It has expired, or was never stored.
+    Gone,
+    /// It is the job's, and nobody may read it, now or at all.
+    Held,
+    /// It is another's, or is not kept here: it is not to be had through this job.
+    Elsewhere,
+}
+
+impl BlobRead {
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Self::Here(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// As answers say it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Here(_) => "available",
+            Self::Nothing => "none",
+            Self::Gone => "gone",
+            Self::Held => "held",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
 impl Jobs {
     pub fn readable_blobs(&self) -> Arc<dyn Blobs> {
         Arc::new(GuardedBlobs(self.clone()))
     }
 
-    /// What a pointer of this job points at, if whoever may see the job may see that: a pointer is only a
-    /// name, and a worker can name anything.
-    pub async fn readable(&self, job: &Job, pointer: &str) -> Result<Option<Bytes>, StoreError> {
-        let Ok(key) = BlobKey::from_pointer(pointer) else { return Ok(None) };
-        if let Some(id) = key.job_of_result().or_else(|| key.job_of_context())
-            && id != *job.id()
-            && let Some(other) = self.store.job(&id).await?
-            && (other.request.tenant != job.request.tenant || self.hides(&other, &key))
-        {
-            return Ok(None);
+    /// What whoever may see this job may read of what it points at.
+    pub async fn read(&self, job: &Job, named: Named<'_>) -> Result<BlobRead, StoreError> {
+        if matches!(named, Named::Output(_)) && self.holds_result(job) {
+            return Ok(BlobRead::Held);
         }
-        self.store.blob(&key).await
+        if named.pointer().is_empty() {
+            return Ok(BlobRead::Nothing);
+        }
+        let Some(key) = self.owned(job, named).await? else { return Ok(BlobRead::Elsewhere) };
+        if key.job_of_result().as_ref() == Some(job.id()) && self.hides(job, &key) {
+            return Ok(BlobRead::Held);
+        }
+        Ok(self.store.blob(&key).await?.map_or(BlobRead::Gone, BlobRead::Here))
+    }
+
+    /// The result of a job, as above. What a job leaves behind that did not succeed is none.
+    pub async fn read_result(&self, job: &Job) -> Result<BlobRead, StoreError> {
+        let ending = job.ending().filter(|ending| ending.state == State::Succeeded);
+        self.read(job, Named::Output(ending.map_or("", |ending| &ending.result_ptr))).await
+    }
+
+    /// A result that is held back, for somebody who decides about it.
+    pub async fn held_result(&self, job: &Job) -> Result<Option<Bytes>, StoreError> {
+        match job.output.as_ref().filter(|_| job.state() == State::OutputQuarantined) {
+            Some(check) => self.owned_content(job, Named::Output(&check.original_ptr)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same without asking whether anybody may read it: for looking it through.
+    pub(super) async fn owned_content(
+        &self,
+        job: &Job,
+        named: Named<'_>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        match self.owned(job, named).await? {
+            Some(key) => self.store.blob(&key).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The one decision whose a blob is: the blob that a job points at, if it is the job's own, or that of another
+    /// job of its tenant which whoever sees this job may read as well (what undoes a job works on that job's input).
+    ///
+    /// A blob of a job that nobody knows is nobody's: its job may be another tenant's, pruned or still to come.
+    /// Artifacts have no job in their names. The worker that made one vouches for it; a submitter does not.
+    pub(super) async fn owned(&self, job: &Job, named: Named<'_>) -> Result<Option<BlobKey>, StoreError> {
+        let Ok(key) = BlobKey::from_pointer(named.pointer()) else { return Ok(None) };
+        let is_owned =
+            match key.job_of_context().or_else(|| key.job_of_result()) {
+                None => matches!(named, Named::Output(_)),
+                Some(id) if id == *job.id() => true,
+                Some(id) => self.store.job(&id).await?.is_some_and(|other| {
+                    other.request.tenant == job.request.tenant && !self.hides(&other, &key)
+                }),
+            };
+        Ok(is_owned.then_some(key))
     }
 
     /// Whether nobody may read this of a job: it is held back, a redacted copy has taken its place, or nobody
@@ -40,12 +140,20 @@ impl Jobs {
     }
 }
 
-/// What a pointer points at, if it is ours.
-pub(super) async fn content(store: &dyn Store, pointer: &str) -> Result<Option<Bytes>, StoreError> {
-    match BlobKey::from_pointer(pointer) {
-        Ok(key) => store.blob(&key).await,
-        Err(_) => Ok(None),
-    }
+/// The input that policy may rest a verdict on: the job's own and nothing else, since any other could be changed after
+/// it was looked at.
+pub(super) fn own_input(request: &Request) -> Option<BlobKey> {
+    let key = BlobKey::from_pointer(&request.context_ptr).ok()?;
+    (key.job_of_context().as_ref() == Some(&request.id)).then_some(key)
+}
+
+/// How long it is what a pointer names, whosever it is: a limit is not evaded by naming another's.
+pub(super) async fn stored_len(store: &dyn Store, pointer: &str) -> Result<u64, StoreError> {
+    let blob = match BlobKey::from_pointer(pointer) {
+        Ok(key) => store.blob(&key).await?,
+        Err(_) => None,
+    };
+    Ok(blob.map_or(0, |blob| blob.len() as u64))
 }
 
 impl GuardedBlobs {

@@ -155,7 +155,7 @@ impl Jobs {
         if let Some(lock) = lock
             && let Err(error) = self.store.unlock(&lock).await
         {
-            tracing::debug!(lock = %lock.name, %error, "lock not released; it lapses by itself");
+            tracing::debug!(lock = %lock.name, %error, "lock not released; it will expire");
         }
     }
 

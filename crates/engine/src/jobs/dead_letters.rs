@@ -1,6 +1,7 @@
 //! Dead letters: jobs that ended badly, to be tried again or put away; and jobs that policy would have otherwise.
 
 use super::Jobs;
+use super::blob_access::Named;
 use super::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::Caller;
 use bytes::Bytes;
@@ -69,7 +70,7 @@ impl Jobs {
     pub async fn retry(&self, letter: DeadLetter, by: &Caller) -> Result<Arc<Job>, RetryError> {
         let old = self.store.job(&letter.job_id).await?.ok_or(RetryError::JobGone)?;
         let request = Request { submitted_by: Some(by.key.clone()), ..retry::retry(&old.request, &letter) };
-        let (request, context) = self.with_own_input(request).await?;
+        let (request, context) = self.with_own_input(&old, request).await?;
         let jobs = self.clone();
         self.runtime
             .run_detached(async move {
@@ -91,7 +92,7 @@ impl Jobs {
         let remediation = offered.iter().find(|offered| offered.id == remediation).ok_or_else(not_offered)?;
         let request = retry::remedy(&old.request, remediation).map_err(|_| not_offered())?;
         let request = Request { submitted_by: Some(by.key.clone()), ..request };
-        let (request, context) = self.with_own_input(request).await?;
+        let (request, context) = self.with_own_input(old, request).await?;
         self.ask_again(request, context).await
     }
 
@@ -131,11 +132,17 @@ impl Jobs {
         }
     }
 
-    /// The input belongs to its job and goes with it, so the new job gets a copy. Input that is not ours
-    /// to keep is only pointed at.
-    async fn with_own_input(&self, request: Request) -> Result<(Request, Option<Bytes>), RetryError> {
-        let Ok(old) = BlobKey::from_pointer(&request.context_ptr) else { return Ok((request, None)) };
-        let input = self.store.blob(&old).await?.ok_or(RetryError::InputGone)?;
+    /// The input belongs to its job and goes with it, so the new job gets a copy. Input that is not the old job's is
+    /// only pointed at, as before: a copy would make another's blob the new job's own.
+    async fn with_own_input(
+        &self,
+        old: &Job,
+        request: Request,
+    ) -> Result<(Request, Option<Bytes>), RetryError> {
+        let Some(key) = self.owned(old, Named::Input(&old.request.context_ptr)).await? else {
+            return Ok((request, None));
+        };
+        let input = self.store.blob(&key).await?.ok_or(RetryError::InputGone)?;
         let context_ptr = BlobKey::context_of(&request.id).pointer();
         Ok((Request { context_ptr, ..request }, Some(input)))
     }

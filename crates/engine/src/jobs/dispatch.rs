@@ -94,7 +94,7 @@ impl Jobs {
         let started =
             self.drive_taken(known, |job, now| life::start(job, number, heard_by.clone(), now)).await;
         if let Err(error) = started {
-            tracing::debug!(job = %job.id(), %error, "not marked as running");
+            tracing::debug!(job = %job.id(), %error, "job not marked as running");
         }
     }
 
@@ -127,7 +127,7 @@ impl Jobs {
             return self.unheard(job, number).await;
         }
         if let Err(error) = self.drive_on(job.id(), |job, now| life::open(job, number, now)).await {
-            tracing::debug!(job = %job.id(), %error, "not opened to its topic");
+            tracing::debug!(job = %job.id(), %error, "dispatch not widened to its topic");
         }
     }
 
@@ -135,7 +135,7 @@ impl Jobs {
         let random = self.runtime.random();
         let back = self.drive_on(job.id(), |job, now| life::unheard(job, number, now, random)).await;
         if let Err(error) = back {
-            tracing::debug!(job = %job.id(), %error, "not taken back");
+            tracing::debug!(job = %job.id(), %error, "dispatch not taken back");
         }
     }
 
@@ -153,7 +153,7 @@ impl Jobs {
             }
             placement.reserve_waiting(now)
         };
-        tracing::info!(%worker, %topic, "worker serves a topic, as its result shows");
+        tracing::info!(%worker, %topic, "worker serves a topic, learned from its result");
         self.assign_all(matches);
     }
 }

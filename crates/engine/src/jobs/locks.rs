@@ -39,9 +39,9 @@ impl JobLocks {
     }
 
     /// Says that a decision is under way before its job's lock is taken.
-    pub fn begin(&self) -> Begun<'_> {
+    pub fn begin(&self) -> BusyGuard<'_> {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Begun(&self.busy)
+        BusyGuard(&self.busy)
     }
 
     /// How many decisions are under way.
@@ -51,9 +51,9 @@ impl JobLocks {
 }
 
 /// A decision that is under way.
-pub struct Begun<'a>(&'a AtomicUsize);
+pub struct BusyGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Begun<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

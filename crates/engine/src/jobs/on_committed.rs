@@ -159,7 +159,7 @@ impl Jobs {
         let done = self.drive_on(&id, |job, now| life::assign(job, &to, now)).await;
         if let Err(error) = done {
             // It was cancelled, or ended otherwise, while it was on its way: the reservation is given back.
-            tracing::debug!(job = %id, %error, "not assigned");
+            tracing::debug!(job = %id, %error, "job not assigned");
             self.placement.lock().end_pending(&id);
             if matches!(error, DriveError::QuotaExceeded) {
                 // Whoever has filled the place says so at any moment; until then nothing else would be found.

@@ -6,7 +6,7 @@
 
 use super::DriveError;
 use super::Jobs;
-use super::blob_access::content;
+use super::blob_access::{Named, stored_len};
 use crate::observe::Trouble;
 use crate::observe::metrics::Circuit;
 use bytes::Bytes;
@@ -137,7 +137,7 @@ impl Jobs {
             content: None,
         };
         let rules = self.runtime.rules();
-        match self.ask_about(question).await {
+        match self.ask_about(&job, question).await {
             Ok(scan) => MetadataScan::Kernel(scan),
             Err(problem) => match self.output_fail_mode(&rules.policy) {
                 FailMode::Open => MetadataScan::None,
@@ -150,15 +150,15 @@ impl Jobs {
         }
     }
 
-    /// Asks the kernel about a result. A redacted copy that is not there is none.
-    async fn ask_about(&self, question: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
+    /// Asks the kernel about a result. A redacted copy that is not there, or is another's, is none.
+    async fn ask_about(&self, job: &Job, question: OutputQuestion<'_>) -> Result<OutputScan, NoAnswer> {
         let Some(kernel) = self.policy.kernel().kernel() else {
             return Err(NoAnswer::Refused("there is no safety kernel".to_owned()));
         };
         let mut scan = self.policy.kernel().ask(Circuit::Output, kernel.scan_output(question)).await?;
         if let Some(pointer) = &scan.redacted_ptr {
-            let copy =
-                content(&*self.store, pointer).await.map_err(|error| NoAnswer::Down(error.to_string()))?;
+            let read = self.owned_content(job, Named::Output(pointer)).await;
+            let copy = read.map_err(|error| NoAnswer::Down(error.to_string()))?;
             scan.redacted_ptr = scan.redacted_ptr.filter(|_| copy.is_some());
         }
         Ok(scan)
@@ -176,8 +176,8 @@ impl Jobs {
     }
 
     async fn metadata_of(&self, pointer: &str) -> Option<ContentMetadata> {
-        let content = content(&*self.store, pointer).await.ok()?;
-        Some(ContentMetadata { len: content.map_or(0, |content| content.len() as u64), has_error: false })
+        let len = stored_len(&*self.store, pointer).await.ok()?;
+        Some(ContentMetadata { len, has_error: false })
     }
 
     /// What a job made, with the size of what is ours to measure, if its size matters. What is kept outside
@@ -188,8 +188,7 @@ impl Jobs {
             return Ok(made);
         }
         for pointer in report.made.artifact_ptrs.iter().chain([&report.result_ptr]) {
-            let len = content(&*self.store, pointer).await?.map_or(0, |content| content.len() as u64);
-            made.largest_bytes = made.largest_bytes.max(len);
+            made.largest_bytes = made.largest_bytes.max(stored_len(&*self.store, pointer).await?);
         }
         Ok(made)
     }
@@ -230,7 +229,7 @@ impl Jobs {
     ) -> (OutputVerdict, Option<String>) {
         let pointer = job.ending().map_or("", |ending| ending.result_ptr.as_str());
         loop {
-            match content(&*self.store, pointer).await {
+            match self.owned_content(job, Named::Output(pointer)).await {
                 Ok(content) if self.policy.kernel().kernel().is_some() => {
                     return self.ask_in_full(job, content.unwrap_or_default(), policy, fail_mode).await;
                 }
@@ -267,7 +266,7 @@ impl Jobs {
             execution_ms: ending.map_or(0, |ending| ending.execution_ms),
             content: Some(content),
         };
-        match self.ask_about(question).await {
+        match self.ask_about(job, question).await {
             Ok(scan) => (scan.verdict, scan.redacted_ptr),
             Err(problem) => {
                 self.observe.metrics().output_skipped(&job.request.topic);

@@ -2,7 +2,7 @@
 //! given too much, and are left alone otherwise.
 
 use super::Jobs;
-use crate::cluster::{PeerJob, Shared};
+use crate::cluster::{PeerJob, SharedCluster};
 use crate::observe::Trouble;
 use reveille_core::id::JobId;
 use reveille_core::job::{Job, State};
@@ -95,7 +95,7 @@ impl Jobs {
     }
 
     /// Another server has committed a job.
-    pub(crate) fn on_peer_job(&self, shared: &Shared, peer: &PeerJob) {
+    pub(crate) fn on_peer_job(&self, shared: &SharedCluster, peer: &PeerJob) {
         let timers = self.placement.timers();
         let known = timers.revision_of(&peer.id).or_else(|| self.cluster.ended_revision(&peer.id));
         if known.is_some_and(|known| known >= peer.revision) {

@@ -1,7 +1,7 @@
 //! The policy check. First everything is gathered that has to be waited for (the input, a safety kernel), then the
 //! verdict is a plain decision like any other, made on the job as it is at that moment.
 
-use super::blob_access::content;
+use super::blob_access::own_input;
 use super::safety_kernel::SafetyKernel;
 use crate::base::Base;
 use crate::cluster::{Cluster, PeerMessage};
@@ -21,7 +21,7 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_kernel::convert::SentInput;
 use reveille_kernel::{Kernel, NoAnswer, Purpose};
-use reveille_store::{BlobKey, Store, StoreError};
+use reveille_store::{Store, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An input that is looked through in less time than it takes to hand it over.
@@ -34,11 +34,11 @@ const FAIL_OPEN: &str = "fail-open";
 pub struct PolicyBasis {
     rules: Arc<Rules>,
     decided_by: DecidedBy,
-    read: Read,
+    read: InputRead,
 }
 
 /// What was read of the input.
-enum Read {
+enum InputRead {
     /// Nothing, or what came along with the job.
     Nothing,
     /// This was stored, if anything was.
@@ -102,7 +102,7 @@ impl PolicyChecker {
     pub async fn check(&self, request: &Request, given: Option<&Bytes>) -> Result<PolicyBasis, StoreError> {
         let rules = self.runtime.rules();
         if self.kernel.kernel().is_none() && !rules.policy.reads_input(request) {
-            return Ok(PolicyBasis { rules, decided_by: DecidedBy::Policy(None), read: Read::Nothing });
+            return Ok(PolicyBasis { rules, decided_by: DecidedBy::Policy(None), read: InputRead::Nothing });
         }
         // Most jobs are judged without waiting for anything, and their futures stay small.
         Box::pin(self.check_in_full(request, given, rules)).await
@@ -115,10 +115,10 @@ impl PolicyChecker {
         rules: Arc<Rules>,
     ) -> Result<PolicyBasis, StoreError> {
         let (input, read) = if let Some(given) = given {
-            (Some(given.clone()), Read::Nothing)
+            (Some(given.clone()), InputRead::Nothing)
         } else {
             let input = self.input_of(request).await?;
-            (input.clone(), Read::Stored(input))
+            (input.clone(), InputRead::Stored(input))
         };
         let decided_by = match self.kernel.kernel() {
             None => DecidedBy::Policy(scan_input(&rules.policy, request, input).await),
@@ -154,8 +154,8 @@ impl PolicyChecker {
     /// exist yet: once it does, nobody changes its input.
     pub async fn is_unchanged(&self, request: &Request, basis: &PolicyBasis) -> Result<bool, StoreError> {
         match &basis.read {
-            Read::Nothing => Ok(true),
-            Read::Stored(before) => Ok(self.input_of(request).await? == *before),
+            InputRead::Nothing => Ok(true),
+            InputRead::Stored(before) => Ok(self.input_of(request).await? == *before),
         }
     }
 
@@ -237,17 +237,13 @@ impl PolicyChecker {
         DecidedBy::FailedOpen(rules.policy.refusal(request).unwrap_or(verdict))
     }
 
-    /// What a job is to work on; nothing if that is not to be had here. Another's blob can still be changed
-    /// after it was looked at, so it counts as not to be had.
+    /// What a job is to work on; nothing if that is not to be had here.
     async fn input_of(&self, request: &Request) -> Result<Option<Bytes>, StoreError> {
         if request.context_ptr.is_empty() {
             return Ok(Some(Bytes::new()));
         }
-        let input = BlobKey::from_pointer(&request.context_ptr).ok();
-        if input.and_then(|key| key.job_of_context()).as_ref() != Some(&request.id) {
-            return Ok(None);
-        }
-        match content(&*self.store, &request.context_ptr).await {
+        let Some(key) = own_input(request) else { return Ok(None) };
+        match self.store.blob(&key).await {
             Err(error) if !error.is_transient() => Ok(None),
             read => read,
         }
@@ -255,7 +251,7 @@ impl PolicyChecker {
 
     /// For what is no verdict.
     pub fn not_asked(&self) -> PolicyBasis {
-        PolicyBasis { rules: self.runtime.rules(), decided_by: DecidedBy::NotAsked, read: Read::Nothing }
+        PolicyBasis { rules: self.runtime.rules(), decided_by: DecidedBy::NotAsked, read: InputRead::Nothing }
     }
 
     // Asking without a job of ours.

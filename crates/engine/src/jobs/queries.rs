@@ -2,15 +2,13 @@
 
 use super::Jobs;
 use crate::placement::{Ahead, EligibleWorkers};
-use bytes::Bytes;
 use reveille_core::audit::{Entry, Verification};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::request::Request;
 use reveille_core::trace::JobTrace;
 use reveille_store::{
-    AuditQuery, BlobKey, DeadLetterCounts, DeadLetterQuery, DeadPacket, JobQuery, Page, StoreError,
-    verify_chain,
+    AuditQuery, DeadLetterCounts, DeadLetterQuery, DeadPacket, JobQuery, Page, StoreError, verify_chain,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,10 +113,5 @@ impl Jobs {
 
     pub async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
         self.store.audit(query).await
-    }
-
-    /// A blob as it is stored, whoever may read it: for operators.
-    pub async fn blob(&self, key: &BlobKey) -> Result<Option<Bytes>, StoreError> {
-        self.store.blob(key).await
     }
 }

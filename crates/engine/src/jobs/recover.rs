@@ -1,7 +1,7 @@
 //! After a start: pick up every live job where it stands.
 
 use super::Jobs;
-use crate::cluster::Shared;
+use crate::cluster::SharedCluster;
 use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::id::JobId;
@@ -41,7 +41,7 @@ impl Jobs {
 
     /// Where servers share the store: picks up what is at workers and what others have left behind, and then goes on
     /// doing so. Beats have a task of their own: whoever takes over much must not fall silent over it.
-    pub(crate) async fn join_cluster(self, shared: Arc<Shared>) {
+    pub(crate) async fn join_cluster(self, shared: Arc<SharedCluster>) {
         let (sender, mut members) = watch::channel(None);
         let jobs = self.clone();
         let on_return = move || jobs.runtime.spawn(jobs.clone().look_at_own());

@@ -100,7 +100,7 @@ impl SafetyKernel {
             Err(error) => {
                 self.observe.log(
                     Trouble::Store,
-                    "circuit breaker not shared; going by this server's own",
+                    "circuit breaker not shared; using the local copy",
                     &circuit.name(),
                     &error,
                 );

@@ -100,6 +100,7 @@ impl Jobs {
         if context.is_some() {
             request.context_ptr = self.context_of(&request.id).pointer();
         }
+        request.submitter_name = request.submitted_by.as_ref().and_then(|key| self.keys.name_of(key));
         request.check()?;
         // A delegation goes to its workspace, whatever the files say of its topic.
         let is_routed = request.delegated.is_some() || self.runtime.rules().routing.has_topic(&request.topic);

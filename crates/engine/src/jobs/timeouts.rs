@@ -72,7 +72,7 @@ impl Jobs {
     pub(crate) async fn lose_attempt(self, id: JobId, worker: Option<WorkerId>) {
         let lost = self.drive_on(&id, |job, now| self.lost(job, worker.as_ref(), now)).await;
         if let Err(error) = lost {
-            tracing::debug!(job = %id, %error, "not taken from its worker");
+            tracing::debug!(job = %id, %error, "job not withdrawn from its worker");
             self.reload(&id).await;
         }
     }
@@ -96,7 +96,7 @@ impl Jobs {
         match self.store.job(&id).await {
             Ok(Some(job)) if job.state() == State::Dispatched => self.send(job).await,
             _ => {
-                tracing::warn!(%worker, job = %id, "worker is idle; its job goes back to the queue");
+                tracing::warn!(%worker, job = %id, "worker reports idle; its job is rescheduled");
                 self.lose_attempt(id, Some(worker)).await;
             }
         }

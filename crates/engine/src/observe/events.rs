@@ -171,12 +171,12 @@ struct Logs {
     kept: usize,
     /// How far the reading of what is shared has got; for whoever waits for it.
     reading: shared::Reading,
-    everyone: Log,
-    tenants: FxHashMap<TenantId, Log>,
+    everyone: AudienceLog,
+    tenants: FxHashMap<TenantId, AudienceLog>,
 }
 
 #[derive(Default)]
-struct Log {
+struct AudienceLog {
     entries: VecDeque<Arc<Event>>,
     bytes: usize,
     /// The last event that is no longer here.
@@ -185,7 +185,7 @@ struct Log {
     published: Arc<Notify>,
 }
 
-impl Log {
+impl AudienceLog {
     /// Adds an event; says by how many the log has grown.
     fn push(&mut self, event: &Arc<Event>, len_max: usize) -> isize {
         let before = self.entries.len() as isize;
@@ -256,7 +256,7 @@ impl Logs {
         self.kept = self.kept.saturating_add_signed(grown);
     }
 
-    fn of(&mut self, audience: &Audience) -> &mut Log {
+    fn of(&mut self, audience: &Audience) -> &mut AudienceLog {
         match audience {
             Audience::Everyone => &mut self.everyone,
             Audience::Tenant(tenant) => self.tenants.entry(tenant.clone()).or_default(),

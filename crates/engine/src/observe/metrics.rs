@@ -121,7 +121,7 @@ pub struct Metrics {
 }
 
 /// What is counted only when somebody asks.
-pub(crate) struct Moment {
+pub(crate) struct CurrentCounts {
     pub now: Millis,
     pub unconfirmed: usize,
     pub workers: usize,
@@ -133,9 +133,9 @@ pub(crate) struct Moment {
 }
 
 /// The metrics in the order in which they are listed.
-struct Page(Registry);
+struct MetricsPage(Registry);
 
-impl Page {
+impl MetricsPage {
     fn list<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
         self.list_as(name, help, M::default())
     }
@@ -148,7 +148,7 @@ impl Page {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut page = Page(Registry::with_prefix("cordum_scheduler"));
+        let mut page = MetricsPage(Registry::with_prefix("cordum_scheduler"));
         let latency: fn() -> Histogram = || Histogram::new(LATENCY_SECONDS);
         let per_topic = Family::new_with_constructor(latency);
         let missed = "Jobs that should have been looked at and were not";
@@ -195,7 +195,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// The page, in the `OpenMetrics` text format.
-    pub(crate) fn page(&self, now: &Moment) -> String {
+    pub(crate) fn page(&self, now: &CurrentCounts) -> String {
         self.workers.set(now.workers as i64);
         self.fleet.look(now);
         self.traces.look(now.traces);

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub struct Timers(Mutex<Entries>);
+pub struct JobTimers(Mutex<TimerEntries>);
 
 #[derive(Default)]
-struct Entries {
+struct TimerEntries {
     order: BTreeSet<(Millis, JobId)>,
-    of_job: FxHashMap<JobId, Entry>,
+    of_job: FxHashMap<JobId, TimerEntry>,
     of_tenant: FxHashMap<TenantId, usize>,
 }
 
-struct Entry {
+struct TimerEntry {
     tenant: TenantId,
     state: State,
     revision: u64,
@@ -40,7 +40,7 @@ pub struct Ahead {
 /// A moment that passed this long ago was missed.
 const OVERDUE_MS: i64 = 1_000;
 
-impl Timers {
+impl JobTimers {
     /// Counts a job that is about to be taken in, unless its tenant has `max` already; then says how many
     /// it has. Whoever counts one sets or clears it afterwards.
     pub fn admit(&self, job: &Job, max: usize) -> Result<(), usize> {
@@ -84,7 +84,7 @@ impl Timers {
         let mut entries = self.lock();
         entries.uncount(job);
         *entries.of_tenant.entry(tenant.clone()).or_default() += 1;
-        let entry = Entry { tenant: tenant.clone(), state, revision, is_anothers: true, at: Some(at) };
+        let entry = TimerEntry { tenant: tenant.clone(), state, revision, is_anothers: true, at: Some(at) };
         entries.of_job.insert(job.clone(), entry);
         entries.order.insert((at, job.clone()));
     }
@@ -156,12 +156,12 @@ impl Timers {
         self.lock().live_of(tenant)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, TimerEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entries {
+impl TimerEntries {
     fn live_of(&self, tenant: &TenantId) -> usize {
         self.of_tenant.get(tenant).copied().unwrap_or_default()
     }
@@ -171,7 +171,7 @@ impl Entries {
         *self.of_tenant.entry(tenant.clone()).or_default() += 1;
         self.of_job.insert(
             job.id().clone(),
-            Entry { tenant, state: job.state(), revision: job.revision, is_anothers: false, at },
+            TimerEntry { tenant, state: job.state(), revision: job.revision, is_anothers: false, at },
         );
     }
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_job_has_one_moment_and_the_last_word_counts() {
-        let timers = Timers::default();
+        let timers = JobTimers::default();
         let (a, b) = (job("a", "t"), job("b", "t"));
         timers.set(&a, Millis(10));
         timers.set(&b, Millis(20));
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_tenant_has_no_more_live_jobs_than_it_may() {
-        let timers = Timers::default();
+        let timers = JobTimers::default();
         let (a, b, c) = (job("a", "t"), job("b", "t"), job("c", "t"));
         assert_eq!((timers.admit(&a, 2), timers.admit(&b, 2)), (Ok(()), Ok(())));
         assert_eq!(timers.admit(&c, 2), Err(2));

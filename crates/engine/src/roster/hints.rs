@@ -16,12 +16,12 @@ type HeardWorkspaces = Vec<(WorkspaceId, Option<String>)>;
 /// Where a workspace takes messages, if it is known.
 type UrlOf = Box<dyn Fn(&WorkspaceId) -> Option<Option<String>> + Send + Sync>;
 
-pub struct Hints {
+pub struct RosterHints {
     url_of: UrlOf,
     heard: mpsc::Sender<HeardWorkspaces>,
 }
 
-impl Hints {
+impl RosterHints {
     /// The hints, and the task that leaves them in the store.
     pub fn new(store: Arc<dyn Store>, url_of: UrlOf) -> (Self, impl Future<Output = ()>) {
         let (heard, mut unwritten) = mpsc::channel::<HeardWorkspaces>(1);

@@ -4,7 +4,7 @@
 //! together with whatever else is waiting; beats are collected and written at most 250 ms behind. What
 //! the world is told of a change, it is told after the change is on the disk.
 
-use super::hints::Hints;
+use super::hints::RosterHints;
 use crate::observe::events::What;
 use crate::observe::{Observe, Trouble};
 use crate::placement::PlacementTable;
@@ -40,7 +40,7 @@ impl From<Change> for RosterBatch {
     }
 }
 
-struct Pending {
+struct PendingBatch {
     batch: RosterBatch,
     /// Who waits for it; a batch that nobody waits for is tried again until it works.
     done: Option<oneshot::Sender<Result<(), RosterError>>>,
@@ -48,7 +48,7 @@ struct Pending {
 
 /// A handle; clones write through the same task.
 #[derive(Clone)]
-pub struct RosterWriter(mpsc::Sender<Pending>);
+pub struct RosterWriter(mpsc::Sender<PendingBatch>);
 
 /// The task, until it runs.
 pub struct RosterTask {
@@ -56,7 +56,7 @@ pub struct RosterTask {
     observe: Observe,
     placement: PlacementTable,
     roster: Arc<dyn Roster>,
-    pending: mpsc::Receiver<Pending>,
+    pending: mpsc::Receiver<PendingBatch>,
 }
 
 impl RosterWriter {
@@ -74,7 +74,7 @@ impl RosterWriter {
     pub async fn write(&self, batch: impl Into<RosterBatch>) -> Result<(), RosterError> {
         let stopped = || RosterError::Unavailable("this server is shutting down".to_owned());
         let (done, answered) = oneshot::channel();
-        let pending = Pending { batch: batch.into(), done: Some(done) };
+        let pending = PendingBatch { batch: batch.into(), done: Some(done) };
         self.0.send(pending).await.map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }
@@ -87,12 +87,12 @@ impl RosterWriter {
     /// Writes a batch before long, and in any case before anything that comes after it.
     pub async fn write_later(&self, batch: RosterBatch) {
         // The channel closes only with the engine.
-        let _ = self.0.send(Pending { batch, done: None }).await;
+        let _ = self.0.send(PendingBatch { batch, done: None }).await;
     }
 }
 
 impl RosterTask {
-    pub async fn run(mut self, hints: Option<Hints>) {
+    pub async fn run(mut self, hints: Option<RosterHints>) {
         let mut beats_at = Instant::now() + BEHIND_MAX;
         let mut pending = Vec::new();
         loop {
@@ -123,7 +123,7 @@ impl RosterTask {
     }
 
     /// Returns what has to be tried again.
-    async fn write_all(&self, pending: Vec<Pending>, beats: Vec<Worker>) -> Vec<Pending> {
+    async fn write_all(&self, pending: Vec<PendingBatch>, beats: Vec<Worker>) -> Vec<PendingBatch> {
         let changes = pending.iter().flat_map(|pending| pending.batch.changes.iter().cloned());
         // A beat comes after the workspace that it is of.
         let mut rows: Vec<PresenceRow> = beats.iter().filter_map(row).collect();
@@ -157,7 +157,7 @@ impl RosterTask {
         if changes.is_empty() { Ok(()) } else { self.roster.write(changes).await }
     }
 
-    fn written(&self, pending: Pending) {
+    fn written(&self, pending: PendingBatch) {
         let now = self.runtime.now();
         for (tenant, what) in pending.batch.events {
             self.observe.events().publish(now, &tenant, what);
@@ -170,7 +170,7 @@ impl RosterTask {
 }
 
 /// Whoever waits is told; what nobody waits for is returned.
-fn refused(pending: Pending, error: &RosterError) -> Option<Pending> {
+fn refused(pending: PendingBatch, error: &RosterError) -> Option<PendingBatch> {
     match pending.done {
         Some(done) => {
             let _ = done.send(Err(error.clone()));

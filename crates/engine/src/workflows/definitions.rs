@@ -1,6 +1,7 @@
 //! Workflows: saved when there is nothing wrong with them, and read again with every run.
 
 use super::Workflows;
+use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{Flow, FlowProblem, RunHead, RunOrigin, WorkflowDocument};
 use reveille_core::id::{TenantId, WorkflowId};
 use reveille_store::StoreError;
@@ -18,6 +19,9 @@ pub enum SaveError {
     Store(#[from] StoreError),
 }
 
+/// A document that is checked in less time than it takes to hand it over.
+const SMALL_DOCUMENT_LEN: usize = 8 * 1024;
+
 impl Workflows {
     /// Saves a workflow as its next version, and says which that is. Nothing of a bad one is stored.
     pub async fn save_workflow(
@@ -27,12 +31,27 @@ impl Workflows {
         by: &str,
     ) -> Result<u32, SaveError> {
         let now = self.runtime.now();
-        let flow = Flow::check(&document, 1, now)?;
+        let flow = self.checked(document.clone(), 1).await?;
         self.check_calls(tenant, &flow).await?;
         let saved =
             Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
         let max = self.runtime.settings().limits.workflows_per_tenant;
         self.store.save(saved, max).await?.ok_or(SaveError::TooMany(max))
+    }
+
+    /// A document as a workflow that could be saved. Its schemas and expressions are somebody else's, and many.
+    pub(super) async fn checked(
+        &self,
+        document: WorkflowDocument,
+        version: u32,
+    ) -> Result<Flow, FlowProblem> {
+        let now = self.runtime.now();
+        let len = serde_json::to_vec(&document).map_or(usize::MAX, |text| text.len());
+        if len <= SMALL_DOCUMENT_LEN {
+            return Flow::check(&document, version, now);
+        }
+        let check = move |_: &Meter| Flow::check(&document, version, now);
+        self.runtime.evaluations().run(CostLimit::RUN_EVENT, check).await
     }
 
     /// A workflow must not end up in itself, whichever way it goes.

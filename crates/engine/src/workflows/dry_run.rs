@@ -4,7 +4,8 @@
 mod verdicts;
 
 use super::send::{depth_below, too_deep};
-use super::{Asked, SaveError, StartRunError, Workflows};
+use super::{RunRequest, SaveError, StartRunError, Workflows};
+use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{
     DEPTH_MAX, Fate, Flow, Forecast, Foreseen, NodeKey, RunHead, RunOrigin, Step, StepKind, SubworkflowStep,
     WorkflowDocument, child_id, dry_run,
@@ -20,7 +21,7 @@ const ASKED_MAX: usize = 1000;
 /// Runs within runs that are looked into, all together.
 const CALLED_MAX: usize = 100;
 
-pub struct DryRun {
+pub struct DryRunReport {
     pub flow: Arc<Flow>,
     pub steps: Vec<DryStep>,
     /// What whoever starts such a run should know, in words.
@@ -36,7 +37,7 @@ pub struct DryStep {
     /// What policy would say of the job that undoes it, if it had to be undone.
     pub undo: Option<Judged>,
     /// Of a step that is another run: how that would go. Of several rounds, the first whose input is known.
-    pub run: Option<Box<DryRun>>,
+    pub run: Option<Box<DryRunReport>>,
 }
 
 pub struct Judged {
@@ -51,24 +52,26 @@ pub struct Judged {
 struct Left {
     asked: usize,
     called: usize,
+    cost: CostLimit,
 }
 
 impl Workflows {
     /// Goes through a workflow with an input: the document that is given, or else the last version saved.
     pub async fn dry_run(
         &self,
-        asked: &Asked,
+        asked: &RunRequest,
         document: Option<WorkflowDocument>,
-    ) -> Result<DryRun, StartRunError> {
+    ) -> Result<DryRunReport, StartRunError> {
+        let _question = self.runtime.evaluations().question(&asked.tenant)?;
         let flow = if let Some(document) = document {
-            Arc::new(self.saveable(asked, &document).await?)
+            Arc::new(self.saveable(asked, document).await?)
         } else {
             let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
             flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?
         };
         let head =
-            self.new_run(RunId::known(self.runtime.new_uuid()), asked, &flow, RunOrigin::Started)?.head;
-        let mut left = Left { asked: ASKED_MAX, called: CALLED_MAX };
+            self.new_run(RunId::known(self.runtime.new_uuid()), asked, &flow, RunOrigin::Started).await?.head;
+        let mut left = Left { asked: ASKED_MAX, called: CALLED_MAX, cost: CostLimit::RUN_EVENT };
         let mut dry = self.foresee(&head, flow, Some(&asked.input), &mut left).await?;
         if left.asked == 0 {
             dry.warnings.push(format!("policy was asked {ASKED_MAX} times; there are more rounds than that"));
@@ -80,10 +83,9 @@ impl Workflows {
     }
 
     /// A document that could be saved as it is: nothing is wrong with it, and it does not run itself.
-    async fn saveable(&self, asked: &Asked, document: &WorkflowDocument) -> Result<Flow, StartRunError> {
+    async fn saveable(&self, asked: &RunRequest, document: WorkflowDocument) -> Result<Flow, StartRunError> {
         let bad = |problem: String| StartRunError::Bad { field: "workflow", problem };
-        let flow =
-            Flow::check(document, 0, self.runtime.now()).map_err(|problem| bad(problem.to_string()))?;
+        let flow = self.checked(document, 0).await.map_err(|problem| bad(problem.to_string()))?;
         match self.check_calls(&asked.tenant, &flow).await {
             Ok(()) => Ok(flow),
             Err(SaveError::Store(error)) => Err(error.into()),
@@ -97,9 +99,12 @@ impl Workflows {
         flow: Arc<Flow>,
         input: Option<&Json>,
         left: &mut Left,
-    ) -> Result<DryRun, StartRunError> {
-        let (foreseen, least_ms) = dry_run(&flow, input, self.runtime.now());
-        let mut dry = DryRun { flow: flow.clone(), steps: Vec::new(), warnings: Vec::new(), least_ms };
+    ) -> Result<DryRunReport, StartRunError> {
+        let (ahead, given, now) = (flow.clone(), input.cloned(), self.runtime.now());
+        let foresee = move |meter: &Meter| (dry_run(&ahead, given.as_ref(), now, meter), meter.left());
+        let ((foreseen, least_ms), cost) = self.runtime.evaluations().run(left.cost, foresee).await;
+        left.cost = cost;
+        let mut dry = DryRunReport { flow: flow.clone(), steps: Vec::new(), warnings: Vec::new(), least_ms };
         for foreseen in foreseen {
             let step = flow.step(&foreseen.step);
             let (judged, run) = match &step.kind {
@@ -124,7 +129,7 @@ impl Workflows {
         sub: &SubworkflowStep,
         foreseen: &Foreseen,
         left: &mut Left,
-    ) -> Result<(Option<Judged>, Option<DryRun>), StartRunError> {
+    ) -> Result<(Option<Judged>, Option<DryRunReport>), StartRunError> {
         if matches!(foreseen.fate, Fate::Skipped(_) | Fate::Fails(_)) {
             return Ok((None, None));
         }
@@ -143,7 +148,8 @@ impl Workflows {
         });
         let known: Vec<_> = known.collect();
         for (input, round) in &known {
-            if let Some(Err(problem)) = called.input_schema.as_ref().map(|schema| schema.check(input)) {
+            let Some(schema) = &called.input_schema else { break };
+            if let Err(problem) = self.check_schema(schema, input).await {
                 return Ok(fails(format!("input of {}: {problem}", sub.workflow), *round));
             }
         }

@@ -41,14 +41,14 @@ impl Workflows {
         let for_good = |words: String| StepOutcome::Failed { words, is_worth_another_try: false };
         Ok(match ending.state {
             State::Succeeded if job.request.is_gate() => StepOutcome::Succeeded(Some(approval(job))),
-            State::Succeeded => match self.jobs.readable(job, &ending.result_ptr).await? {
+            State::Succeeded => match self.jobs.read_result(job).await?.bytes() {
                 Some(result) if result.len() > OUTPUT_LEN_MAX => for_good(format!(
                     "its result has {} bytes; a step takes at most {OUTPUT_LEN_MAX}",
                     result.len()
                 )),
                 Some(result) => StepOutcome::Succeeded(Some(
-                    serde_json::from_slice(&result)
-                        .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(&result).into_owned())),
+                    serde_json::from_slice(result)
+                        .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(result).into_owned())),
                 )),
                 None => StepOutcome::Succeeded(None),
             },

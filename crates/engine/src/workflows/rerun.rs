@@ -1,6 +1,6 @@
 //! Running a run again, from one of its steps: what came before is taken over, and the rest is done anew.
 
-use super::{Asked, StartRunError, Started, Workflows};
+use super::{RunRequest, StartRunError, Started, Workflows};
 use reveille_core::flow::{NodeKey, Run, RunOrigin, StepState};
 use reveille_core::id::{KeyId, RunId, StepId};
 
@@ -37,7 +37,7 @@ impl Workflows {
         if matches!(old.head.origin, RunOrigin::Rollback { .. } | RunOrigin::Client) {
             return Err(RerunError::NotOfAWorkflow);
         }
-        let asked = Asked {
+        let asked = RunRequest {
             tenant: old.head.tenant.clone(),
             workflow: old.head.workflow.clone(),
             input: (*old.input).clone(),
@@ -47,7 +47,7 @@ impl Workflows {
         };
         let first = flow.in_order().first().map_or_else(|| StepId::known("none"), |step| step.id.clone());
         let origin = RunOrigin::Rerun { of: id.clone(), from: from.unwrap_or(&first).clone() };
-        let mut run = self.new_run(RunId::known(self.runtime.new_uuid()), &asked, &flow, origin)?;
+        let mut run = self.new_run(RunId::known(self.runtime.new_uuid()), &asked, &flow, origin).await?;
         if let Some(from) = from {
             if !flow.steps.contains_key(from) {
                 return Err(RerunError::UnknownStep(from.clone()));

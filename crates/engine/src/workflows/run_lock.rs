@@ -43,7 +43,7 @@ impl RunLocks {
                 Ok(Some(lease)) => return Some(lease),
                 Ok(None) => tokio::time::sleep(BUSY_PAUSE).await,
                 Err(error) => {
-                    tracing::warn!(%run, %error, "run goes on without its lock");
+                    tracing::warn!(%run, %error, "run lock not available; continuing without it");
                     break;
                 }
             }

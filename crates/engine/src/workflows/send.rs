@@ -3,7 +3,7 @@
 use super::Workflows;
 use super::outcome::outcome_of_run;
 use super::rollback::NotUndone;
-use super::{Asked, Loaded, RunError, StartRunError, Started};
+use super::{Loaded, RunError, RunRequest, StartRunError, Started};
 use crate::jobs::DriveError;
 use crate::jobs::{Submission, SubmitError, Submitted, Submitter};
 use crate::observe::Trouble;
@@ -51,7 +51,7 @@ impl Workflows {
             }
             Some(SubmittedWork::Run(id)) => {
                 if let StepKind::Subworkflow(sub) = &step.kind {
-                    let asked = Asked {
+                    let asked = RunRequest {
                         tenant: head.tenant.clone(),
                         workflow: sub.workflow.clone(),
                         input: (*input).clone(),
@@ -202,7 +202,7 @@ impl Workflows {
         self.runtime.spawn(async move { workflows.drive_run_on(&run, &event).await });
     }
 
-    async fn start_step(self, id: RunId, asked: Asked, origin: RunOrigin) {
+    async fn start_step(self, id: RunId, asked: RunRequest, origin: RunOrigin) {
         let RunOrigin::Step { run: parent, node, attempt, depth } = &origin else { return };
         if *depth > DEPTH_MAX {
             return self.step_failed(parent, node, *attempt, too_deep());
@@ -234,12 +234,12 @@ impl Workflows {
     async fn try_start_step(
         &self,
         id: &RunId,
-        asked: &Asked,
+        asked: &RunRequest,
         origin: &RunOrigin,
     ) -> Result<Started, StartRunError> {
         let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
         let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
-        let run = self.new_run(id.clone(), asked, &flow, origin.clone())?;
+        let run = self.new_run(id.clone(), asked, &flow, origin.clone()).await?;
         self.begin_run(run, flow, false).await
     }
 

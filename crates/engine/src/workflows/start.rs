@@ -2,7 +2,9 @@
 
 use super::Loaded;
 use super::Workflows;
-use reveille_core::flow::{Flow, Run, RunHead, RunOrigin, start};
+use crate::evaluation::{TooManyQuestions, at_once};
+use reveille_core::cost::{CostLimit, Meter};
+use reveille_core::flow::{Flow, Run, RunChange, RunHead, RunOrigin, Schema, start};
 use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
 use reveille_core::request::Actor;
 use reveille_store::StoreError;
@@ -16,7 +18,7 @@ const KEY_LEN_MAX: usize = 256;
 
 /// A run that somebody asks for.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RunRequest {
     pub tenant: TenantId,
     pub workflow: WorkflowId,
     pub input: Json,
@@ -51,13 +53,16 @@ pub enum StartRunError {
     TooMany(u32),
     #[error("this server is shutting down")]
     Draining,
+    /// Only asked of what is worked out for an answer.
+    #[error(transparent)]
+    Busy(#[from] TooManyQuestions),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Workflows {
     /// Starts a run of a workflow's last version.
-    pub async fn start_run(&self, asked: Asked) -> Result<Started, StartRunError> {
+    pub async fn start_run(&self, asked: RunRequest) -> Result<Started, StartRunError> {
         if self.runtime.is_draining() {
             return Err(StartRunError::Draining);
         }
@@ -68,15 +73,15 @@ impl Workflows {
             return Err(StartRunError::Bad { field: "idempotency_key", problem });
         }
         let id = RunId::known(self.runtime.new_uuid());
-        let run = self.new_run(id, &asked, &flow, RunOrigin::Started)?;
+        let run = self.new_run(id, &asked, &flow, RunOrigin::Started).await?;
         self.begin_run(run, flow, true).await
     }
 
     /// A run that has not begun, if its input is as it should be.
-    pub(super) fn new_run(
+    pub(super) async fn new_run(
         &self,
         id: RunId,
-        asked: &Asked,
+        asked: &RunRequest,
         flow: &Flow,
         origin: RunOrigin,
     ) -> Result<Run, StartRunError> {
@@ -85,7 +90,7 @@ impl Workflows {
             return Err(bad(format!("is larger than {INPUT_LEN_MAX} bytes")));
         }
         if let Some(schema) = &flow.input_schema {
-            schema.check(&asked.input).map_err(bad)?;
+            self.check_schema(schema, &asked.input).await.map_err(bad)?;
         }
         let now = self.runtime.now();
         let memory_id = asked.input.get("memory_id").and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -101,6 +106,27 @@ impl Workflows {
         Ok(Run::new(head, Arc::new(asked.input.clone())))
     }
 
+    /// Whether a value fits a schema.
+    pub(super) async fn check_schema(&self, schema: &Schema, value: &Json) -> Result<(), String> {
+        if let Some(checked) = at_once(|meter| schema.check(value, meter)) {
+            return checked;
+        }
+        let (schema, value) = (schema.clone(), value.clone());
+        let check = move |meter: &Meter| schema.check(&value, meter);
+        self.runtime.evaluations().run(CostLimit::RUN_EVENT, check).await
+    }
+
+    /// What a run begins with.
+    async fn first_steps(&self, run: &Run, flow: &Arc<Flow>) -> RunChange {
+        let now = self.runtime.now();
+        if let Some(change) = at_once(|meter| start(run, flow, now, meter)) {
+            return change;
+        }
+        let (run, flow) = (run.clone(), flow.clone());
+        let begin = move |meter: &Meter| start(&run, &flow, now, meter);
+        self.runtime.evaluations().run(CostLimit::RUN_EVENT, begin).await
+    }
+
     /// Commits a run with its first steps begun. A run that is part of another one is not counted.
     pub(super) async fn begin_run(
         &self,
@@ -114,7 +140,7 @@ impl Workflows {
                 let id = run.head.id.clone();
                 let slot = workflows.runs.slot(&id);
                 let mut open = slot.lock().await;
-                let change = Arc::new(start(&run, &flow, workflows.runtime.now()));
+                let change = Arc::new(workflows.first_steps(&run, &flow).await);
                 let max = workflows.runtime.settings().limits.runs_per_tenant;
                 let runs_max = is_counted.then_some(max);
                 let mut run = run;

@@ -12,10 +12,10 @@ use reveille_core::id::{JobId, RunId, StepId, TenantId, WorkflowId};
 use reveille_core::job::State;
 use reveille_core::request::Actor;
 use reveille_core::time::Millis;
-use reveille_engine::{Asked, Engine, RunError, SaveError, StartRunError, Started};
+use reveille_engine::{Engine, RunError, RunRequest, SaveError, StartRunError, Started};
 use reveille_store::workflows::WorkflowStore;
 use reveille_store::{BlobKey, Blobs, PutMode, Store};
-use reveille_test_kit::{EngineBuilder, Worker, introduce, keep_beating, succeeded};
+use reveille_test_kit::{EngineBuilder, TestWorker, introduce, keep_beating, succeeded};
 use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
 use serde_json::{Value, json};
 use std::ops::Deref;
@@ -30,14 +30,14 @@ type Work = Arc<dyn Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync>;
 /// A world with workers that do as they were told.
 #[derive(Clone)]
 pub struct World {
-    kept: reveille_test_kit::World,
+    kept: reveille_test_kit::TestWorld,
     work: Work,
     /// Every job that a worker was given: topic and input.
     pub done: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Deref for World {
-    type Target = reveille_test_kit::World;
+    type Target = reveille_test_kit::TestWorld;
     fn deref(&self) -> &Self::Target {
         &self.kept
     }
@@ -45,7 +45,7 @@ impl Deref for World {
 
 impl World {
     pub fn new(work: impl Fn(&str, &Value) -> (JobStatus, Value) + Send + Sync + 'static) -> Self {
-        Self { kept: reveille_test_kit::World::new(), work: Arc::new(work), done: Arc::default() }
+        Self { kept: reveille_test_kit::TestWorld::new(), work: Arc::new(work), done: Arc::default() }
     }
 
     fn echo() -> Self {
@@ -81,7 +81,7 @@ impl World {
                 let world = world.clone();
                 async move { Some(world.work_on(job).await) }
             };
-            Worker::listen(&server.bus, worker).await.work(work);
+            TestWorker::listen(&server.bus, worker).await.work(work);
             keep_beating(&server, &tenant, worker, 100, Duration::from_secs(5));
         }
         server.engine
@@ -130,8 +130,8 @@ fn document(id: &str, steps: Value, mut more: Value) -> WorkflowDocument {
     serde_json::from_value(document).unwrap()
 }
 
-fn asked(input: Value) -> Asked {
-    Asked {
+fn asked(input: Value) -> RunRequest {
+    RunRequest {
         tenant: TenantId::known("default"),
         workflow: WorkflowId::known("w"),
         input,
@@ -332,7 +332,7 @@ async fn a_run_is_started_once_and_within_limits() {
     world
         .save_with(&engine, json!({"d": {"type": "delay", "delay_sec": 60}}), json!({"input_schema": schema}))
         .await;
-    let once = Asked { idempotency_key: Some("k".to_owned()), ..asked(json!({"n": 1})) };
+    let once = RunRequest { idempotency_key: Some("k".to_owned()), ..asked(json!({"n": 1})) };
     let first = engine.workflows().start_run(once.clone()).await.unwrap();
     let second = engine.workflows().start_run(once.clone()).await.unwrap();
     assert!(matches!(&second, Started::Existing(id) if id == first.id()));
@@ -341,7 +341,7 @@ async fn a_run_is_started_once_and_within_limits() {
         matches!(&bad, StartRunError::Bad { field: "input", problem } if problem.contains("/n")),
         "{bad}"
     );
-    let gone = Asked { workflow: WorkflowId::known("gone"), ..once };
+    let gone = RunRequest { workflow: WorkflowId::known("gone"), ..once };
     assert!(matches!(engine.workflows().start_run(gone).await, Err(StartRunError::UnknownWorkflow(_))));
 }
 

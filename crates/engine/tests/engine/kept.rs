@@ -7,7 +7,7 @@ use reveille_bus::{
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
 use reveille_engine::{Engine, Settings};
-use reveille_test_kit::{World, job_packet};
+use reveille_test_kit::{TestWorld, job_packet};
 use reveille_traces::{TraceCounts, Traces};
 use reveille_wire::subject;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Bench {
         let bus = LocalBus::default();
         let (tell, words) = mpsc::unbounded_channel();
         let keeping = KeepingBus { inner: bus.clone(), words: tell };
-        let engine = World::new().engine().bus(Arc::new(keeping)).traces(Arc::new(LongStory));
+        let engine = TestWorld::new().engine().bus(Arc::new(keeping)).traces(Arc::new(LongStory));
         Self { engine: engine.settings(settings).start().await.engine, bus, words }
     }
 

@@ -12,7 +12,7 @@ use reveille_engine::{
 };
 use reveille_kernel::{Kernel, NoAnswer, OutputQuestion, OutputScan, Purpose};
 use reveille_store::{BlobKey, PutMode};
-use reveille_test_kit::{Server, World, new_job, policy, submission};
+use reveille_test_kit::{TestServer, TestWorld, new_job, policy, submission};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -108,11 +108,16 @@ impl Kernel for Moody {
     }
 }
 
-async fn start(world: &World, kernel: &Arc<Moody>, settings: Settings) -> Server {
+async fn start(world: &TestWorld, kernel: &Arc<Moody>, settings: Settings) -> TestServer {
     start_with(world, kernel, settings, Policy::builtin()).await
 }
 
-async fn start_with(world: &World, kernel: &Arc<Moody>, settings: Settings, policy: Policy) -> Server {
+async fn start_with(
+    world: &TestWorld,
+    kernel: &Arc<Moody>,
+    settings: Settings,
+    policy: Policy,
+) -> TestServer {
     let engine = world.engine().kernel(kernel.clone()).settings(settings).policy(policy);
     let server = engine.start().await;
     sleep(1).await;
@@ -140,7 +145,7 @@ fn rules_of(job: &Job) -> Vec<&str> {
 /// Seed 004, section 6: 2 s, three failures, 30 s, at most three probes, two answers.
 #[tokio::test(start_paused = true)]
 async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_back() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Hangs));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Hangs));
     let engine = start(&world, &kernel, Settings::default()).await;
     let mut jobs = Vec::new();
     for (number, circuit) in [(1, "closed"), (2, "closed"), (3, "open")] {
@@ -190,7 +195,7 @@ async fn a_kernel_that_hangs_opens_the_circuit_and_every_job_runs_once_it_is_bac
 
 #[tokio::test(start_paused = true)]
 async fn probes_that_fail_keep_the_circuit_open_for_another_thirty_seconds() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Fails));
     let engine = start(&world, &kernel, Settings::default()).await;
     for id in ["a", "b", "c", "d", "e", "f"] {
         submit(&engine, id).await;
@@ -205,7 +210,7 @@ async fn probes_that_fail_keep_the_circuit_open_for_another_thirty_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn fail_open_allows_and_says_so() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Fails));
     let settings = Settings { policy_fail_mode: Some(FailMode::Open), ..Settings::default() };
     let engine = start(&world, &kernel, settings).await;
     let job = submit(&engine, "j").await;
@@ -219,7 +224,7 @@ async fn fail_open_allows_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn the_kernels_word_is_the_jobs_fate() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::Allow)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let rows = [
         (Decision::Allow, State::Scheduled),
@@ -236,7 +241,7 @@ async fn the_kernels_word_is_the_jobs_fate() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_waits_for_a_kernel_that_is_away_and_changes_nothing() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let asking = submit(&engine, "j").await;
     let answer = || Answer { by: "boss".to_owned(), ..Answer::default() };
@@ -251,7 +256,7 @@ async fn an_approval_waits_for_a_kernel_that_is_away_and_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_see_the_circuit_open_at_the_same_moment() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Fails));
     let (one, other) = (
         start(&world, &kernel, Settings::default()).await,
         start(&world, &kernel, Settings::default()).await,
@@ -267,7 +272,7 @@ async fn replicas_see_the_circuit_open_at_the_same_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn questions_about_results_fail_apart_from_those_about_jobs() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Fails));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Fails));
     let output = OutputSettings { enabled: Some(true), ..OutputSettings::default() };
     let engine = start(&world, &kernel, Settings { output, ..Settings::default() }).await;
     for id in ["a", "b", "c"] {
@@ -281,7 +286,7 @@ async fn questions_about_results_fail_apart_from_those_about_jobs() {
 /// An input is what was judged, from then on.
 #[tokio::test(start_paused = true)]
 async fn nobody_changes_an_input_after_its_job_was_judged() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::Allow)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
@@ -298,7 +303,7 @@ async fn nobody_changes_an_input_after_its_job_was_judged() {
 /// Another's blob can be changed after it was judged, so nothing that is judged is read from there.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::Allow)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let until = engine.now() + 60_000;
     let (key, harmless) = (BlobKey::parse("ctx:own").unwrap(), Bytes::from_static(b"harmless"));
@@ -318,7 +323,7 @@ async fn an_input_that_is_not_the_jobs_own_is_not_to_be_had() {
 /// What a job over the bus is to work on can still change while the kernel thinks; then it thinks again.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::SaysLater(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::SaysLater(Decision::Allow)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let blobs = engine.jobs().readable_blobs();
     let until = engine.now() + 60_000;
@@ -345,7 +350,7 @@ async fn an_input_that_changes_while_it_is_judged_is_judged_again() {
 /// Whoever submits the same job again does not keep it from going on while the kernel thinks about it.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_submit_holds_up_nobody() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let asking = submit(&engine, "j").await;
     kernel.feel(Mood::Hangs);
@@ -365,7 +370,7 @@ async fn a_repeated_submit_holds_up_nobody() {
 /// Whoever says no is there: one question that cannot be answered does not keep others from being asked.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_refused_opens_no_circuit() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Refuses));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Refuses));
     let engine = start(&world, &kernel, Settings::default()).await;
     for number in 0..5 {
         let job = submit(&engine, &format!("j{number}")).await;
@@ -383,7 +388,7 @@ async fn a_question_that_is_refused_opens_no_circuit() {
 /// Fail-open lets new jobs run. Who waits for a person goes on waiting, over a restart and a reload.
 #[tokio::test(start_paused = true)]
 async fn a_kernel_that_is_away_approves_nothing() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::RequireApproval)));
     let settings = || Settings { policy_fail_mode: Some(FailMode::Open), ..Settings::default() };
     let engine = start(&world, &kernel, settings()).await;
     let asking = submit(&engine, "j").await;
@@ -403,7 +408,7 @@ async fn a_kernel_that_is_away_approves_nothing() {
 /// A tenant's own lists hold, whoever else judges.
 #[tokio::test(start_paused = true)]
 async fn a_tenants_lists_hold_beside_a_kernel() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::Allow)));
     let policy = policy(json!({"tenants": {"default": {"deny_topics": ["job.echo"]}}}));
     for (mood, fail_mode) in [(Mood::Says(Decision::Allow), FailMode::Closed), (Mood::Fails, FailMode::Open)]
     {
@@ -419,7 +424,7 @@ async fn a_tenants_lists_hold_beside_a_kernel() {
 /// Asking again is told of the job that is there, and nobody is asked about it a second time.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_submit_is_not_judged_again() {
-    let (world, kernel) = (World::new(), Moody::new(Mood::Says(Decision::Allow)));
+    let (world, kernel) = (TestWorld::new(), Moody::new(Mood::Says(Decision::Allow)));
     let engine = start(&world, &kernel, Settings::default()).await;
     let submitted = async |id: &str| {
         let mut request = Request::plain(id, "job.echo");

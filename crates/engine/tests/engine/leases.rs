@@ -4,7 +4,7 @@ use crate::reconcile::{Failing, Shared};
 use prometheus_client::metrics::counter::Counter;
 use reveille_core::id::RunId;
 use reveille_engine::{Clock, Lease, RunLocks, SystemClock};
-use reveille_store::suite::hooked::Hooked;
+use reveille_store::suite::hooked::HookedStore;
 use reveille_store::{MemoryLedger, RedisOptions, RedisStore, Store};
 use reveille_test_kit::pass;
 use reveille_test_servers::{Fsync, Redis};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 const NAME: &str = "cordum:test";
 const TTL_MS: i64 = 30_000;
 
-fn shared() -> (Hooked<Failing>, Arc<dyn Store>) {
+fn shared() -> (HookedStore<Failing>, Arc<dyn Store>) {
     let failing = Shared::new().store;
     (failing.clone(), Arc::new(failing))
 }

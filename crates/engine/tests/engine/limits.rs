@@ -9,9 +9,9 @@ use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, LimitSettings, Rules, Settings, Submission, SubmitError, Submitted};
-use reveille_store::suite::hooked::Hooked;
+use reveille_store::suite::hooked::HookedStore;
 use reveille_store::{BlobKey, PutMode};
-use reveille_test_kit::{Worker, World, idle, job, rules, submission, submit, tenant};
+use reveille_test_kit::{TestWorker, TestWorld, idle, job, rules, submission, submit, tenant};
 use reveille_wire::cap::{JobResult, JobStatus, ResourceRef};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -21,20 +21,20 @@ use watched::Watched;
 
 /// What outlives a server.
 struct Disk {
-    world: World,
-    store: Hooked<Watched>,
+    world: TestWorld,
+    store: HookedStore<Watched>,
 }
 
 /// One life of a server, with a worker `w` that listens.
 struct Life {
     engine: Engine,
-    worker: Worker,
+    worker: TestWorker,
 }
 
 impl Disk {
     fn new() -> Self {
-        let world = World::new();
-        Self { store: Hooked::new(world.store.clone(), Watched::new()), world }
+        let world = TestWorld::new();
+        Self { store: HookedStore::new(world.store.clone(), Watched::new()), world }
     }
 
     async fn start(&self, rules: Rules, settings: Settings, capacity: u32) -> Life {

@@ -8,7 +8,7 @@ use reveille_core::id::JobId;
 use reveille_core::job::State;
 use reveille_engine::{Engine, Settings};
 use reveille_store::DeadPackets;
-use reveille_test_kit::{TestClock, World, job_packet, packet, succeeded, wait_for_state};
+use reveille_test_kit::{TestClock, TestWorld, job_packet, packet, succeeded, wait_for_state};
 use reveille_test_servers::Nats;
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{ComponentRole, Handshake, Heartbeat, JobResult, JobStatus};
@@ -19,11 +19,11 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 const SUBMITS: &str = "dur_cordum-scheduler__sys_job_submit";
 
-fn world() -> World {
-    World::with_clock(TestClock::of_the_wall())
+fn world() -> TestWorld {
+    TestWorld::with_clock(TestClock::of_the_wall())
 }
 
-async fn start(nats: &Nats, world: &World, settings: Settings) -> Engine {
+async fn start(nats: &Nats, world: &TestWorld, settings: Settings) -> Engine {
     let options = NatsOptions {
         stream_bytes_max: 64 << 20,
         backoff: vec![Duration::from_millis(400)],

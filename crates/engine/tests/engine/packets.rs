@@ -6,20 +6,22 @@ use reveille_core::id::{JobId, KeyId, TenantId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
-use reveille_test_kit::{Server, Worker, World, job, job_packet, new_job, soon, state, succeeded};
+use reveille_test_kit::{
+    TestServer, TestWorker, TestWorld, job, job_packet, new_job, soon, state, succeeded,
+};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult};
 use reveille_wire::{packet, subject};
 
 struct Bench {
-    server: Server,
-    _worker: Worker,
+    server: TestServer,
+    _worker: TestWorker,
 }
 
 impl Bench {
     /// An engine with one worker, `w`, that serves `job.echo` and really listens.
     async fn start() -> Self {
-        let server = World::new().start().await;
+        let server = TestWorld::new().start().await;
         Self { _worker: server.hire("w", &["job.echo"], 10).await, server }
     }
 

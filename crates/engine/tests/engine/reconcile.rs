@@ -10,9 +10,11 @@ use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{Clock, Engine, Rules};
-use reveille_store::suite::hooked::{Hook, Hooked};
+use reveille_store::suite::hooked::{HookedStore, StoreHook};
 use reveille_store::{Commit, DISK_FULL, JobStore, Step, Store, StoreError};
-use reveille_test_kit::{EngineBuilder, Server, Worker, World, beat, idle, introduce, new_job, pass, tenant};
+use reveille_test_kit::{
+    EngineBuilder, TestServer, TestWorker, TestWorld, beat, idle, introduce, new_job, pass, tenant,
+};
 use reveille_wire::subject;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,7 +28,7 @@ pub struct Failing {
 }
 
 #[async_trait::async_trait]
-impl Hook for Failing {
+impl StoreHook for Failing {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         let one_less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
@@ -43,21 +45,21 @@ impl Hook for Failing {
 
 /// What replicas share.
 pub struct Shared {
-    pub store: Hooked<Failing>,
-    world: World,
+    pub store: HookedStore<Failing>,
+    world: TestWorld,
 }
 
 impl Shared {
     pub fn new() -> Self {
-        let world = World::new();
-        Self { store: Hooked::new(world.store.clone(), Failing::default()), world }
+        let world = TestWorld::new();
+        Self { store: HookedStore::new(world.store.clone(), Failing::default()), world }
     }
 
-    pub async fn start(&self) -> Server {
+    pub async fn start(&self) -> TestServer {
         self.start_with(|engine| engine).await
     }
 
-    pub async fn start_with(&self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Server {
+    pub async fn start_with(&self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> TestServer {
         let timeouts = r#"{"reconciler": {"dispatch_timeout_seconds": 40, "running_timeout_seconds": 50}}"#;
         let rules = Rules { timeouts: serde_json::from_str(timeouts).unwrap(), ..Rules::default() };
         let engine = self.world.engine().store(Arc::new(self.store.clone())).rules(rules);
@@ -117,7 +119,7 @@ async fn the_jobs_of_a_replica_that_died_are_ended_by_another() {
     let shared = Shared::new();
     let survivor = shared.start().await;
     let dying = shared.start().await;
-    let _listens = Worker::listen(&dying.bus, "w").await;
+    let _listens = TestWorker::listen(&dying.bus, "w").await;
     assert_eq!(submit(&dying, "waits", 20_000).await, State::Scheduled);
     employ(&dying);
     assert_eq!(submit(&dying, "runs", 0).await, State::Dispatched);
@@ -139,7 +141,7 @@ async fn the_jobs_of_a_replica_that_died_are_ended_by_another() {
 async fn where_timers_fire_the_net_has_nothing_to_do() {
     let shared = Shared::new();
     let engine = shared.start().await;
-    let _listens = Worker::listen(&engine.bus, "w").await;
+    let _listens = TestWorker::listen(&engine.bus, "w").await;
     assert_eq!(submit(&engine, "waits", 20_000).await, State::Scheduled);
     pass(30).await;
     employ(&engine);
@@ -199,7 +201,7 @@ async fn what_stands_still_is_moved_on_after_two_minutes() {
     assert_eq!(count(&engine, "safety_net_acted_total{net=\"replayer\"}"), 4);
 
     // Whoever was not in placement is now, and goes as soon as there is a worker.
-    let _listens = Worker::listen(&engine.bus, "w").await;
+    let _listens = TestWorker::listen(&engine.bus, "w").await;
     employ(&engine);
     pass(1).await;
     for id in ["unjudged", "approved", "unseated"] {

@@ -6,24 +6,24 @@ use reveille_core::time::Millis;
 use reveille_engine::NewKey;
 use reveille_roster::{Change, KeyRecord, Roster, Scope};
 use reveille_store::{AuditOrder, AuditQuery, AuditTrail};
-use reveille_test_kit::{NOON, Server, TestClock, World};
+use reveille_test_kit::{NOON, TestClock, TestServer, TestWorld};
 use std::time::Duration;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// A world whose time stands still.
-fn world() -> World {
-    World::with_clock(TestClock::standing_still())
+fn world() -> TestWorld {
+    TestWorld::with_clock(TestClock::standing_still())
 }
 
-async fn start(world: &World) -> Server {
+async fn start(world: &TestWorld) -> TestServer {
     let server = world.start().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     server
 }
 
 /// Entries of this kind, oldest first: what was done, to which key, by whom, how long ago.
-async fn told(world: &World, event_type: EventType) -> Vec<String> {
+async fn told(world: &TestWorld, event_type: EventType) -> Vec<String> {
     let (order, event_type) = (AuditOrder::OldestFirst, Some(event_type));
     let query = AuditQuery { order, event_type, limit: 100, ..AuditQuery::default() };
     let drafts = world.store.audit(&query).await.unwrap().items.into_iter().map(|entry| entry.draft);

@@ -18,12 +18,12 @@ use reveille_core::presence::delegation::DelegationStatus;
 use reveille_core::presence::workspace::Pulse;
 use reveille_core::request::Request;
 use reveille_engine::{
-    Audience, Engine, EventId, NewWorkspace, NextEvents, Registration, Settings, Snapshot, SubmitError,
-    Submitted, What, WorkerChange,
+    Audience, Engine, EventId, NewWorkspace, NextEvents, Settings, Snapshot, SubmitError, Submitted, What,
+    WorkerChange, WorkspaceRegistration,
 };
 use reveille_store::{AuditQuery, AuditTrail, BlobKey, Blobs, JobQuery, JobStore, Locks};
 use reveille_test_kit::{
-    EngineBuilder, Worker, beat, idle, introduce, keep_beating, policy, succeeded, tenant,
+    EngineBuilder, TestWorker, beat, idle, introduce, keep_beating, policy, succeeded, tenant,
 };
 use serde_json::json;
 use std::ops::Deref;
@@ -53,13 +53,13 @@ impl A2aClient for Slow {
 
 /// What the servers share.
 struct World {
-    kept: reveille_test_kit::World,
+    kept: reveille_test_kit::TestWorld,
     bus: LocalBus,
     policy: Policy,
 }
 
 impl Deref for World {
-    type Target = reveille_test_kit::World;
+    type Target = reveille_test_kit::TestWorld;
     fn deref(&self) -> &Self::Target {
         &self.kept
     }
@@ -67,7 +67,11 @@ impl Deref for World {
 
 impl World {
     fn new() -> Self {
-        Self { kept: reveille_test_kit::World::new(), bus: LocalBus::default(), policy: Policy::builtin() }
+        Self {
+            kept: reveille_test_kit::TestWorld::new(),
+            bus: LocalBus::default(),
+            policy: Policy::builtin(),
+        }
     }
 
     async fn server(&self, name: &str) -> Engine {
@@ -94,7 +98,7 @@ impl World {
 
     /// A worker that all of the servers hear, and that takes `ms` over a job. Counts what it was given.
     async fn worker(&self, servers: &[Engine], name: &str, ms: u64) -> Arc<AtomicUsize> {
-        let (worker, given) = (Worker::listen(&self.bus, name).await, Arc::new(AtomicUsize::new(0)));
+        let (worker, given) = (TestWorker::listen(&self.bus, name).await, Arc::new(AtomicUsize::new(0)));
         let (reporter, count) = (worker.reporter(), given.clone());
         worker.work(move |job| {
             count.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,7 @@ pub mod killed;
 
 use super::flows::{World, begin, over, states};
 use bytes::Bytes;
+use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{
     ClientUndo, Compensation, Run, RunEvent, RunState, advance, stack, stack_flow, stack_id, start,
 };
@@ -87,6 +88,10 @@ async fn compensations(engine: &Engine) -> Vec<Arc<Job>> {
 async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
     let query = DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() };
     engine.jobs().dead_letters(&query).await.unwrap().items
+}
+
+fn meter() -> Meter {
+    Meter::new(CostLimit::RUN_EVENT)
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,17 +238,17 @@ async fn a_full_stack_takes_no_more_and_the_next_compensation_is_a_dead_letter()
     let world = World::failing_at_c();
     let tenant = TenantId::known("default");
     let mut run = stack(&tenant, "trip", Millis(1));
-    let begun = start(&run, &stack_flow(), Millis(1));
+    let begun = start(&run, &stack_flow(), Millis(1), &meter());
     run.apply(begun);
     loop {
         let undo = ClientUndo { asked_at: Millis(1), request: Request::plain("x", "job.undo.a") };
         let undo = Compensation::of_client(&JobId::known(format!("j{}", run.head.compensations)), undo);
-        match advance(&run, &stack_flow(), &RunEvent::Record(Arc::new(undo)), Millis(2)) {
+        match advance(&run, &stack_flow(), &RunEvent::Record(Arc::new(undo)), Millis(2), &meter()) {
             Ok(change) => run.apply(change),
             Err(_) => break,
         }
     }
-    let change = start(&run, &stack_flow(), Millis(3));
+    let change = start(&run, &stack_flow(), Millis(3), &meter());
     world.workflows.commit(RunStep::insert(Arc::new(run), Arc::new(change))).await.unwrap();
     let engine = world.start().await;
     assert_eq!(ask(&engine, job("a", "trip", "job.a", "job.undo.a")).await.state(), State::Succeeded);

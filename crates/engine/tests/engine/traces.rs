@@ -9,7 +9,7 @@ use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_core::trace::{JobTrace, Ratio, TraceContext, spans};
 use reveille_engine::Settings;
-use reveille_test_kit::{Server, Worker, World, job, new_job, soon, succeeded, tenant};
+use reveille_test_kit::{TestServer, TestWorker, TestWorld, job, new_job, soon, succeeded, tenant};
 use reveille_traces::{TraceCounts, Traces};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobRequest, JobResult};
@@ -40,15 +40,15 @@ impl Traces for Told {
 }
 
 struct Bench {
-    server: Server,
-    worker: Worker,
+    server: TestServer,
+    worker: TestWorker,
     told: Told,
 }
 
 impl Bench {
     async fn start(settings: Settings) -> Self {
         let told = Told::default();
-        let engine = World::new().engine().policy(Policy::builtin()).traces(Arc::new(told.clone()));
+        let engine = TestWorld::new().engine().policy(Policy::builtin()).traces(Arc::new(told.clone()));
         let server = engine.settings(settings).start().await;
         Self { worker: server.hire("w", &["job.echo"], 10).await, server, told }
     }

@@ -8,11 +8,11 @@ use reveille_core::presence::agent::{AgentBeat, AgentStatus};
 use reveille_core::request::Request;
 use reveille_engine::{Clock, Engine, Rules};
 use reveille_store::{BlobKey, Blobs, PutMode};
-use reveille_test_kit::{Server, Worker, World, job, new_job, pass, tenant};
+use reveille_test_kit::{TestServer, TestWorker, TestWorld, job, new_job, pass, tenant};
 use std::sync::Arc;
 
 /// A server with a mapped topic, so that only a worker whose pool is known gets its jobs.
-async fn start(world: &World) -> Server {
+async fn start(world: &TestWorld) -> TestServer {
     let routing = Arc::new(Routing::mapped([("job.echo", vec!["echo"])], [("echo", vec![])]));
     world.engine().rules(Rules { routing, ..Rules::default() }).start().await
 }
@@ -38,7 +38,7 @@ async fn submit(engine: &Engine, id: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_server_knows_its_workers_with_all_that_placement_needs() {
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = start(&world).await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     let before = engine.fleet().worker(Who::Worker("w")).unwrap();
@@ -55,7 +55,7 @@ async fn a_restarted_server_knows_its_workers_with_all_that_placement_needs() {
     assert_eq!(after.worker.last_seen, engine.now(), "it counts as heard at our start");
 
     // It is back on the bus: that is enough, its first beat may come later.
-    let _listens = Worker::listen(&engine.bus, "w").await;
+    let _listens = TestWorker::listen(&engine.bus, "w").await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     assert_eq!(submit(&engine, "j").await, "DISPATCHED");
     assert!(!engine.fleet().worker(Who::Worker("w")).unwrap().worker.restored, "a live beat confirms it");
@@ -63,7 +63,7 @@ async fn a_restarted_server_knows_its_workers_with_all_that_placement_needs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_we_were_down_is_gone_one_ttl_after_the_start() {
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = start(&world).await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(6).await;
@@ -81,7 +81,7 @@ async fn a_worker_that_died_while_we_were_down_is_gone_one_ttl_after_the_start()
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_cannot_be_used_means_a_cold_start_and_nothing_worse() {
     for bad in [&b"not json"[..], b"{\"workers\": 7}", b"", b"[]"] {
-        let world = World::new();
+        let world = TestWorld::new();
         let key = BlobKey::workers_snapshot();
         let until = world.clock.now() + 1_000_000;
         world.store.put_blob(key, Bytes::copy_from_slice(bad), until, PutMode::Always).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_snapshot_that_cannot_be_used_means_a_cold_start_and_nothing_worse() {
 
 #[tokio::test(start_paused = true)]
 async fn the_snapshot_has_the_references_shape() {
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = start(&world).await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(6).await;
@@ -121,7 +121,7 @@ async fn the_snapshot_has_the_references_shape() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_are_known_after_a_restart_the_living_and_the_dead() {
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = start(&world).await;
     let acme = TenantId::known("acme");
     let told = |id: &'static str| AgentBeat {
@@ -151,9 +151,9 @@ async fn agents_are_known_after_a_restart_the_living_and_the_dead() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_outlives_a_restart_and_ends_when_an_operator_says_so() {
     use reveille_core::presence::Drained;
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = start(&world).await;
-    let _listens = Worker::listen(&engine.bus, "w").await;
+    let _listens = TestWorker::listen(&engine.bus, "w").await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     let what = Drained::Pool(PoolId::known("echo"));
     engine.fleet().drain_workers(what.clone(), 60, "ann").await.unwrap();
@@ -161,7 +161,7 @@ async fn a_drain_outlives_a_restart_and_ends_when_an_operator_says_so() {
     assert_eq!(engine.jobs().explain(&*job(&engine, "a").await).code, "workers_drained");
     engine.kill();
     let engine = start(&world).await;
-    let _listens = Worker::listen(&engine.bus, "w").await;
+    let _listens = TestWorker::listen(&engine.bus, "w").await;
     engine.fleet().beat(&WorkerId::known("w"), &tenant(), &beat());
     pass(1).await;
     assert_eq!(submit(&engine, "b").await, "SCHEDULED", "still drained");

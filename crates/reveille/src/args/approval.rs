@@ -1,10 +1,10 @@
 //! `reveille approval`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Approval {
+pub enum ApprovalCommand {
     /// List what waits for a person, newest first
     List {
         /// Also what has been decided, or went away
@@ -14,22 +14,22 @@ pub enum Approval {
         #[arg(long, default_value_t = 100)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show what a job would do and who could get it
     Show {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Let a job go on; whoever submitted it cannot
-    Approve(Resolve),
+    Approve(ResolveArgs),
     /// Do not let a job go on
-    Reject(Resolve),
+    Reject(ResolveArgs),
 }
 
 #[derive(ClapArgs)]
-pub struct Resolve {
+pub struct ResolveArgs {
     pub id: String,
     /// Why
     #[arg(long)]
@@ -41,5 +41,5 @@ pub struct Resolve {
     #[arg(long, value_name = "SNAPSHOT")]
     pub policy_snapshot: Option<String>,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }

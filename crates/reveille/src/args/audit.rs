@@ -1,24 +1,24 @@
 //! `reveille audit`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Audit {
+pub enum AuditCommand {
     /// List entries, newest first
-    List(AuditList),
+    List(AuditListArgs),
     /// Check every hash of a tenant's chain; exit code 1 if it does not hold
     Verify {
         /// Whose chain; that of the key unless told
         #[arg(long)]
         tenant: Option<String>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }
 
 #[derive(ClapArgs)]
-pub struct AuditList {
+pub struct AuditListArgs {
     /// Only entries of this job
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
@@ -35,5 +35,5 @@ pub struct AuditList {
     #[arg(long, default_value_t = 50)]
     pub limit: usize,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 #[derive(ClapArgs)]
-pub struct Demo {
+pub struct DemoArgs {
     /// Do not wait between the scenes, and end with the last
     #[arg(long)]
     pub fast: bool,

@@ -1,10 +1,10 @@
 //! `reveille dlq`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Dlq {
+pub enum DlqCommand {
     /// List dead letters, newest first, or count them by reason
     List {
         #[command(flatten)]
@@ -16,7 +16,7 @@ pub enum Dlq {
         #[arg(long)]
         count: bool,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// List packets that nobody could deal with, newest first
     Packets {
@@ -24,13 +24,13 @@ pub enum Dlq {
         #[arg(long, default_value_t = 50)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show a dead letter
     Show {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Try a job again, or with --all those that the filters leave
     Retry {
@@ -48,13 +48,13 @@ pub enum Dlq {
         #[arg(long, default_value_t = 100)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Take a job off the dead letters
     Delete {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }
 

@@ -3,13 +3,13 @@
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Drill {
+pub enum DrillCommand {
     /// Kill a throw-away server and start it again, with and without the worker snapshot
-    WarmStart(WarmStart),
+    WarmStart(WarmStartArgs),
 }
 
 #[derive(ClapArgs)]
-pub struct WarmStart {
+pub struct WarmStartArgs {
     /// Simulated workers
     #[arg(long, default_value_t = 1000)]
     pub workers: usize,

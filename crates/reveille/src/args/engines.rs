@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
 #[derive(ClapArgs)]
-pub struct Doctor {
+pub struct DoctorArgs {
     #[command(flatten)]
     pub engines: EngineUrls,
     /// Settings [default: ./reveille.toml if it is there]

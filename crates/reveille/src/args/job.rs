@@ -1,43 +1,43 @@
 //! `reveille job`.
 
-use super::Server;
+use super::ServerArgs;
 use super::label::label;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Job {
+pub enum JobCommand {
     /// Submit a job
-    Submit(Box<Submit>),
+    Submit(Box<SubmitArgs>),
     /// Show a job
     Get {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// List jobs, newest first
-    List(List),
+    List(JobListArgs),
     /// Follow a job until it ends
     Watch {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Cancel a job
     Cancel {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Say why a job is where it is
     Explain {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }
 
 #[derive(ClapArgs)]
-pub struct Submit {
+pub struct SubmitArgs {
     /// The input, as JSON; `-` reads it from standard input
     #[arg(value_name = "JSON")]
     pub context: Option<String>,
@@ -75,11 +75,11 @@ pub struct Submit {
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     pub timeout: u64,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }
 
 #[derive(ClapArgs)]
-pub struct List {
+pub struct JobListArgs {
     #[arg(long)]
     pub state: Option<String>,
     #[arg(long)]
@@ -90,5 +90,5 @@ pub struct List {
     #[arg(long, default_value_t = 50)]
     pub limit: usize,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }

@@ -1,10 +1,10 @@
 //! `reveille key`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Key {
+pub enum KeyCommand {
     /// Make a key; its secret is shown once
     Create {
         name: String,
@@ -18,17 +18,17 @@ pub enum Key {
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// List keys
     List {
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Revoke a key
     Revoke {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }

@@ -1,12 +1,12 @@
 //! `reveille policy`.
 
-use super::Server;
+use super::ServerArgs;
 use super::label::label;
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
-pub enum Policy {
+pub enum PolicyCommand {
     /// Read a safety.yaml as the server would, and remark on rules that never decide
     Check {
         file: PathBuf,
@@ -34,14 +34,14 @@ pub enum Policy {
         #[arg(long, default_value = "24h", value_name = "WHEN")]
         since: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Ask what the server's policy would say of a job, and why; nothing is submitted
-    Ask(Ask),
+    Ask(PolicyAskArgs),
 }
 
 #[derive(ClapArgs)]
-pub struct Ask {
+pub struct PolicyAskArgs {
     /// What kind of job: job.something
     #[arg(long)]
     pub topic: String,
@@ -58,5 +58,5 @@ pub struct Ask {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }

@@ -1,14 +1,14 @@
 //! `reveille pool`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Pool {
+pub enum PoolCommand {
     /// List pools
     List {
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Give no worker of a pool new jobs; what they still have after the timeout goes elsewhere
     Drain {
@@ -17,12 +17,12 @@ pub enum Pool {
         #[arg(long, default_value_t = 300, value_name = "SECONDS")]
         timeout: u32,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Put a pool back into service
     Undrain {
         name: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }

@@ -1,36 +1,36 @@
 //! `reveille quarantine`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(Subcommand)]
-pub enum Quarantine {
+pub enum QuarantineCommand {
     /// List results that are held back, newest first
     List {
         /// At most this many
         #[arg(long, default_value_t = 50)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show what was found in a result
     Show {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Let a result out; whoever submitted the job cannot
-    Release(Decide),
+    Release(DecideArgs),
     /// Throw a result away for good
-    Discard(Decide),
+    Discard(DecideArgs),
 }
 
 #[derive(ClapArgs)]
-pub struct Decide {
+pub struct DecideArgs {
     pub id: String,
     /// Why
     #[arg(long)]
     pub reason: Option<String>,
     #[command(flatten)]
-    pub server: Server,
+    pub server: ServerArgs,
 }

@@ -1,10 +1,10 @@
 //! `reveille run`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Run {
+pub enum RunCommand {
     /// Start a run of a workflow
     Start {
         workflow: String,
@@ -18,13 +18,13 @@ pub enum Run {
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show a run and its steps
     Get {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// List runs, newest first
     List {
@@ -37,19 +37,19 @@ pub enum Run {
         #[arg(long, default_value_t = 50)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show what happens to a run until it is over
     Watch {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Show what happened to a run
     Timeline {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Cancel a run, and the jobs it has under way
     Cancel {
@@ -57,7 +57,7 @@ pub enum Run {
         #[arg(long, default_value = "")]
         reason: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Run a run again, from one of its steps
     Rerun {
@@ -66,6 +66,6 @@ pub enum Run {
         #[arg(long, value_name = "STEP")]
         from: Option<String>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }

@@ -5,10 +5,13 @@ use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
 #[derive(ClapArgs)]
-pub struct Serve {
+pub struct ServeArgs {
     /// HTTP address [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<String>,
+    /// Address of health, readiness and metrics alone, or `off` [default: off]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
     /// Address of the gRPC services, or `off` [default: off]
     #[arg(long, value_name = "ADDRESS")]
     pub grpc: Option<String>,

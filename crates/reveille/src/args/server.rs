@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Where the server is, and who asks.
 #[derive(ClapArgs, Clone)]
-pub struct Server {
+pub struct ServerArgs {
     /// The server
     #[arg(long, env = "REVEILLE_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
     pub url: String,

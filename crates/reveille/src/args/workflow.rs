@@ -1,16 +1,16 @@
 //! `reveille workflow`.
 
-use super::Server;
+use super::ServerArgs;
 use clap::Subcommand;
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
-pub enum Workflow {
+pub enum WorkflowCommand {
     /// Save a workflow from a file, YAML or JSON
     Apply {
         file: PathBuf,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Say what is wrong with a file, without a server
     Lint { file: PathBuf },
@@ -21,7 +21,7 @@ pub enum Workflow {
         #[arg(long)]
         version: Option<u32>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Draw a workflow: in the terminal, or as an SVG
     Graph {
@@ -35,7 +35,7 @@ pub enum Workflow {
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Say what would become of each step of a run, and do nothing
     DryRun {
@@ -46,17 +46,17 @@ pub enum Workflow {
         #[arg(long, value_name = "JSON")]
         input: Option<String>,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// List workflows
     List {
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
     /// Delete a workflow; runs that began with it go on
     Delete {
         id: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerArgs,
     },
 }

@@ -1,6 +1,6 @@
 //! `reveille approval …`
 
-use crate::args::{Approval, Resolve, Server};
+use crate::args::{ApprovalCommand, ResolveArgs, ServerArgs};
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -11,16 +11,16 @@ use reveille_engine::{Clock, SystemClock};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn run(command: Approval) -> Result<ExitCode> {
+pub fn run(command: ApprovalCommand) -> Result<ExitCode> {
     match command {
-        Approval::List { all, limit, server } => list(all, limit, &server),
-        Approval::Show { id, server } => show(&id, &server),
-        Approval::Approve(resolve) => approve(&resolve),
-        Approval::Reject(resolve) => reject(&resolve),
+        ApprovalCommand::List { all, limit, server } => list(all, limit, &server),
+        ApprovalCommand::Show { id, server } => show(&id, &server),
+        ApprovalCommand::Approve(resolve) => approve(&resolve),
+        ApprovalCommand::Reject(resolve) => reject(&resolve),
     }
 }
 
-fn list(all: bool, limit: usize, server: &Server) -> Result<ExitCode> {
+fn list(all: bool, limit: usize, server: &ServerArgs) -> Result<ExitCode> {
     let include = if all { "true" } else { "false" };
     let now = SystemClock::start().now().0;
     output::list(
@@ -44,7 +44,7 @@ fn list(all: bool, limit: usize, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(id: &str, server: &Server) -> Result<ExitCode> {
+fn show(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/approvals/{id}/context"), &[])?;
     output::answer(server, &answer, |context: ApprovalContext| {
         let (approval, reach) = (&context.approval, &context.blast_radius);
@@ -81,7 +81,7 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn approve(resolve: &Resolve) -> Result<ExitCode> {
+fn approve(resolve: &ResolveArgs) -> Result<ExitCode> {
     let answer = decide("approve", resolve)?;
     output::answer(&resolve.server, &answer, |said: Approved| {
         print_decision(&resolve.id, "approved", said.status.is_some(), said.approved_by);
@@ -89,7 +89,7 @@ fn approve(resolve: &Resolve) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn reject(resolve: &Resolve) -> Result<ExitCode> {
+fn reject(resolve: &ResolveArgs) -> Result<ExitCode> {
     let answer = decide("reject", resolve)?;
     output::answer(&resolve.server, &answer, |said: Rejected| {
         print_decision(&resolve.id, "rejected", said.status.is_some(), said.rejected_by);
@@ -97,7 +97,7 @@ fn reject(resolve: &Resolve) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn decide(verb: &str, resolve: &Resolve) -> Result<Value> {
+fn decide(verb: &str, resolve: &ResolveArgs) -> Result<Value> {
     let body = Resolution {
         reason: resolve.reason.clone(),
         note: None,

@@ -1,6 +1,6 @@
 //! `reveille audit …`
 
-use crate::args::{Audit, AuditList, Server};
+use crate::args::{AuditCommand, AuditListArgs, ServerArgs};
 use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::Result;
@@ -8,14 +8,14 @@ use reveille_api_types::audit::{AuditEvent, Verified};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn run(command: Audit) -> Result<ExitCode> {
+pub fn run(command: AuditCommand) -> Result<ExitCode> {
     match command {
-        Audit::List(list) => entries(&list),
-        Audit::Verify { tenant, server } => verify(tenant.as_deref(), &server),
+        AuditCommand::List(list) => entries(&list),
+        AuditCommand::Verify { tenant, server } => verify(tenant.as_deref(), &server),
     }
 }
 
-fn entries(list: &AuditList) -> Result<ExitCode> {
+fn entries(list: &AuditListArgs) -> Result<ExitCode> {
     let filters = [
         ("job_id", &list.job),
         ("event_type", &list.event_type),
@@ -45,7 +45,7 @@ fn entries(list: &AuditList) -> Result<ExitCode> {
 }
 
 /// A chain whose oldest entries were pruned in time is as good as a whole one.
-fn verify(tenant: Option<&str>, server: &Server) -> Result<ExitCode> {
+fn verify(tenant: Option<&str>, server: &ServerArgs) -> Result<ExitCode> {
     let query: Vec<(&str, &str)> = tenant.map(|tenant| ("tenant", tenant)).into_iter().collect();
     let client = connect(server)?;
     let checked = "checking every hash of the chain";

@@ -1,6 +1,6 @@
 //! `reveille dlq …`
 
-use crate::args::{Dlq, LetterFilter, Server};
+use crate::args::{DlqCommand, LetterFilter, ServerArgs};
 use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::Result;
@@ -9,22 +9,22 @@ use reveille_api_types::dead_packet::DeadPacket;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn run(command: Dlq) -> Result<ExitCode> {
+pub fn run(command: DlqCommand) -> Result<ExitCode> {
     match command {
-        Dlq::List { count: true, server, .. } => count(&server),
-        Dlq::List { filter, limit, server, .. } => list(&filter, limit, &server),
-        Dlq::Packets { limit, server } => packets(limit, &server),
-        Dlq::Show { id, server } => show(&id, &server),
-        Dlq::Retry { id: Some(id), server, .. } => retry(&id, &server),
-        Dlq::Retry { id: None, filter, before, limit, server, .. } => {
+        DlqCommand::List { count: true, server, .. } => count(&server),
+        DlqCommand::List { filter, limit, server, .. } => list(&filter, limit, &server),
+        DlqCommand::Packets { limit, server } => packets(limit, &server),
+        DlqCommand::Show { id, server } => show(&id, &server),
+        DlqCommand::Retry { id: Some(id), server, .. } => retry(&id, &server),
+        DlqCommand::Retry { id: None, filter, before, limit, server, .. } => {
             let LetterFilter { reason_code, topic } = filter;
             retry_many(&RetryFilter { reason_code, topic, before, limit: Some(limit) }, &server)
         }
-        Dlq::Delete { id, server } => delete(&id, &server),
+        DlqCommand::Delete { id, server } => delete(&id, &server),
     }
 }
 
-fn list(filter: &LetterFilter, limit: usize, server: &Server) -> Result<ExitCode> {
+fn list(filter: &LetterFilter, limit: usize, server: &ServerArgs) -> Result<ExitCode> {
     let filters = [("reason_code", &filter.reason_code), ("topic", &filter.topic)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
@@ -48,7 +48,7 @@ fn list(filter: &LetterFilter, limit: usize, server: &Server) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn count(server: &Server) -> Result<ExitCode> {
+fn count(server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get("/api/v1/dlq/stats", &[])?;
     output::answer(server, &answer, |DeadLetterStats { by_reason, .. }| {
         let counts = by_reason.into_iter();
@@ -59,7 +59,7 @@ fn count(server: &Server) -> Result<ExitCode> {
 }
 
 /// With `--json` each has its content, too.
-fn packets(limit: usize, server: &Server) -> Result<ExitCode> {
+fn packets(limit: usize, server: &ServerArgs) -> Result<ExitCode> {
     output::list(
         server,
         connect(server)?.list("/api/v1/dlq/packets", &[], limit),
@@ -78,7 +78,7 @@ fn packets(limit: usize, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(id: &str, server: &Server) -> Result<ExitCode> {
+fn show(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/dlq/{id}"), &[])?;
     output::answer(server, &answer, |letter: DeadLetter| {
         for (name, value) in [
@@ -98,14 +98,14 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn retry(id: &str, server: &Server) -> Result<ExitCode> {
+fn retry(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.post(&format!("/api/v1/dlq/{id}/retry"), &json!({}))?;
     output::answer(server, &answer, |job: RetriedJob| output::line(&job.job_id))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The new jobs go to standard output; what could not be retried is said beside, and by the exit code.
-fn retry_many(filter: &RetryFilter, server: &Server) -> Result<ExitCode> {
+fn retry_many(filter: &RetryFilter, server: &ServerArgs) -> Result<ExitCode> {
     let client = connect(server)?;
     let answer: Value =
         progress::during("trying dead letters again", || client.post("/api/v1/dlq/retry", filter))?;
@@ -123,7 +123,7 @@ fn retry_many(filter: &RetryFilter, server: &Server) -> Result<ExitCode> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-fn delete(id: &str, server: &Server) -> Result<ExitCode> {
+fn delete(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     connect(server)?.delete::<Value>(&format!("/api/v1/dlq/{id}"))?;
     if server.json {
         output::json(&json!({ "job_id": id, "deleted": true }));

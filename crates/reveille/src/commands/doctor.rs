@@ -1,7 +1,7 @@
 //! `reveille doctor`: whether Redis, NATS and PostgreSQL are fit to be stood on. It changes nothing there.
 
-use crate::args::Doctor;
-use crate::config::{Config, Engines};
+use crate::args::DoctorArgs;
+use crate::config::{Config, EngineOptions};
 use crate::{exit, output, progress};
 use anyhow::{Context, Result};
 use reveille_core::finding::Finding;
@@ -11,9 +11,9 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub fn run(doctor: &Doctor) -> Result<ExitCode> {
+pub fn run(doctor: &DoctorArgs) -> Result<ExitCode> {
     let config = Config::for_engines(doctor)?;
-    let Some(engines) = Engines::of(&config.redis, &config.nats, &config.postgres)? else {
+    let Some(engines) = EngineOptions::of(&config.redis, &config.nats, &config.postgres)? else {
         output::line("one server by itself: its data is in its folder, and there is nothing else to look at");
         return Ok(ExitCode::SUCCESS);
     };
@@ -38,7 +38,7 @@ pub fn run(doctor: &Doctor) -> Result<ExitCode> {
     Ok(if is_fit { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-async fn examine(engines: Engines) -> Vec<(&'static str, Finding)> {
+async fn examine(engines: EngineOptions) -> Vec<(&'static str, Finding)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let now = clock.now();
     let redis = async {

@@ -1,8 +1,8 @@
 //! `reveille job …`
 
-use crate::args::{Job, List, Server, Submit};
+use crate::args::{JobCommand, JobListArgs, ServerArgs, SubmitArgs};
 use crate::client::connect;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::{exit, output};
 use anyhow::{Context, Result};
 use reveille_api_types::job::{Cancelled, Explained, JobDetail, JobRecord, TimelineEntry};
@@ -15,18 +15,18 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub fn run(command: Job) -> Result<ExitCode> {
+pub fn run(command: JobCommand) -> Result<ExitCode> {
     match command {
-        Job::Submit(submit) => run_submit(&submit),
-        Job::Get { id, server } => get(&id, &server),
-        Job::List(list) => run_list(&list),
-        Job::Watch { id, server } => watch(&id, &server),
-        Job::Cancel { id, server } => cancel(&id, &server),
-        Job::Explain { id, server } => explain(&id, &server),
+        JobCommand::Submit(submit) => run_submit(&submit),
+        JobCommand::Get { id, server } => get(&id, &server),
+        JobCommand::List(list) => run_list(&list),
+        JobCommand::Watch { id, server } => watch(&id, &server),
+        JobCommand::Cancel { id, server } => cancel(&id, &server),
+        JobCommand::Explain { id, server } => explain(&id, &server),
     }
 }
 
-fn run_submit(submit: &Submit) -> Result<ExitCode> {
+fn run_submit(submit: &SubmitArgs) -> Result<ExitCode> {
     let client = connect(&submit.server)?;
     let reply: Value = client.post("/api/v1/jobs", &wanted(submit)?)?;
     if !submit.wait {
@@ -38,7 +38,7 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
         eprintln!("job {id} waits for approval: {reason}");
     }
     let patience = Duration::from_secs(submit.timeout);
-    let shown = Progress::waiting(format!("job {id}"));
+    let shown = ProgressLine::waiting(format!("job {id}"));
     let waited = client.wait(&format!("/api/v1/jobs/{id}"), patience, |job: &Value| {
         // One that cannot be read is not waited for: why, is said when it is read below.
         output::read(job).map_or(true, |job: JobRecord| {
@@ -66,7 +66,7 @@ fn run_submit(submit: &Submit) -> Result<ExitCode> {
     Ok(told_end(&job))
 }
 
-fn wanted(submit: &Submit) -> Result<NewJob> {
+fn wanted(submit: &SubmitArgs) -> Result<NewJob> {
     let context = match submit.context.as_deref() {
         None => Value::Null,
         Some("-") => {
@@ -101,7 +101,7 @@ fn told_end(job: &JobDetail) -> ExitCode {
     ExitCode::from(exit::JOB_FAILED)
 }
 
-fn get(id: &str, server: &Server) -> Result<ExitCode> {
+fn get(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}"), &[])?;
     output::answer(server, &answer, |job: JobDetail| {
         let text = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
@@ -136,7 +136,7 @@ fn timeline_line(entry: &TimelineEntry, start: i64) -> String {
     format!("{after_ms:>9} ms  {state:<18} {event:<16} {worker_id}  {note}").trim_end().to_owned()
 }
 
-fn run_list(list: &List) -> Result<ExitCode> {
+fn run_list(list: &JobListArgs) -> Result<ExitCode> {
     let filters = [("state", &list.state), ("topic", &list.topic), ("tenant", &list.tenant)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
@@ -153,7 +153,7 @@ fn run_list(list: &List) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn watch(id: &str, server: &Server) -> Result<ExitCode> {
+fn watch(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let client = connect(server)?;
     let mut shown = 0;
     loop {
@@ -172,7 +172,7 @@ fn watch(id: &str, server: &Server) -> Result<ExitCode> {
     }
 }
 
-fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
+fn cancel(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))?;
     output::answer(server, &answer, |Cancelled { id, state, reason }| {
         let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
@@ -181,7 +181,7 @@ fn cancel(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(id: &str, server: &Server) -> Result<ExitCode> {
+fn explain(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/jobs/{id}/explain"), &[])?;
     output::answer(server, &answer, |why: Explained| {
         output::line(&format!("{} since {}: {}", why.state, why.since, why.explanation));

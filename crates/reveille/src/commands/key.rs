@@ -1,6 +1,6 @@
 //! `reveille key …`
 
-use crate::args::Key;
+use crate::args::KeyCommand;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -8,9 +8,9 @@ use reveille_api_types::key::{self as shape, CreateKey, CreatedKey, KeyList};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn run(command: Key) -> Result<ExitCode> {
+pub fn run(command: KeyCommand) -> Result<ExitCode> {
     match command {
-        Key::Create { name, scopes, tenant, expires, server } => {
+        KeyCommand::Create { name, scopes, tenant, expires, server } => {
             let body = CreateKey { name, scopes, tenant, expires_at: expires };
             let answer: Value = connect(&server)?.post("/api/v1/auth/keys", &body)?;
             output::answer(&server, &answer, |CreatedKey { key, secret }| {
@@ -18,14 +18,14 @@ pub fn run(command: Key) -> Result<ExitCode> {
                 output::line(&secret);
             })?;
         }
-        Key::List { server } => {
+        KeyCommand::List { server } => {
             let answer: Value = connect(&server)?.get("/api/v1/auth/keys", &[])?;
             output::answer(&server, &answer, |KeyList { items }| {
                 let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();
                 output::table(&["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", ""], &rows);
             })?;
         }
-        Key::Revoke { id, server } => {
+        KeyCommand::Revoke { id, server } => {
             connect(&server)?.delete::<Value>(&format!("/api/v1/auth/keys/{id}"))?;
             if server.json {
                 output::json(&json!({ "id": id, "revoked": true }));

@@ -2,7 +2,7 @@
 
 mod cases;
 
-use crate::args::{Ask, Policy as Command, Server};
+use crate::args::{PolicyAskArgs, PolicyCommand, ServerArgs};
 use crate::client::connect;
 use crate::{exit, output, progress};
 use anyhow::{Context, Result, anyhow};
@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub fn run(command: Command) -> Result<ExitCode> {
+pub fn run(command: PolicyCommand) -> Result<ExitCode> {
     match command {
-        Command::Check { file, strict, json } => check(&file, strict, json),
-        Command::Test { file, cases, json } => cases::run(&file, cases.as_deref(), json),
-        Command::Simulate { file, since, server } => simulate(&file, &since, &server),
-        Command::Ask(question) => ask(&question),
+        PolicyCommand::Check { file, strict, json } => check(&file, strict, json),
+        PolicyCommand::Test { file, cases, json } => cases::run(&file, cases.as_deref(), json),
+        PolicyCommand::Simulate { file, since, server } => simulate(&file, &since, &server),
+        PolicyCommand::Ask(question) => ask(&question),
     }
 }
 
@@ -46,7 +46,7 @@ fn check(file: &Path, strict: bool, as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::from(if strict && !remarks.is_empty() { exit::FAILED } else { 0 }))
 }
 
-fn simulate(file: &Path, since: &str, server: &Server) -> Result<ExitCode> {
+fn simulate(file: &Path, since: &str, server: &ServerArgs) -> Result<ExitCode> {
     let text = read(file)?;
     // A mistake in the file is found here, with its name.
     load(file)?;
@@ -71,7 +71,7 @@ fn difference_row(found: ReplayDifference) -> Vec<String> {
     vec![found.job_id, found.tenant, found.topic, was, would_be]
 }
 
-fn ask(question: &Ask) -> Result<ExitCode> {
+fn ask(question: &PolicyAskArgs) -> Result<ExitCode> {
     let body = PolicyCheck {
         topic: question.topic.clone(),
         principal_id: question.principal.clone().unwrap_or_default(),

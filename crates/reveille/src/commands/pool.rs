@@ -1,6 +1,6 @@
 //! `reveille pool …`
 
-use crate::args::{Pool, Server};
+use crate::args::{PoolCommand, ServerArgs};
 use crate::client::connect;
 use crate::commands::worker;
 use crate::output;
@@ -9,15 +9,15 @@ use reveille_api_types::worker::{self as shape, PoolList};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn run(command: Pool) -> Result<ExitCode> {
+pub fn run(command: PoolCommand) -> Result<ExitCode> {
     match command {
-        Pool::List { server } => list(&server),
-        Pool::Drain { name, timeout, server } => worker::drain("pools", &name, timeout, &server),
-        Pool::Undrain { name, server } => worker::undrain("pools", &name, &server),
+        PoolCommand::List { server } => list(&server),
+        PoolCommand::Drain { name, timeout, server } => worker::drain("pools", &name, timeout, &server),
+        PoolCommand::Undrain { name, server } => worker::undrain("pools", &name, &server),
     }
 }
 
-fn list(server: &Server) -> Result<ExitCode> {
+fn list(server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get("/api/v1/pools", &[])?;
     output::answer(server, &answer, |PoolList { items }| {
         let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();

@@ -1,6 +1,6 @@
 //! `reveille quarantine …`
 
-use crate::args::{Decide, Quarantine, Server};
+use crate::args::{DecideArgs, QuarantineCommand, ServerArgs};
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -8,16 +8,16 @@ use reveille_api_types::quarantine::{Decided, Held, ResolvedReply};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn run(command: Quarantine) -> Result<ExitCode> {
+pub fn run(command: QuarantineCommand) -> Result<ExitCode> {
     match command {
-        Quarantine::List { limit, server } => list(limit, &server),
-        Quarantine::Show { id, server } => show(&id, &server),
-        Quarantine::Release(decide) => resolve(&decide, "release"),
-        Quarantine::Discard(decide) => resolve(&decide, "discard"),
+        QuarantineCommand::List { limit, server } => list(limit, &server),
+        QuarantineCommand::Show { id, server } => show(&id, &server),
+        QuarantineCommand::Release(decide) => resolve(&decide, "release"),
+        QuarantineCommand::Discard(decide) => resolve(&decide, "discard"),
     }
 }
 
-fn list(limit: usize, server: &Server) -> Result<ExitCode> {
+fn list(limit: usize, server: &ServerArgs) -> Result<ExitCode> {
     output::list(
         server,
         connect(server)?.list("/api/v1/quarantine", &[], limit),
@@ -27,7 +27,7 @@ fn list(limit: usize, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(id: &str, server: &Server) -> Result<ExitCode> {
+fn show(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/quarantine/{id}"), &[])?;
     output::answer(server, &answer, |held: Held| {
         output::line(&format!("{}: {}", held.job_id, held.reason));
@@ -40,7 +40,7 @@ fn show(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn resolve(decide: &Decide, how: &str) -> Result<ExitCode> {
+fn resolve(decide: &DecideArgs, how: &str) -> Result<ExitCode> {
     let path = format!("/api/v1/quarantine/{}/{how}", decide.id);
     let body = Decided { note: decide.reason.clone().unwrap_or_default(), ..Decided::default() };
     let answer: Value = connect(&decide.server)?.post(&path, &body)?;

@@ -1,6 +1,6 @@
 //! `reveille run …`
 
-use crate::args::{Run, Server};
+use crate::args::{RunCommand, ServerArgs};
 use crate::client::connect;
 use crate::{exit, output};
 use anyhow::{Context, Result};
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::process::ExitCode;
 
-pub fn run(command: Run) -> Result<ExitCode> {
+pub fn run(command: RunCommand) -> Result<ExitCode> {
     match command {
-        Run::Start { workflow, input, idempotency_key, wait, server } => {
+        RunCommand::Start { workflow, input, idempotency_key, wait, server } => {
             start(&workflow, input.as_deref(), idempotency_key.as_deref(), wait, &server)
         }
-        Run::Get { id, server } => get(&id, &server),
-        Run::List { workflow, status, limit, server } => {
+        RunCommand::Get { id, server } => get(&id, &server),
+        RunCommand::List { workflow, status, limit, server } => {
             list(workflow.as_deref(), status.as_deref(), limit, &server)
         }
-        Run::Watch { id, server } => watch(&connect(&server)?, &id, &server),
-        Run::Timeline { id, server } => timeline(&id, &server),
-        Run::Cancel { id, reason, server } => cancel(&id, &reason, &server),
-        Run::Rerun { id, from, server } => rerun(&id, from.as_deref(), &server),
+        RunCommand::Watch { id, server } => watch(&connect(&server)?, &id, &server),
+        RunCommand::Timeline { id, server } => timeline(&id, &server),
+        RunCommand::Cancel { id, reason, server } => cancel(&id, &reason, &server),
+        RunCommand::Rerun { id, from, server } => rerun(&id, from.as_deref(), &server),
     }
 }
 
@@ -31,7 +31,7 @@ fn start(
     input: Option<&str>,
     key: Option<&str>,
     wait: bool,
-    server: &Server,
+    server: &ServerArgs,
 ) -> Result<ExitCode> {
     let client = connect(server)?;
     let body = StartBody { input: Some(self::input(input)?), idempotency_key: key.map(str::to_owned) };
@@ -55,12 +55,12 @@ pub fn input(given: Option<&str>) -> Result<Value> {
     }
 }
 
-fn said(reply: &Value, server: &Server) -> Result<ExitCode> {
+fn said(reply: &Value, server: &ServerArgs) -> Result<ExitCode> {
     output::answer(server, reply, |reply: StartedReply| output::line(&reply.run_id))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn get(id: &str, server: &Server) -> Result<ExitCode> {
+fn get(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let answer: Value = connect(server)?.get(&format!("/api/v1/workflow-runs/{id}"), &[])?;
     output::answer(server, &answer, |run: RunDetail| {
         let text = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
@@ -91,7 +91,7 @@ fn get(id: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Server) -> Result<ExitCode> {
+fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &ServerArgs) -> Result<ExitCode> {
     let filters = [("workflow_id", workflow), ("status", status)];
     let filters: Vec<(&str, &str)> =
         filters.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
@@ -105,7 +105,7 @@ fn list(workflow: Option<&str>, status: Option<&str>, limit: usize, server: &Ser
 }
 
 /// Prints lines as they come. The exit code says how the run ended; what it gives goes to standard output.
-fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
+fn watch(client: &Client, id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let mut shown = 0;
     loop {
         let answer: Value = client.get(&format!("/api/v1/workflow-runs/{id}"), &[("wait", "1s")])?;
@@ -130,7 +130,7 @@ fn watch(client: &Client, id: &str, server: &Server) -> Result<ExitCode> {
     }
 }
 
-fn timeline(id: &str, server: &Server) -> Result<ExitCode> {
+fn timeline(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let all = lines(&connect(server)?, id, 0)?;
     if server.json {
         output::json(&json!(all));
@@ -160,7 +160,7 @@ fn told(line: &TimelineLine) -> String {
     told.trim_end().to_owned()
 }
 
-fn cancel(id: &str, reason: &str, server: &Server) -> Result<ExitCode> {
+fn cancel(id: &str, reason: &str, server: &ServerArgs) -> Result<ExitCode> {
     connect(server)?.runs().cancel(id, reason)?;
     if server.json {
         output::json(&json!({ "run_id": id, "cancelled": true }));
@@ -170,7 +170,7 @@ fn cancel(id: &str, reason: &str, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rerun(id: &str, from: Option<&str>, server: &Server) -> Result<ExitCode> {
+fn rerun(id: &str, from: Option<&str>, server: &ServerArgs) -> Result<ExitCode> {
     let body = RerunBody { from_step: from.map(str::to_owned), dry_run: None };
     let reply: Value = connect(server)?.post(&format!("/api/v1/workflow-runs/{id}/rerun"), &body)?;
     said(&reply, server)

@@ -1,6 +1,6 @@
 //! `reveille system`: what the server is at, for operators.
 
-use crate::args::System;
+use crate::args::SystemArgs;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -8,7 +8,7 @@ use reveille_api_types::system::{self as shape, LockHeld, Timers};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn run(command: &System) -> Result<ExitCode> {
+pub fn run(command: &SystemArgs) -> Result<ExitCode> {
     let answer: Value = connect(&command.server)?.get("/api/v1/system", &[])?;
     output::answer(&command.server, &answer, |system: shape::System| {
         output::line(&facts(&system));

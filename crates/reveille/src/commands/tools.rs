@@ -1,16 +1,16 @@
 //! `reveille completions` and `reveille man`: both are made from the command line itself.
 
-use crate::args::{Completions, Man, command_line};
+use crate::args::{CompletionsArgs, ManArgs, command_line};
 use anyhow::{Context, Result};
 use std::process::ExitCode;
 
-pub fn completions(command: &Completions) -> ExitCode {
+pub fn completions(command: &CompletionsArgs) -> ExitCode {
     clap_complete::generate(command.shell, &mut command_line(), "reveille", &mut std::io::stdout());
     ExitCode::SUCCESS
 }
 
 /// `reveille.1`, `reveille-job.1`, `reveille-job-submit.1` and so on.
-pub fn man(command: &Man) -> Result<ExitCode> {
+pub fn man(command: &ManArgs) -> Result<ExitCode> {
     let folder = &command.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     clap_mangen::generate_to(command_line(), folder)

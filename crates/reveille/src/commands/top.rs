@@ -3,7 +3,7 @@
 //! No keys and no modes: it draws a screen every second, and Ctrl-C ends it. Where there is no terminal it prints one
 //! screen, so that a script or a mail can have it too.
 
-use crate::args::Top;
+use crate::args::TopArgs;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -43,7 +43,7 @@ impl Look {
     }
 }
 
-pub fn run(command: &Top) -> Result<ExitCode> {
+pub fn run(command: &TopArgs) -> Result<ExitCode> {
     let client = connect(&command.server)?;
     let mut before = Look::take(&client)?;
     if command.server.json {

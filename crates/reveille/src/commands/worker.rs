@@ -1,6 +1,6 @@
 //! `reveille worker …`
 
-use crate::args::{Server, Worker};
+use crate::args::{ServerArgs, WorkerCommand};
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
@@ -9,16 +9,16 @@ use reveille_api_types::worker as shape;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn run(command: Worker) -> Result<ExitCode> {
+pub fn run(command: WorkerCommand) -> Result<ExitCode> {
     match command {
-        Worker::List { contract, server } => list(contract.as_deref(), &server),
-        Worker::Get { id, server } => get(&id, &server),
-        Worker::Drain { id, timeout, server } => drain("workers", &id, timeout, &server),
-        Worker::Undrain { id, server } => undrain("workers", &id, &server),
+        WorkerCommand::List { contract, server } => list(contract.as_deref(), &server),
+        WorkerCommand::Get { id, server } => get(&id, &server),
+        WorkerCommand::Drain { id, timeout, server } => drain("workers", &id, timeout, &server),
+        WorkerCommand::Undrain { id, server } => undrain("workers", &id, &server),
     }
 }
 
-fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
+fn list(contract: Option<&str>, server: &ServerArgs) -> Result<ExitCode> {
     let filter: Vec<(&str, &str)> = contract.map(|contract| ("contract", contract)).into_iter().collect();
     output::list(
         server,
@@ -42,7 +42,7 @@ fn list(contract: Option<&str>, server: &Server) -> Result<ExitCode> {
 }
 
 /// Every field, by its name.
-fn get(id: &str, server: &Server) -> Result<ExitCode> {
+fn get(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     let worker: Value = connect(server)?.get(&format!("/api/v1/workers/{id}"), &[])?;
     if server.json {
         output::json(&worker);
@@ -59,7 +59,7 @@ fn get(id: &str, server: &Server) -> Result<ExitCode> {
 }
 
 /// Takes a worker or a pool out of service.
-pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<ExitCode> {
+pub fn drain(kind: &str, name: &str, seconds: u32, server: &ServerArgs) -> Result<ExitCode> {
     let path = format!("/api/v1/{kind}/{name}/drain");
     let reply: Value = connect(server)?.post(&path, &DrainRequest { timeout_seconds: Some(seconds) })?;
     if server.json {
@@ -71,7 +71,7 @@ pub fn drain(kind: &str, name: &str, seconds: u32, server: &Server) -> Result<Ex
 }
 
 /// Puts it back.
-pub fn undrain(kind: &str, name: &str, server: &Server) -> Result<ExitCode> {
+pub fn undrain(kind: &str, name: &str, server: &ServerArgs) -> Result<ExitCode> {
     let reply: Value = connect(server)?.post(&format!("/api/v1/{kind}/{name}/undrain"), &json!({}))?;
     output::answer(server, &reply, |Undrained { was_drained, .. }| {
         println!("{name} {}", if was_drained { "is back in service" } else { "was not drained" });

@@ -3,7 +3,7 @@
 mod dry_run;
 mod graph;
 
-use crate::args::{Server, Workflow};
+use crate::args::{ServerArgs, WorkflowCommand};
 use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result, bail};
@@ -18,19 +18,21 @@ use std::process::ExitCode;
 /// Bytes of a file; a server takes no more.
 const FILE_LEN_MAX: u64 = 2 * 1024 * 1024;
 
-pub fn run(command: Workflow) -> Result<ExitCode> {
+pub fn run(command: WorkflowCommand) -> Result<ExitCode> {
     match command {
-        Workflow::Apply { file, server } => apply(&file, &server),
-        Workflow::Lint { file } => lint(&file),
-        Workflow::Get { id, version, server } => get(&id, version, &server),
-        Workflow::Graph { of, version, svg, server } => graph::run(&of, version, svg.as_deref(), &server),
-        Workflow::DryRun { of, input, server } => dry_run::run(&of, input.as_deref(), &server),
-        Workflow::List { server } => list(&server),
-        Workflow::Delete { id, server } => delete(&id, &server),
+        WorkflowCommand::Apply { file, server } => apply(&file, &server),
+        WorkflowCommand::Lint { file } => lint(&file),
+        WorkflowCommand::Get { id, version, server } => get(&id, version, &server),
+        WorkflowCommand::Graph { of, version, svg, server } => {
+            graph::run(&of, version, svg.as_deref(), &server)
+        }
+        WorkflowCommand::DryRun { of, input, server } => dry_run::run(&of, input.as_deref(), &server),
+        WorkflowCommand::List { server } => list(&server),
+        WorkflowCommand::Delete { id, server } => delete(&id, &server),
     }
 }
 
-fn apply(file: &Path, server: &Server) -> Result<ExitCode> {
+fn apply(file: &Path, server: &ServerArgs) -> Result<ExitCode> {
     let document = checked(file)?;
     let answer: Value = connect(server)?.post("/api/v1/workflows", &document)?;
     output::answer(server, &answer, |SavedReply { id, version }| {
@@ -60,7 +62,7 @@ fn checked(file: &Path) -> Result<WorkflowDocument> {
     Ok(document)
 }
 
-fn get(id: &str, version: Option<u32>, server: &Server) -> Result<ExitCode> {
+fn get(id: &str, version: Option<u32>, server: &ServerArgs) -> Result<ExitCode> {
     let version = version.map(|version| version.to_string());
     let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
     let workflow: Value = connect(server)?.get(&format!("/api/v1/workflows/{id}"), &query)?;
@@ -68,7 +70,7 @@ fn get(id: &str, version: Option<u32>, server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(server: &Server) -> Result<ExitCode> {
+fn list(server: &ServerArgs) -> Result<ExitCode> {
     let client = connect(server)?;
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
@@ -93,7 +95,7 @@ fn list(server: &Server) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn delete(id: &str, server: &Server) -> Result<ExitCode> {
+fn delete(id: &str, server: &ServerArgs) -> Result<ExitCode> {
     connect(server)?.delete::<Value>(&format!("/api/v1/workflows/{id}"))?;
     if server.json {
         output::json(&json!({ "id": id, "deleted": true }));

@@ -56,13 +56,13 @@ pub struct PostgresSection {
 }
 
 /// Where the three of them are.
-pub struct Engines {
+pub struct EngineOptions {
     pub redis: RedisOptions,
     pub nats: NatsOptions,
     pub postgres: PostgresOptions,
 }
 
-impl Engines {
+impl EngineOptions {
     /// Nothing if none of them is named; then everything is kept in the data folder.
     pub fn of(redis: &RedisSection, nats: &NatsSection, postgres: &PostgresSection) -> Result<Option<Self>> {
         let urls = [("redis", &redis.url), ("nats", &nats.url), ("postgres", &postgres.url)];

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitsSection {
     /// Live jobs of one tenant at which its new ones are turned away.
     pub queued_per_tenant: usize,
     /// Runs of workflows that one tenant may have under way.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub requests_burst: u32,
 }
 
-impl Default for Limits {
+impl Default for LimitsSection {
     fn default() -> Self {
         Self {
             queued_per_tenant: 100_000,
@@ -30,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl LimitsSection {
     /// Nothing means as often as they like.
     pub fn calls(&self) -> Option<Rate> {
         let burst = match self.requests_burst {

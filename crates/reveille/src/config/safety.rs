@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-pub struct Safety {
+pub struct SafetySection {
     /// `host:port` or a URL; without it the policy file decides.
     pub address: Option<String>,
     /// The authority that vouches for it, a PEM file; the system's unless told.
@@ -24,7 +24,7 @@ pub struct Safety {
     pub fail_mode: Option<FailMode>,
 }
 
-impl Safety {
+impl SafetySection {
     /// Where to ask; nothing if the policy file decides.
     pub fn target(&self) -> Result<Option<KernelTarget>> {
         let Some(address) = self.address.clone().filter(|address| !address.is_empty()) else {

@@ -8,7 +8,7 @@ use std::fmt;
 
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tracing {
+pub struct TracingSection {
     /// The collector, without a path: `http://127.0.0.1:4318`. Empty: spans are not exported.
     pub otlp_endpoint: String,
     /// The same with its path, where that is not `/v1/traces`. It counts more.
@@ -21,7 +21,7 @@ pub struct Tracing {
     pub sample_ratio: String,
 }
 
-impl Default for Tracing {
+impl Default for TracingSection {
     fn default() -> Self {
         Self {
             otlp_endpoint: String::new(),
@@ -34,9 +34,9 @@ impl Default for Tracing {
 }
 
 /// Headers hold credentials, and settings may end up in a log.
-impl fmt::Debug for Tracing {
+impl fmt::Debug for TracingSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tracing")
+        f.debug_struct("TracingSection")
             .field("otlp_endpoint", &self.otlp_endpoint)
             .field("otlp_traces_endpoint", &self.otlp_traces_endpoint)
             .field("service_name", &self.service_name)
@@ -48,17 +48,17 @@ impl fmt::Debug for Tracing {
 fn number_or_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Told {
+    enum RatioOrText {
         Number(f64),
         Text(String),
     }
-    Ok(match Told::deserialize(from)? {
-        Told::Number(number) => number.to_string(),
-        Told::Text(text) => text,
+    Ok(match RatioOrText::deserialize(from)? {
+        RatioOrText::Number(number) => number.to_string(),
+        RatioOrText::Text(text) => text,
     })
 }
 
-impl Tracing {
+impl TracingSection {
     /// Nothing if spans are not exported.
     pub fn collector(&self) -> Result<Option<Collector>> {
         let url = match (self.otlp_traces_endpoint.as_str(), self.otlp_endpoint.trim_end_matches('/')) {
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn the_path_is_added_to_an_endpoint_and_not_to_a_traces_endpoint() {
         let url = |base: &str, whole: &str| {
-            let settings = Tracing {
+            let settings = TracingSection {
                 otlp_endpoint: base.to_owned(),
                 otlp_traces_endpoint: whole.to_owned(),
-                ..Tracing::default()
+                ..TracingSection::default()
             };
             settings.collector().unwrap().map(|collector| collector.url)
         };
@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn header_values_are_not_shown() {
-        let settings = Tracing { otlp_headers: "authorization=secret".to_owned(), ..Tracing::default() };
+        let settings =
+            TracingSection { otlp_headers: "authorization=secret".to_owned(), ..TracingSection::default() };
         assert!(!format!("{settings:?}").contains("secret"));
     }
 }

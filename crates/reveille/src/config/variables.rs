@@ -43,8 +43,18 @@ pub(super) const SEEDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Keys whose values are text, also where they look like a number.
-const TEXTS: &[&str] =
-    &["address", "url", "user", "prefix", "folder", "open_tenant", "tenant", "level", "service_name"];
+const TEXTS: &[&str] = &[
+    "address",
+    "admin",
+    "url",
+    "user",
+    "prefix",
+    "folder",
+    "open_tenant",
+    "tenant",
+    "level",
+    "service_name",
+];
 /// Keys that are so or not.
 const TRUTHS: &[&str] =
     &["enabled", "hold", "insecure", "json", "open", "require_key", "tls_required", "warm_start"];

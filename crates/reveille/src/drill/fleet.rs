@@ -17,28 +17,28 @@ use tokio::net::tcp::OwnedWriteHalf;
 /// How soon a worker tries again after its connection broke.
 const RECONNECT: Duration = Duration::from_millis(100);
 
-pub struct Fleet {
-    shared: Arc<Shared>,
+pub struct DrillFleet {
+    shared: Arc<DrillContext>,
 }
 
-struct Shared {
+struct DrillContext {
     address: SocketAddr,
     beat_every: Duration,
-    state: Mutex<State>,
+    state: Mutex<DrillState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DrillState {
     dead: BTreeSet<usize>,
     /// When each job reached a worker for the first time.
     received: BTreeMap<String, Instant>,
 }
 
-impl Fleet {
+impl DrillFleet {
     pub fn start(address: SocketAddr, workers: usize, pools: usize, beat_every: Duration) -> Self {
-        let shared = Arc::new(Shared { address, beat_every, state: Mutex::default() });
+        let shared = Arc::new(DrillContext { address, beat_every, state: Mutex::default() });
         for number in 0..workers {
-            let member = Member { number, pool: number % pools, shared: shared.clone() };
+            let member = DrillWorker { number, pool: number % pools, shared: shared.clone() };
             // Their beats are spread over the interval, as in life.
             let phase = beat_every.mul_f64(number as f64 / workers as f64);
             tokio::spawn(member.live(phase));
@@ -70,8 +70,8 @@ impl Fleet {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DrillContext {
+    fn lock(&self) -> MutexGuard<'_, DrillState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,13 +80,13 @@ fn name(number: usize) -> String {
     format!("drill-worker-{number:05}")
 }
 
-struct Member {
+struct DrillWorker {
     number: usize,
     pool: usize,
-    shared: Arc<Shared>,
+    shared: Arc<DrillContext>,
 }
 
-impl Member {
+impl DrillWorker {
     async fn live(self, phase: Duration) {
         let first = tokio::time::Instant::now() + phase;
         let mut beats = tokio::time::interval_at(first, self.shared.beat_every);

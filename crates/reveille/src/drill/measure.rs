@@ -1,7 +1,7 @@
 //! What is seen after a restart: jobs that come in all the time, and who is listed.
 
-use super::fleet::Fleet;
-use super::server::Server;
+use super::fleet::DrillFleet;
+use super::server::DrillServer;
 use anyhow::Result;
 use reveille_client::NewJob;
 use serde::Serialize;
@@ -40,8 +40,8 @@ pub struct SnapshotCost {
 
 /// Submits jobs to one pool after the other and looks who is listed, for so long.
 pub async fn watch(
-    server: &Server,
-    fleet: &Fleet,
+    server: &DrillServer,
+    fleet: &DrillFleet,
     dead: &[String],
     long: Duration,
     mut second_passed: impl FnMut(),
@@ -104,7 +104,7 @@ struct Stale {
 }
 
 impl Stale {
-    async fn look(&mut self, server: &Server, dead: &[String]) -> Result<()> {
+    async fn look(&mut self, server: &DrillServer, dead: &[String]) -> Result<()> {
         let names = server.workers().await?;
         let listed = dead.iter().filter(|name| names.contains(name)).count();
         if listed > 0 {

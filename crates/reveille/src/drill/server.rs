@@ -19,13 +19,13 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum StartKind {
     /// The snapshot is not read.
     Cold,
     Warm,
 }
 
-pub struct Server {
+pub struct DrillServer {
     folder: PathBuf,
     http: SocketAddr,
     nats: SocketAddr,
@@ -37,7 +37,7 @@ pub struct Server {
     pub up_at: Instant,
 }
 
-impl Server {
+impl DrillServer {
     /// A folder, free ports, and a pools file in which each pool has a topic of its own.
     pub fn prepare(pools: usize) -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("reveille-drill-{:016x}", getrandom::u64()?));
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Starts it and waits until it is ready.
-    pub async fn start(&mut self, start: Start) -> Result<()> {
+    pub async fn start(&mut self, start: StartKind) -> Result<()> {
         let log = std::fs::File::create(self.folder.join("server.log"))?;
         let child = Command::new(std::env::current_exe()?)
             .arg("serve")
@@ -79,7 +79,7 @@ impl Server {
             .arg("--pools")
             .arg(self.folder.join("pools.yaml"))
             .env("REVEILLE_OPERATOR_KEY", &self.key)
-            .env("REVEILLE_FLEET_WARM_START", if start == Start::Warm { "true" } else { "false" })
+            .env("REVEILLE_FLEET_WARM_START", if start == StartKind::Warm { "true" } else { "false" })
             .env("REVEILLE_LOG_LEVEL", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -167,7 +167,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DrillServer {
     fn drop(&mut self) {
         let _ = self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);

@@ -1,6 +1,6 @@
 //! What a server stands on: a folder of its own, or engines that it shares with others.
 
-use crate::config::{Config, Engines};
+use crate::config::{Config, EngineOptions};
 use anyhow::{Context, Result};
 use reveille_bus::{Bus, LocalBus, MessageOrigin, MessageSender, NatsBus, NatsOptions};
 use reveille_core::finding::Finding;
@@ -9,7 +9,8 @@ use reveille_engine::Clock;
 use reveille_roster::{PostgresRoster, Roster, SqliteRoster};
 use reveille_store::workflows::{RedisWorkflows, SqliteWorkflows, WorkflowStore};
 use reveille_store::{RedisOptions, RedisStore, SqliteStore, Store};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub struct Backends {
 impl Backends {
     pub async fn open(config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
         make_folder(&config.data.folder)?;
-        let engines = Engines::of(&config.redis, &config.nats, &config.postgres)?;
+        let engines = EngineOptions::of(&config.redis, &config.nats, &config.postgres)?;
         match engines {
             None => Self::own(config, clock).await,
             Some(engines) => Self::shared(engines, config, name, clock).await,
@@ -58,7 +59,12 @@ impl Backends {
         })
     }
 
-    async fn shared(engines: Engines, config: &Config, name: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+    async fn shared(
+        engines: EngineOptions,
+        config: &Config,
+        name: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
         let now = clock.now();
         let roster = PostgresRoster::open(&engines.postgres).await.context("PostgreSQL")?;
         let keep_results_ms = i64::from(config.jobs.blob_hours) * 3600 * 1000;
@@ -101,7 +107,26 @@ fn make_folder(folder: &Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("making the data folder {}", folder.display()))
+        .with_context(|| format!("making the data folder {}", folder.display()))?;
+    close_to_others(folder);
+    Ok(())
+}
+
+/// The bits of a mode that are about the group and everybody else.
+const OTHERS_BITS: u32 = 6;
+
+/// A folder that was there before may be open to everybody on the machine. One that is not ours to change is said.
+fn close_to_others(folder: &Path) {
+    let Ok(found) = std::fs::metadata(folder) else { return };
+    if found.permissions().mode().trailing_zeros() >= OTHERS_BITS {
+        return;
+    }
+    match std::fs::set_permissions(folder, Permissions::from_mode(0o700)) {
+        Ok(()) => tracing::info!(folder = %folder.display(), "data folder closed to other users"),
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "data folder open to other users; close it with chmod 700");
+        }
+    }
 }
 
 /// Takes the audit trail from Redis, where it waits, to PostgreSQL, where it stays.

@@ -3,8 +3,8 @@
 //! A worker takes jobs of every tenant, so its key must be an operator's; any other key that may write
 //! submits and cancels jobs of its own tenant.
 
-use reveille_doors::{Denied, Gate, Guest, Role};
-use reveille_engine::Engine;
+use reveille_doors::{Denied, Gate, Guest, Role, Standing};
+use reveille_engine::{Caller, Engine, KeyStanding};
 use reveille_roster::Scope;
 
 pub struct KeyGate {
@@ -23,12 +23,87 @@ impl Gate for KeyGate {
             }
             None => Err(Denied),
             Some(secret) => {
-                let caller =
-                    self.engine.access().authenticate(secret).filter(|caller| caller.may(Scope::Write));
-                let caller = caller.ok_or(Denied)?;
-                let role = if caller.may(Scope::Admin) { Role::Worker } else { Role::Submitter };
+                let caller = self.engine.access().authenticate(secret).ok_or(Denied)?;
+                let role = role(&caller).ok_or(Denied)?;
                 Ok(Guest { tenant: caller.tenant.clone(), role, key: Some(caller.key.clone()) })
             }
         }
+    }
+
+    fn standing(&self, guest: &Guest) -> Standing {
+        // Whether the door is open does not change while the server runs.
+        let Some(key) = &guest.key else { return Standing::Valid };
+        match self.engine.access().key_standing(key) {
+            KeyStanding::Valid(caller)
+                if role(&caller) == Some(guest.role) && caller.tenant == guest.tenant =>
+            {
+                Standing::Valid
+            }
+            KeyStanding::Valid(_) | KeyStanding::Revoked => Standing::Revoked,
+            KeyStanding::Expired => Standing::Expired,
+        }
+    }
+}
+
+/// What a key makes of whoever shows it, if it opens the doors at all.
+fn role(caller: &Caller) -> Option<Role> {
+    if !caller.may(Scope::Write) {
+        return None;
+    }
+    Some(if caller.may(Scope::Admin) { Role::Worker } else { Role::Submitter })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reveille_core::id::TenantId;
+    use reveille_core::time::Millis;
+    use reveille_engine::NewKey;
+    use reveille_test_kit::{NOON, TestWorld};
+
+    fn key(tenant: &str, scopes: &[Scope], expires_at: Option<Millis>) -> NewKey {
+        NewKey {
+            name: "worker".to_owned(),
+            tenant: TenantId::known(tenant),
+            scopes: scopes.to_vec(),
+            expires_at,
+            created_by: "test".to_owned(),
+            issued_by: None,
+            project_ids: None,
+        }
+    }
+
+    /// A guest who came in with the operator's key, and then the key became this one.
+    async fn standing_after(gate: &KeyGate, new: NewKey) -> Standing {
+        let access = gate.engine.access();
+        access.keep_key("secret", key("acme", &[Scope::Admin], None)).await.unwrap();
+        let guest = gate.admit(Some("secret")).await.unwrap();
+        assert_eq!((guest.role, gate.standing(&guest)), (Role::Worker, Standing::Valid));
+        access.keep_key("secret", new).await.unwrap();
+        gate.standing(&guest)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_guest_stays_as_long_as_its_key_makes_it_the_same_guest() {
+        let engine = TestWorld::new().start().await.engine;
+        let gate = KeyGate { engine: engine.clone(), open: true };
+        for (new, standing) in [
+            (key("acme", &[Scope::Admin, Scope::Read], None), Standing::Valid),
+            (key("acme", &[Scope::Admin], Some(NOON + 3_600_000)), Standing::Valid),
+            (key("acme", &[Scope::Write], None), Standing::Revoked),
+            (key("acme", &[Scope::Read], None), Standing::Revoked),
+            (key("beta", &[Scope::Admin], None), Standing::Revoked),
+            (key("acme", &[Scope::Admin], Some(NOON)), Standing::Expired),
+        ] {
+            let told = format!("{:?} of {:?}, until {:?}", new.scopes, new.tenant, new.expires_at);
+            assert_eq!(standing_after(&gate, new).await, standing, "{told}");
+        }
+        let nobody = gate.admit(None).await.unwrap();
+        assert_eq!(gate.standing(&nobody), Standing::Valid);
+
+        engine.access().keep_key("secret", key("acme", &[Scope::Admin], None)).await.unwrap();
+        let guest = gate.admit(Some("secret")).await.unwrap();
+        engine.access().revoke_key(guest.key.as_ref().unwrap(), "ann").await.unwrap();
+        assert_eq!(gate.standing(&guest), Standing::Revoked);
     }
 }

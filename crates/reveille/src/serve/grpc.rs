@@ -76,7 +76,7 @@ async fn serve(
 }
 
 /// Connections as they come, while there is room; those beyond wait in the system's queue.
-fn connections(listener: TcpListener, max: usize) -> impl Stream<Item = io::Result<Connection>> {
+fn connections(listener: TcpListener, max: usize) -> impl Stream<Item = io::Result<GrpcConnection>> {
     let room = Arc::new(Semaphore::new(max));
     stream::unfold((listener, room), |(listener, room)| async move {
         let place = room.clone().acquire_owned().await.ok()?;
@@ -84,7 +84,7 @@ fn connections(listener: TcpListener, max: usize) -> impl Stream<Item = io::Resu
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
-                    return Some((Ok(Connection { stream, _place: place }), (listener, room)));
+                    return Some((Ok(GrpcConnection { stream, _place: place }), (listener, room)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a gRPC connection");
@@ -96,19 +96,19 @@ fn connections(listener: TcpListener, max: usize) -> impl Stream<Item = io::Resu
 }
 
 /// A connection with its place, which is free again when it ends.
-struct Connection {
+struct GrpcConnection {
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
 }
 
-impl Connected for Connection {
+impl Connected for GrpcConnection {
     type ConnectInfo = TcpConnectInfo;
     fn connect_info(&self) -> TcpConnectInfo {
         self.stream.connect_info()
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for GrpcConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         task: &mut Task<'_>,
@@ -118,7 +118,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for GrpcConnection {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Task<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(task, bytes)
     }

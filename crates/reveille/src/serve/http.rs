@@ -1,79 +1,154 @@
-//! The HTTP listener, with its limits: connections, header time, idle time.
+//! The HTTP listener. Whatever a client does, it takes one place, so many bytes and so much time, and gives them
+//! back: a client that keeps us waiting too long is closed, and when all places are taken, the one that has kept us
+//! waiting longest makes room for a newcomer.
 
+mod bodies;
+mod places;
+
+use super::tls::ReloadingTls;
 use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use bodies::{SentBody, TakenBody};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use places::{Place, Places};
+use reveille_doors::tls::DoorTls;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long a client may take to send its request line and headers; also how long a connection may idle.
-const HEADERS_WITHIN: Duration = Duration::from_secs(30);
-const HEADERS_LEN_MAX: usize = 64 * 1024;
+/// How long a client may take to send a request, whole, to read an answer, or to think of the next request.
+const CLIENT_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes of a request's head, and of answers that are written and not yet sent.
+const BUFFER_LEN_MAX: usize = 64 * 1024;
 /// How long requests that are under way at the end may take.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a listener allows.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpLimits {
+    pub connections_max: usize,
+    pub client_within: Duration,
+}
+
+impl HttpLimits {
+    pub fn new(connections_max: usize) -> Self {
+        Self { connections_max, client_within: CLIENT_WITHIN }
+    }
+}
 
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    connections_max: usize,
+    tls: Option<Arc<ReloadingTls>>,
+    limits: HttpLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let room = Arc::new(Semaphore::new(connections_max));
+    let places = Arc::new(Places::new(limits.connections_max));
+    let watched = tokio::spawn(places.clone().close_the_slow(limits.client_within));
     let mut connections = JoinSet::new();
     loop {
-        // A connection that finds no room waits in the kernel's queue.
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
         let socket = tokio::select! {
             () = told_to_stop(&mut stopped) => break,
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => socket,
                 Err(error) => {
                     // Out of file descriptors, most likely: give others time to close.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "connection not accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             },
         };
-        let (router, stopped) = (router.clone(), stopped.clone());
+        // Where nobody waits for a client, a newcomer waits for a place.
+        let place = places.take().await;
+        let _ = socket.set_nodelay(true);
+        let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.as_ref().map(|tls| tls.current()));
         connections.spawn(async move {
-            speak(socket, router, stopped).await;
-            drop(permit);
+            match tls {
+                None => speak(socket, router, place, stopped).await,
+                Some(tls) => {
+                    if let Some(socket) = begin_tls(&tls, socket, &place).await {
+                        speak(socket, router, place, stopped).await;
+                    }
+                }
+            }
         });
         while connections.try_join_next().is_some() {}
     }
     let all = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(FINISH_WITHIN, all).await;
+    watched.abort();
 }
 
-async fn speak(socket: TcpStream, router: Router, mut stopped: watch::Receiver<bool>) {
-    let _ = socket.set_nodelay(true);
+/// A client that does not finish its handshake keeps us waiting like any other.
+async fn begin_tls(
+    tls: &DoorTls,
+    socket: TcpStream,
+    place: &Place,
+) -> Option<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+    let begun = tokio::select! {
+        begun = tls.handshake(socket) => begun,
+        () = place.closed() => return None,
+    };
+    begun.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
+}
+
+async fn speak(
+    socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    place: Arc<Place>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
-        .max_buf_size(HEADERS_LEN_MAX)
-        .pipeline_flush(true);
+    // Answers to pipelined requests are not gathered: one who never reads would have us gather all of them.
+    http.timer(TokioTimer::new()).header_read_timeout(CLIENT_WITHIN).max_buf_size(BUFFER_LEN_MAX);
+    let (marks, router) = (place.clone(), TowerToHyperService::new(router));
+    let answer = service_fn(move |request| answer(request, router.clone(), marks.clone()));
     // A WebSocket begins as a request.
-    let connection =
-        http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router)).with_upgrades();
+    let connection = http.serve_connection(TokioIo::new(socket), answer).with_upgrades();
     tokio::pin!(connection);
     let done = tokio::select! {
         done = connection.as_mut() => done,
+        () = place.closed() => {
+            tracing::debug!("connection closed: its client kept us waiting");
+            return;
+        }
         () = told_to_stop(&mut stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = done {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection broken");
     }
+}
+
+/// Answers a request, and keeps track of who waits for whom.
+async fn answer(
+    request: Request<Incoming>,
+    router: TowerToHyperService<Router>,
+    place: Arc<Place>,
+) -> Result<Response<SentBody>, Infallible> {
+    place.waits_for_client();
+    let request = request.map(|body| Body::new(TakenBody::new(body, place.clone())));
+    let response = hyper::service::Service::call(&router, request).await?;
+    place.waits_for_client();
+    Ok(response.map(|body| SentBody::new(body, place)))
 }
 
 /// Returns when the word is given, or when whoever could give it is gone.
 async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
+
+#[cfg(test)]
+mod tests;

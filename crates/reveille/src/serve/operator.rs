@@ -1,7 +1,7 @@
 //! The operator key: from the environment, or made on the first start.
 
 use anyhow::{Context, Result};
-use reveille_engine::{Engine, NewKey};
+use reveille_engine::{Engine, NewKey, SessionSecret};
 use reveille_roster::Scope;
 use std::io::Write;
 use std::path::Path;
@@ -9,6 +9,9 @@ use std::path::Path;
 /// Where the key of the first start is left for the command line on the same machine.
 pub const KEY_FILE: &str = "operator.key";
 const SECRET_LEN_MIN: usize = 16;
+/// Where the secret of sessions is kept, if nobody names another place.
+const SESSION_SECRET_FILE: &str = "session.key";
+const SESSION_SECRET_LEN_MIN: usize = 32;
 /// The name of a key whose secret came from the environment.
 const FROM_ENVIRONMENT: &str = "operator (environment)";
 
@@ -53,6 +56,44 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
     eprintln!("operator key (shown once): {secret}");
     eprintln!("  also in {} for commands on this machine; elsewhere set REVEILLE_KEY", path.display());
     Ok(())
+}
+
+/// What sessions of browsers rest on beside their keys: a file that is named, the operator's secret where the
+/// environment has it, or a file of our own beside the data. Servers that share their engines must agree on it.
+pub fn session_secret(named: Option<&Path>, folder: &Path, is_shared: bool) -> Result<SessionSecret> {
+    if let Some(path) = named {
+        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        anyhow::ensure!(
+            bytes.len() >= SESSION_SECRET_LEN_MIN,
+            "auth.session_secret_file: {} has {} bytes; at least {SESSION_SECRET_LEN_MIN} are needed",
+            path.display(),
+            bytes.len()
+        );
+        return Ok(derived(&bytes));
+    }
+    if let Some((_, secret)) = from_environment() {
+        return Ok(derived(secret.as_bytes()));
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).context("the system has no randomness")?;
+    if is_shared {
+        tracing::warn!(
+            "sessions of browsers are good at this server only: set auth.session_secret_file or REVEILLE_OPERATOR_KEY"
+        );
+        return Ok(SessionSecret(random));
+    }
+    let path = folder.join(SESSION_SECRET_FILE);
+    let found = std::fs::read(&path).ok().filter(|bytes| bytes.len() >= SESSION_SECRET_LEN_MIN);
+    if let Some(bytes) = found {
+        return Ok(derived(&bytes));
+    }
+    let text = reveille_core::digest::sha256_hex(&random);
+    write_private(&path, &text).with_context(|| format!("writing {}", path.display()))?;
+    Ok(derived(format!("{text}\n").as_bytes()))
+}
+
+fn derived(bytes: &[u8]) -> SessionSecret {
+    SessionSecret(reveille_core::digest::sha256(&[b"reveille session secret ", bytes].concat()))
 }
 
 fn from_environment() -> Option<(&'static str, String)> {

@@ -10,9 +10,9 @@ use tokio::task::JoinHandle;
 pub const NAMES: [&str; 6] = ["ada", "bob", "cleo", "dan", "eve", "fay"];
 
 /// Workers that end with the story, or before.
-pub struct Crew(Vec<(&'static str, JoinHandle<()>)>);
+pub struct DemoWorkers(Vec<(&'static str, JoinHandle<()>)>);
 
-impl Crew {
+impl DemoWorkers {
     pub fn start(house: &House) -> Self {
         let connect = Connect {
             nats_url: format!("nats://{}", house.nats),
@@ -38,7 +38,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for DemoWorkers {
     fn drop(&mut self) {
         self.0.iter().for_each(|(_, task)| task.abort());
     }

@@ -1,7 +1,7 @@
 //! The throw-away server of the story: this very binary as a child process, in a folder that is removed afterwards.
 
 use crate::client::ask;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use reveille_client::{Client, Error};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ impl House {
     }
 
     async fn wait_until_ready(&mut self) -> Result<()> {
-        let _shown = Progress::waiting("starting a throw-away server");
+        let _shown = ProgressLine::waiting("starting a throw-away server");
         let began = Instant::now();
         while self.ask(|client| client.get::<Value>("/readyz", &[])).await.is_err() {
             if self.child.try_wait()?.is_some() || began.elapsed() > READY_WITHIN {

@@ -1,9 +1,9 @@
 //! The scenes, in order. Each says what it does, does it, and waits until it has happened.
 
-use super::crew::{Crew, NAMES};
+use super::crew::{DemoWorkers, NAMES};
 use super::house::House;
 use super::say;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail, ensure};
 use reveille_client::models::JobDetail;
 use reveille_client::{Error, NewJob, Resolution};
@@ -30,9 +30,9 @@ impl Story<'_> {
         self.rollback().await
     }
 
-    async fn fleet(&self) -> Result<Crew> {
+    async fn fleet(&self) -> Result<DemoWorkers> {
         self.scene("1. A fleet wakes up", &format!("Six workers start: {}.", NAMES.join(", "))).await;
-        let crew = Crew::start(self.house);
+        let crew = DemoWorkers::start(self.house);
         self.until("six workers", async || {
             let known = self.house.ask(|client| client.workers().list(None).collect::<Result<Vec<_>, _>>());
             Ok((known.await?.len() == NAMES.len()).then_some(()))
@@ -56,7 +56,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    async fn killed_worker(&self, crew: &Crew) -> Result<()> {
+    async fn killed_worker(&self, crew: &DemoWorkers) -> Result<()> {
         self.scene("3. A worker is killed", "A long job runs, and its worker dies without a word.").await;
         let job = self.submit("job.demo.think", json!({ "seconds": 4 })).await?;
         let name = self
@@ -93,7 +93,7 @@ impl Story<'_> {
         let job = self.submit("job.demo.deploy", json!({ "what": "web 2.0" })).await?;
         say(&format!("   It waits for you at /ui/approvals/{job}."));
         let until = Instant::now() + self.pace * 4;
-        let shown = Progress::waiting("waiting for you to decide");
+        let shown = ProgressLine::waiting("waiting for you to decide");
         while Instant::now() < until && self.look(&job).await?.state == "APPROVAL_REQUIRED" {
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -157,7 +157,7 @@ impl Story<'_> {
     }
 
     async fn end_of(&self, job: &str) -> Result<JobDetail> {
-        let _shown = Progress::waiting(format!("waiting for job {job} to end"));
+        let _shown = ProgressLine::waiting(format!("waiting for job {job} to end"));
         let id = job.to_owned();
         self.house.ask(move |client| client.jobs().wait(&id, PATIENCE)).await
     }
@@ -169,7 +169,7 @@ impl Story<'_> {
     }
 
     async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Option<T>>) -> Result<T> {
-        let _shown = Progress::waiting(format!("waiting for {what}"));
+        let _shown = ProgressLine::waiting(format!("waiting for {what}"));
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if let Some(found) = look().await.with_context(|| format!("waiting for {what}"))? {

@@ -10,7 +10,7 @@ use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
 #[derive(Default, Clone)]
-pub(super) struct State {
+pub(super) struct RosterState {
     pub keys: BTreeMap<KeyId, KeyRecord>,
     /// With the time from which each is known.
     pub tenants: BTreeMap<TenantId, Millis>,
@@ -22,7 +22,7 @@ pub(super) struct State {
     pub generations: Generations,
 }
 
-impl State {
+impl RosterState {
     pub fn write(&mut self, changes: Vec<Change>) -> Result<(), RosterError> {
         // Only a key can be refused, and keys are rarely written: for others there is no way back to keep.
         let has_key = changes.iter().any(|change| matches!(change, Change::Key(_)));

@@ -16,21 +16,21 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeMap;
 
-pub(super) struct Batch {
-    stages: Vec<Stage>,
+pub(super) struct PostgresBatch {
+    stages: Vec<BatchStage>,
     moved: Vec<&'static str>,
 }
 
 /// What is done between two purges, and the purges after it.
 #[derive(Default)]
-pub(super) struct Stage {
+pub(super) struct BatchStage {
     pub keys: Vec<KeyChange>,
     /// Each with the first date.
     pub tenants: BTreeMap<String, i64>,
-    pub presence: Rounds<PresenceKey, Beat>,
-    pub workspaces: Rounds<String, Workspace>,
-    pub events: Rounds<String, Event>,
-    pub delegations: Rounds<String, Delegation>,
+    pub presence: RowRounds<PresenceKey, BeatRow>,
+    pub workspaces: RowRounds<String, WorkspaceRow>,
+    pub events: RowRounds<String, EventRow>,
+    pub delegations: RowRounds<String, DelegationRow>,
     /// Nothing where a drain ends.
     pub drains: Vec<(Drained, Option<String>)>,
     pub purges: Vec<String>,
@@ -38,12 +38,12 @@ pub(super) struct Stage {
 
 /// Keys are few, and what happens to them goes in its order.
 pub(super) enum KeyChange {
-    Put(Box<Key>),
+    Put(Box<PostgresKey>),
     Revoke { id: String, at: i64, by: String },
     Used(BTreeMap<String, i64>),
 }
 
-pub(super) struct Key {
+pub(super) struct PostgresKey {
     pub id: String,
     pub hash: [u8; 32],
     pub record: String,
@@ -52,24 +52,24 @@ pub(super) struct Key {
     pub last_used_at: Option<i64>,
 }
 
-pub(super) struct Beat {
+pub(super) struct BeatRow {
     pub last_seen: i64,
     pub about: String,
 }
 
-pub(super) struct Workspace {
+pub(super) struct WorkspaceRow {
     pub tenant: String,
     pub record: String,
 }
 
-pub(super) struct Event {
+pub(super) struct EventRow {
     pub tenant: String,
     pub workspace: String,
     pub created_at: i64,
     pub record: String,
 }
 
-pub(super) struct Delegation {
+pub(super) struct DelegationRow {
     pub tenant: String,
     pub source: String,
     pub created_at: i64,
@@ -79,15 +79,15 @@ pub(super) struct Delegation {
 }
 
 /// Rows by key; in each round a key comes once.
-pub(super) struct Rounds<K, V>(pub Vec<BTreeMap<K, V>>);
+pub(super) struct RowRounds<K, V>(pub Vec<BTreeMap<K, V>>);
 
-impl<K, V> Default for Rounds<K, V> {
+impl<K, V> Default for RowRounds<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Ord, V> Rounds<K, V> {
+impl<K: Ord, V> RowRounds<K, V> {
     fn add(&mut self, key: K, value: V) {
         match self.0.iter_mut().find(|round| !round.contains_key(&key)) {
             Some(round) => {
@@ -98,15 +98,15 @@ impl<K: Ord, V> Rounds<K, V> {
     }
 }
 
-impl Batch {
+impl PostgresBatch {
     pub fn fold(changes: Vec<Change>) -> Result<Self, RosterError> {
         let moved = moved(&changes);
-        let mut stages = vec![Stage::default()];
+        let mut stages = vec![BatchStage::default()];
         for change in changes {
             let begins_anew = stages.last().is_none_or(|stage| !stage.purges.is_empty())
                 && !matches!(change, Change::PurgeWorkspace(_));
             if begins_anew {
-                stages.push(Stage::default());
+                stages.push(BatchStage::default());
             }
             if let Some(stage) = stages.last_mut() {
                 stage.add(change)?;
@@ -135,12 +135,12 @@ impl Batch {
     }
 }
 
-impl Stage {
+impl BatchStage {
     fn add(&mut self, change: Change) -> Result<(), RosterError> {
         match change {
             Change::Key(key) => {
                 self.know_tenant(key.tenant.as_str(), key.created_at.0);
-                let line = Key {
+                let line = PostgresKey {
                     id: stored(key.id.as_str()),
                     hash: key.hash,
                     revoked_at: key.revoked_at.map(|at| at.0),
@@ -156,17 +156,18 @@ impl Stage {
             Change::KeyUsed { id, at } => self.use_key(stored(id.as_str()), at.0),
             Change::Tenant(tenant) => self.know_tenant(tenant.id.as_str(), tenant.created_at.0),
             Change::Presence(row) => {
-                let beat = Beat { last_seen: row.last_seen.0, about: json(&row.about)? };
+                let beat = BeatRow { last_seen: row.last_seen.0, about: json(&row.about)? };
                 self.presence.add(row.key, beat);
             }
             Change::Workspace(workspace) => {
                 self.know_tenant(workspace.tenant.as_str(), workspace.created_at.0);
-                let line = Workspace { tenant: stored(workspace.tenant.as_str()), record: json(&workspace)? };
+                let line =
+                    WorkspaceRow { tenant: stored(workspace.tenant.as_str()), record: json(&workspace)? };
                 self.workspaces.add(stored(workspace.id.as_str()), line);
             }
             Change::PurgeWorkspace(id) => self.purges.push(stored(id.as_str())),
             Change::Event(event) => {
-                let line = Event {
+                let line = EventRow {
                     tenant: stored(event.tenant.as_str()),
                     workspace: stored(event.workspace.as_str()),
                     created_at: event.created_at.0,
@@ -175,7 +176,7 @@ impl Stage {
                 self.events.add(stored(&event.id), line);
             }
             Change::Delegation(given) => {
-                let line = Delegation {
+                let line = DelegationRow {
                     tenant: stored(given.tenant.as_str()),
                     source: stored(given.source.as_str()),
                     created_at: given.created_at.0,

@@ -9,7 +9,7 @@ use reveille_core::time::Millis;
 use sqlx::Result;
 use sqlx::postgres::PgConnection;
 
-type Unseen = (i16, String, String);
+type PostgresMemberKey = (i16, String, String);
 
 /// Whatever is removed before something fails is gone; who asks again goes on from there.
 pub(super) async fn prune(
@@ -24,11 +24,11 @@ pub(super) async fn prune(
     Ok(gone + remove_old(connection, events_before, limit).await?)
 }
 
-pub(super) async fn unseen(
+async fn unseen(
     connection: &mut PgConnection,
     seen_before: Millis,
     limit: i64,
-) -> Result<Vec<Unseen>> {
+) -> Result<Vec<PostgresMemberKey>> {
     sqlx::query_as(
         "SELECT contract, tenant, id FROM presence
          WHERE last_seen < $1
@@ -43,9 +43,9 @@ pub(super) async fn unseen(
 }
 
 /// Whoever was seen meanwhile stays.
-pub(super) async fn remove_unseen(
+async fn remove_unseen(
     connection: &mut PgConnection,
-    unseen: Vec<Unseen>,
+    unseen: Vec<PostgresMemberKey>,
     seen_before: Millis,
 ) -> Result<u64> {
     let (mut contracts, mut tenants, mut ids) = (Vec::new(), Vec::new(), Vec::new());
@@ -85,4 +85,31 @@ async fn remove_old(connection: &mut PgConnection, before: Millis, limit: i64) -
         gone += done.rows_affected();
     }
     Ok(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PostgresOptions, PostgresRoster};
+    use reveille_test_servers::Postgres;
+    use sqlx::{Connection, Row};
+
+    #[tokio::test]
+    async fn whoever_is_seen_between_the_look_and_the_removal_stays() {
+        let server = Postgres::start();
+        let url = server.database();
+        PostgresRoster::open(&PostgresOptions::new(&url)).await.unwrap();
+        let mut session = PgConnection::connect(&url).await.unwrap();
+        let insert = "INSERT INTO presence VALUES (2, 't', 'a', 1, ''), (2, 't', 'b', 1, '')";
+        sqlx::raw_sql(insert).execute(&mut session).await.unwrap();
+        let found = unseen(&mut session, Millis(5), 10).await.unwrap();
+        assert_eq!(found.len(), 2);
+        sqlx::raw_sql("UPDATE presence SET last_seen = 5 WHERE id = 'a'")
+            .execute(&mut session)
+            .await
+            .unwrap();
+        assert_eq!(remove_unseen(&mut session, found, Millis(5)).await.unwrap(), 1);
+        let left = sqlx::query("SELECT id FROM presence").fetch_one(&mut session).await.unwrap();
+        assert_eq!(left.get::<&str, _>(0), "a");
+    }
 }

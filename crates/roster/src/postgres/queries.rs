@@ -1,7 +1,7 @@
 //! The reading side of the tables. Each statement can be read in order from an index.
 
 use super::contract_number;
-use crate::{EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, Tenant};
+use crate::{Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -14,21 +14,21 @@ use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{Result, Row};
 
-pub(super) const PRESENCE: &str = "
+const PRESENCE: &str = "
     SELECT contract, tenant, id, last_seen, about FROM presence
     WHERE (contract, tenant, id) > ($1, $2, $3) ORDER BY contract, tenant, id LIMIT $4";
-pub(super) const WORKSPACES: &str = "SELECT record, id FROM workspaces WHERE id > $1 ORDER BY id LIMIT $2";
-pub(super) const EVENTS_OF_TENANT: &str = "
+const WORKSPACES: &str = "SELECT record, id FROM workspaces WHERE id > $1 ORDER BY id LIMIT $2";
+const EVENTS_OF_TENANT: &str = "
     SELECT record, created_at, id FROM structure_events
     WHERE tenant = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4";
-pub(super) const EVENTS_OF_WORKSPACE: &str = "
+const EVENTS_OF_WORKSPACE: &str = "
     SELECT record, created_at, id FROM structure_events
     WHERE tenant = $1 AND workspace = $5 AND (created_at, id) < ($2, $3)
     ORDER BY created_at DESC, id DESC LIMIT $4";
-pub(super) const DELEGATIONS_OF: &str = "
+const DELEGATIONS_OF: &str = "
     SELECT record, created_at, id FROM delegations
     WHERE source = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4";
-pub(super) const DELEGATIONS_OPEN: &str =
+const DELEGATIONS_OPEN: &str =
     "SELECT record, id FROM delegations WHERE open AND id > $1 ORDER BY id LIMIT $2";
 
 /// Rows in one answer of PostgreSQL's, which is in memory as a whole.
@@ -90,7 +90,10 @@ pub(super) async fn workspaces(
     by_id(connection, WORKSPACES, after.map_or("", WorkspaceId::as_str), limit).await
 }
 
-pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) -> Result<Vec<StructureEvent>> {
+pub(super) async fn events(
+    connection: &mut PgConnection,
+    query: &StructureEventQuery,
+) -> Result<Vec<StructureEvent>> {
     let tenant = held(query.tenant.as_str());
     match &query.workspace {
         Some(workspace) => {
@@ -188,4 +191,42 @@ async fn page<P, T>(
         }
     }
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PostgresOptions, PostgresRoster};
+    use reveille_test_servers::Postgres;
+    use sqlx::{AssertSqlSafe, Connection};
+
+    #[tokio::test]
+    async fn every_list_can_be_read_in_order_from_an_index() {
+        let server = Postgres::start();
+        let url = server.database();
+        PostgresRoster::open(&PostgresOptions::new(&url)).await.unwrap();
+        let mut session = PgConnection::connect(&url).await.unwrap();
+        // Small tables are quicker read as a whole. What we want to know is whether large ones need not be.
+        sqlx::raw_sql("SET enable_seqscan = off; SET enable_bitmapscan = off")
+            .execute(&mut session)
+            .await
+            .unwrap();
+        let mut check = async |sql: &str, texts: &str, expected: &str| {
+            let mut sql = format!("EXPLAIN {sql}");
+            for (index, kind) in texts.chars().enumerate() {
+                let value = if kind == 't' { "'x'" } else { "1" };
+                sql = sql.replace(&format!("${}", index + 1), value);
+            }
+            let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut session).await.unwrap();
+            let plan: Vec<_> = rows.iter().map(|row| row.get::<String, _>(0)).collect();
+            let plan = plan.join("\n");
+            assert!(plan.contains(expected) && !plan.contains("Sort") && !plan.contains("Filter"), "{plan}");
+        };
+        check(PRESENCE, "nttn", "presence_pkey").await;
+        check(WORKSPACES, "tn", "workspaces_pkey").await;
+        check(EVENTS_OF_TENANT, "tntn", "events_of_tenant").await;
+        check(EVENTS_OF_WORKSPACE, "tntnt", "events_of_workspace").await;
+        check(DELEGATIONS_OF, "tntn", "delegations_of_source").await;
+        check(DELEGATIONS_OPEN, "tn", "delegations_open").await;
+    }
 }

@@ -1,6 +1,6 @@
 //! The statements that write a stage, each over arrays with one element for each row.
 
-use super::batch::{Beat, Delegation, Event, Key, KeyChange, Stage, Workspace};
+use super::batch::{BatchStage, BeatRow, DelegationRow, EventRow, KeyChange, PostgresKey, WorkspaceRow};
 use super::contract_number;
 use crate::{AHEAD_MS, PresenceKey};
 use reveille_core::presence::{Contract, Drained};
@@ -9,7 +9,7 @@ use sqlx::Result;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeMap;
 
-pub(super) async fn write(connection: &mut PgConnection, stage: &Stage) -> Result<()> {
+pub(super) async fn write(connection: &mut PgConnection, stage: &BatchStage) -> Result<()> {
     for change in &stage.keys {
         match change {
             KeyChange::Put(key) => put_key(connection, key).await?,
@@ -36,7 +36,7 @@ pub(super) async fn write(connection: &mut PgConnection, stage: &Stage) -> Resul
     purge(connection, &stage.purges).await
 }
 
-async fn put_key(connection: &mut PgConnection, key: &Key) -> Result<()> {
+async fn put_key(connection: &mut PgConnection, key: &PostgresKey) -> Result<()> {
     sqlx::query(
         "INSERT INTO keys (id, hash, record, revoked_at, revoked_by, last_used_at)
          VALUES ($1, $2, $3, $4, $5, $6)
@@ -95,7 +95,7 @@ async fn know(connection: &mut PgConnection, tenants: &BTreeMap<String, i64>) ->
     Ok(())
 }
 
-async fn see(connection: &mut PgConnection, beats: &BTreeMap<PresenceKey, Beat>) -> Result<()> {
+async fn see(connection: &mut PgConnection, beats: &BTreeMap<PresenceKey, BeatRow>) -> Result<()> {
     sqlx::query(
         "INSERT INTO presence (contract, tenant, id, last_seen, about)
          SELECT * FROM UNNEST($1::smallint[], $2::text[], $3::text[], $4::bigint[], $5::text[])
@@ -114,7 +114,7 @@ async fn see(connection: &mut PgConnection, beats: &BTreeMap<PresenceKey, Beat>)
     Ok(())
 }
 
-async fn put_workspaces(connection: &mut PgConnection, lines: &BTreeMap<String, Workspace>) -> Result<()> {
+async fn put_workspaces(connection: &mut PgConnection, lines: &BTreeMap<String, WorkspaceRow>) -> Result<()> {
     sqlx::query(
         "INSERT INTO workspaces (id, tenant, record)
          SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[])
@@ -128,7 +128,7 @@ async fn put_workspaces(connection: &mut PgConnection, lines: &BTreeMap<String, 
     Ok(())
 }
 
-async fn append(connection: &mut PgConnection, lines: &BTreeMap<String, Event>) -> Result<()> {
+async fn append(connection: &mut PgConnection, lines: &BTreeMap<String, EventRow>) -> Result<()> {
     sqlx::query(
         "INSERT INTO structure_events (id, tenant, workspace, created_at, record)
          SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
@@ -144,7 +144,10 @@ async fn append(connection: &mut PgConnection, lines: &BTreeMap<String, Event>) 
     Ok(())
 }
 
-async fn put_delegations(connection: &mut PgConnection, lines: &BTreeMap<String, Delegation>) -> Result<()> {
+async fn put_delegations(
+    connection: &mut PgConnection,
+    lines: &BTreeMap<String, DelegationRow>,
+) -> Result<()> {
     sqlx::query(
         "INSERT INTO delegations (id, tenant, source, created_at, updated_at, open, record)
          SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[],

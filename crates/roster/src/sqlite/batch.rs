@@ -14,13 +14,13 @@ use reveille_core::time::Millis;
 use rusqlite::{CachedStatement, Connection, Params, Result, params};
 use serde::Serialize;
 
-pub(super) struct Batch {
+pub(super) struct SqliteBatch {
     /// Each with where its text ends. It begins where the one before ends.
     changes: Vec<(Change, usize)>,
     text: String,
 }
 
-impl Batch {
+impl SqliteBatch {
     pub fn encode(changes: Vec<Change>) -> Result<Self, RosterError> {
         let mut text = Vec::new();
         let mut encoded = Vec::with_capacity(changes.len());
@@ -36,7 +36,7 @@ impl Batch {
 
     /// Makes all changes inside the transaction under way; answers with the number of changed rows.
     pub fn apply(&self, connection: &Connection) -> Result<u64> {
-        let mut tables = Tables { connection, upsert_presence: None };
+        let mut tables = RosterTables { connection, upsert_presence: None };
         let (mut start, mut rows) = (0, 0);
         for (change, end) in &self.changes {
             rows += tables.apply(change, &self.text[start..*end])?;
@@ -75,13 +75,13 @@ fn encode(change: &mut Change, text: &mut Vec<u8>) -> serde_json::Result<()> {
     }
 }
 
-struct Tables<'c> {
+struct RosterTables<'c> {
     connection: &'c Connection,
     /// Taken once for all beats of a batch.
     upsert_presence: Option<CachedStatement<'c>>,
 }
 
-impl Tables<'_> {
+impl RosterTables<'_> {
     fn apply(&mut self, change: &Change, text: &str) -> Result<usize> {
         match change {
             Change::Key(key) => self.put_key(key, text),

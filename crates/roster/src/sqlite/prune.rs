@@ -10,7 +10,7 @@ use reveille_core::time::Millis;
 use reveille_store::{SqliteFile, StoreError};
 use rusqlite::{Connection, params};
 
-type Unseen = (u8, String, String);
+type SqliteMemberKey = (u8, String, String);
 
 pub(super) async fn prune(
     file: &SqliteFile,
@@ -27,7 +27,11 @@ pub(super) async fn prune(
     Ok(gone.await?)
 }
 
-fn unseen(connection: &Connection, seen_before: Millis, limit: i64) -> Result<Vec<Unseen>, StoreError> {
+fn unseen(
+    connection: &Connection,
+    seen_before: Millis,
+    limit: i64,
+) -> Result<Vec<SqliteMemberKey>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT contract, tenant, id FROM presence
          WHERE last_seen < ?1
@@ -40,7 +44,11 @@ fn unseen(connection: &Connection, seen_before: Millis, limit: i64) -> Result<Ve
 }
 
 /// Whoever was seen meanwhile stays.
-fn remove_unseen(connection: &Connection, unseen: &[Unseen], seen_before: Millis) -> rusqlite::Result<usize> {
+fn remove_unseen(
+    connection: &Connection,
+    unseen: &[SqliteMemberKey],
+    seen_before: Millis,
+) -> rusqlite::Result<usize> {
     let mut statement = connection.prepare_cached(
         "DELETE FROM presence WHERE contract = ?1 AND tenant = ?2 AND id = ?3 AND last_seen < ?4",
     )?;

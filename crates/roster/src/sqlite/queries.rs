@@ -1,7 +1,7 @@
 //! The reading side of the tables. Each statement is read in order from an index.
 
 use super::contract_number;
-use crate::{EventQuery, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, Tenant};
+use crate::{Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
 use reveille_core::id::{JobId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -11,20 +11,20 @@ use reveille_store::StoreError;
 use rusqlite::{Connection, Params, Row, params};
 use serde::de::DeserializeOwned;
 
-pub(super) const PRESENCE: &str = "
+const PRESENCE: &str = "
     SELECT contract, tenant, id, last_seen, about FROM presence
     WHERE (contract, tenant, id) > (?1, ?2, ?3) ORDER BY contract, tenant, id";
-pub(super) const WORKSPACES: &str = "SELECT record FROM workspaces WHERE id > ?1 ORDER BY id";
-pub(super) const EVENTS_OF_TENANT: &str = "
+const WORKSPACES: &str = "SELECT record FROM workspaces WHERE id > ?1 ORDER BY id";
+const EVENTS_OF_TENANT: &str = "
     SELECT record FROM structure_events INDEXED BY events_of_tenant
     WHERE tenant = ?1 ORDER BY created_at DESC, id DESC";
-pub(super) const EVENTS_OF_WORKSPACE: &str = "
+const EVENTS_OF_WORKSPACE: &str = "
     SELECT record FROM structure_events INDEXED BY events_of_workspace
     WHERE tenant = ?1 AND workspace = ?2 ORDER BY created_at DESC, id DESC";
-pub(super) const DELEGATIONS_OF: &str = "
+const DELEGATIONS_OF: &str = "
     SELECT record FROM delegations INDEXED BY delegations_of_source
     WHERE source = ?1 ORDER BY created_at DESC, id DESC";
-pub(super) const DELEGATIONS_OPEN: &str = "
+const DELEGATIONS_OPEN: &str = "
     SELECT record FROM delegations INDEXED BY delegations_open WHERE open = 1 AND id > ?1 ORDER BY id";
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -67,7 +67,7 @@ pub(super) fn workspaces(
     records(connection, WORKSPACES, [after.map_or("", WorkspaceId::as_str)], limit)
 }
 
-pub(super) fn events(connection: &Connection, query: &EventQuery) -> Result<Vec<StructureEvent>> {
+pub(super) fn events(connection: &Connection, query: &StructureEventQuery) -> Result<Vec<StructureEvent>> {
     let tenant = query.tenant.as_str();
     match &query.workspace {
         Some(workspace) => {
@@ -153,4 +153,30 @@ fn readable<T>(
 fn record<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T> {
     let text = row.get_ref(column)?.as_str().map_err(|error| StoreError::Corrupt(error.to_string()))?;
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("a record: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+
+    #[test]
+    fn every_list_is_read_in_order_from_an_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::open(&connection).unwrap();
+        let check = |sql: &str, expected: &str| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let values = vec!["1"; statement.parameter_count()];
+            let plan = statement.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3));
+            let plan = plan.unwrap().collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ");
+            assert!(plan.contains(expected), "{plan}");
+            assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN"), "{plan}");
+        };
+        check(PRESENCE, "PRIMARY KEY ((contract,tenant,id)>(?,?,?))");
+        check(WORKSPACES, "(id>?)");
+        check(EVENTS_OF_TENANT, "events_of_tenant (tenant=?)");
+        check(EVENTS_OF_WORKSPACE, "events_of_workspace (workspace=? AND tenant=?)");
+        check(DELEGATIONS_OF, "delegations_of_source (source=?)");
+        check(DELEGATIONS_OPEN, "delegations_open (id>?)");
+    }
 }

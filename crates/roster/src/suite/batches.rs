@@ -2,7 +2,7 @@
 
 use super::presence::rows_of;
 use super::{NOW, agent, delegation, event, key, pulse, workspace};
-use crate::{Change, EventQuery, KeyRecord, Roster, RosterError, Tenant};
+use crate::{Change, KeyRecord, Roster, RosterError, StructureEventQuery, Tenant};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::presence::delegation::DelegationStatus;
 use std::slice;
@@ -54,7 +54,7 @@ pub async fn a_batch_with_a_change_that_is_refused_leaves_nothing(roster: &dyn R
         assert!(!refusal.is_transient());
 
         assert_eq!(rows_of(roster, "suite-whole").await, []);
-        let query = EventQuery { tenant: workspace.tenant.clone(), workspace: None, limit: 10 };
+        let query = StructureEventQuery { tenant: workspace.tenant.clone(), workspace: None, limit: 10 };
         assert_eq!(roster.events(&query).await.unwrap(), []);
         assert_eq!(roster.delegation(&given.id).await.unwrap(), None);
         let workspaces = roster.workspaces(None, 10_000).await.unwrap();

@@ -1,7 +1,7 @@
 //! Structure events: appended once, told newest first, to their own tenant.
 
 use super::{NOW, event, workspace, write};
-use crate::{Change, EventQuery, Roster, StructureEvent};
+use crate::{Change, Roster, StructureEvent, StructureEventQuery};
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::Workspace;
 use serde_json::json;
@@ -62,6 +62,6 @@ async fn events_of(
     workspace: Option<&WorkspaceId>,
     limit: usize,
 ) -> Vec<StructureEvent> {
-    let query = EventQuery { tenant: asking.tenant.clone(), workspace: workspace.cloned(), limit };
+    let query = StructureEventQuery { tenant: asking.tenant.clone(), workspace: workspace.cloned(), limit };
     roster.events(&query).await.unwrap()
 }

@@ -2,7 +2,7 @@
 
 use super::presence::rows_of;
 use super::{NOW, agent, delegation, event, pulse, workspace};
-use crate::{Change, EventQuery, PresenceKey, PresenceRow, Roster};
+use crate::{Change, PresenceKey, PresenceRow, Roster, StructureEventQuery};
 use reveille_core::presence::delegation::{Delegation, DelegationStatus};
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
@@ -62,7 +62,7 @@ pub async fn old_events_and_delegations_go_unless_they_are_open(roster: &dyn Ros
 
     assert_eq!(roster.prune(NOTHING, NOW, 100).await.unwrap(), 0);
     assert_eq!(roster.prune(NOTHING, NOW + 3, 2).await.unwrap(), 4, "at most two of each");
-    let query = EventQuery { tenant: workspace.tenant.clone(), workspace: None, limit: 10 };
+    let query = StructureEventQuery { tenant: workspace.tenant.clone(), workspace: None, limit: 10 };
     assert_eq!(roster.events(&query).await.unwrap(), [events[3].clone(), events[2].clone()]);
     assert_eq!(roster.delegation(&told.id).await.unwrap(), Some(told), "the oldest went first");
 

@@ -2,7 +2,7 @@
 
 use super::presence::rows_of;
 use super::{NOW, event, pulse, workspace, write};
-use crate::{Change, EventQuery, Roster};
+use crate::{Change, Roster, StructureEventQuery};
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
 use serde_json::json;
@@ -79,7 +79,7 @@ pub async fn purging_takes_a_workspace_its_presence_and_its_events(roster: &dyn 
         assert_eq!(workspaces_of(roster, "suite-purge").await, slice::from_ref(&kept));
         let rows = [pulse(&kept, NOW), pulse(&other_tenant, NOW)];
         assert_eq!(rows_of(roster, "suite-purge").await, rows);
-        let query = EventQuery { tenant: kept.tenant.clone(), workspace: None, limit: 10 };
+        let query = StructureEventQuery { tenant: kept.tenant.clone(), workspace: None, limit: 10 };
         let events = roster.events(&query).await.unwrap();
         assert_eq!(events, [event(&kept, "2", NOW), event(&kept, "1", NOW)]);
     }

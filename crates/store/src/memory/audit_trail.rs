@@ -8,7 +8,7 @@ use reveille_core::time::Millis;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub(super) struct Entries {
+pub(super) struct MemoryTrail {
     /// By the order in which they were recorded, whoever's they are.
     entries: BTreeMap<u64, Entry>,
     chains: BTreeMap<TenantId, Chain>,
@@ -22,7 +22,7 @@ struct Chain {
     positions: BTreeMap<u64, u64>,
 }
 
-impl Entries {
+impl MemoryTrail {
     pub fn append(&mut self, drafts: Vec<Draft>) {
         for draft in drafts {
             self.position_last += 1;

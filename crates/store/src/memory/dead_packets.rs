@@ -1,4 +1,4 @@
-//! Packets that nobody could deal with, in the order in which they were buried.
+//! Packets that could not be processed, in the order in which they were stored.
 
 use crate::dead_packets::{DEAD_PACKETS_MAX, DeadPacket};
 use crate::{Page, page_len};

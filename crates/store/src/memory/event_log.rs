@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(super) struct Events {
+pub(super) struct MemoryEvents {
     /// By place.
     events: BTreeMap<u64, Bytes>,
     /// The last batch of each server.
@@ -17,7 +17,7 @@ pub(super) struct Events {
     pub appended: Arc<Notify>,
 }
 
-impl Events {
+impl MemoryEvents {
     /// The place is the time in microseconds, or the one after the last.
     pub fn append(&mut self, event: Bytes, now: Millis) {
         let after_last = self.events.last_key_value().map_or(0, |(last, _)| last + 1);

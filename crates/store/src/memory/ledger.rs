@@ -1,6 +1,6 @@
 //! The ledger without a disk.
 
-use super::audit_trail::Entries;
+use super::audit_trail::MemoryTrail;
 use crate::query::page_len;
 use crate::{AuditQuery, ChainPage, Ledger, Origin, Page, StoreError};
 use reveille_core::audit::{Draft, Entry};
@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A handle; clones share one ledger.
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
-    sealed: Arc<Mutex<Sealed>>,
+    sealed: Arc<Mutex<SealedTrail>>,
 }
 
 #[derive(Default)]
-struct Sealed {
-    entries: Entries,
+struct SealedTrail {
+    entries: MemoryTrail,
     /// Where each entry stands among all.
     origins: BTreeMap<Origin, u64>,
 }
@@ -27,7 +27,7 @@ impl MemoryLedger {
         Self::default()
     }
 
-    fn sealed(&self) -> MutexGuard<'_, Sealed> {
+    fn sealed(&self) -> MutexGuard<'_, SealedTrail> {
         self.sealed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct HeldLocks {
-    held: BTreeMap<String, Held>,
-    /// Numbers are given out once, whatever the name.
+    held: BTreeMap<String, MemoryLock>,
+    /// Numbers are used once, whatever the name.
     fence_last: u64,
 }
 
-struct Held {
+struct MemoryLock {
     fence: u64,
     until: Millis,
     holder: String,
@@ -27,12 +27,12 @@ impl HeldLocks {
         }
         self.fence_last += 1;
         let (fence, until, holder) = (self.fence_last, now + ttl_ms, holder.to_owned());
-        let held = Held { fence, until, holder, is_of_job: false };
+        let held = MemoryLock { fence, until, holder, is_of_job: false };
         self.held.insert(name.to_owned(), held);
         Some(Lock { name: name.to_owned(), fence: self.fence_last })
     }
 
-    /// Within one replica a job has one turn at a time: what it has left locked it may open again.
+    /// Within one replica a job is handled one thing at a time: a lock that it left behind it may take again.
     pub fn open(&mut self, name: &str, replica: &str, now: Millis, ttl_ms: i64) -> Option<Lock> {
         if self.held.get(name).is_some_and(|held| held.is_of_job && held.holder == replica) {
             self.held.remove(name);
@@ -79,7 +79,7 @@ impl HeldLocks {
     }
 }
 
-impl Held {
+impl MemoryLock {
     fn is_by(&self, lock: &Lock, now: Millis) -> bool {
         self.fence == lock.fence && now < self.until
     }

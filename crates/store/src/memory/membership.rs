@@ -1,4 +1,4 @@
-//! Which servers share a store in memory, and whose jobs are whose.
+//! Which servers share a store in memory, and which jobs belong to which.
 
 use crate::Members;
 use crate::membership::BEAT_TTL_MS;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct Owners {
-    /// When each server was last heard.
+    /// When each server last beat.
     beats: BTreeMap<String, Millis>,
     owners: BTreeMap<JobId, String>,
 }

@@ -1,8 +1,8 @@
 //! What the memory store holds, and the changes that keep its indexes in step with one another.
 
-use super::audit_trail::Entries;
+use super::audit_trail::MemoryTrail;
 use super::dead_packets::Buried;
-use super::event_log::Events;
+use super::event_log::MemoryEvents;
 use super::locks::HeldLocks;
 use super::membership::Owners;
 use super::usage::Usage;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     /// By the order of their insertion, which is what cursors count in.
     pub jobs: BTreeMap<u64, Arc<Job>>,
     sequences: BTreeMap<JobId, u64>,
@@ -33,9 +33,9 @@ pub(super) struct State {
     pub locks: HeldLocks,
     pub buried: Buried,
     pub breakers: InProcess,
-    pub trail: Entries,
+    pub trail: MemoryTrail,
     pub owners: Owners,
-    pub events: Events,
+    pub events: MemoryEvents,
     /// Messages that were answered.
     pub processed: BTreeSet<Receipt>,
     usage: Usage,
@@ -43,7 +43,7 @@ pub(super) struct State {
     sequence_last: u64,
 }
 
-impl State {
+impl MemoryState {
     pub fn job(&self, id: &JobId) -> Option<&Arc<Job>> {
         self.jobs.get(self.sequences.get(id)?)
     }
@@ -131,7 +131,7 @@ impl State {
         self.dead.remove(job).is_some_and(|sequence| self.dead_letters.remove(&sequence).is_some())
     }
 
-    /// A blob that has expired is not there, whether or not it was pruned yet.
+    /// An expired blob does not exist, whether or not it was pruned yet.
     pub fn blob(&self, key: &BlobKey, now: Millis) -> Option<&(Bytes, Millis)> {
         self.blobs.get(key).filter(|(_, expires_at)| now < *expires_at)
     }
@@ -147,7 +147,7 @@ impl State {
         self.blob_ends.remove(&(expires_at, key.clone()))
     }
 
-    /// Removes jobs that owe nothing, those that were touched longest ago first, with all that is theirs.
+    /// Removes jobs that owe nothing, least recently touched first, with everything that belongs to them.
     pub fn prune_jobs(&mut self, ended_before: Millis, limit: usize) -> u64 {
         let over = |job: &Job| !job.is_live() && job.updated_at < ended_before;
         let mut ended: Vec<_> = self

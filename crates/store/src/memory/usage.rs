@@ -1,4 +1,4 @@
-//! How many jobs are where, which is what quotas are compared with.
+//! Job counts that quotas are compared with.
 
 use crate::{ExceededQuota, Step};
 use reveille_core::id::{TenantId, Topic, WorkerId};
@@ -15,7 +15,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// What the step would exceed, if it would.
+    /// The quota that the step would exceed, if any.
     pub fn exceeded_by(&self, before: Option<&Job>, step: &Step) -> Option<ExceededQuota> {
         let (quota, job) = (&step.preconditions.quota, &step.job);
         let request = &job.request;

@@ -1,4 +1,4 @@
-//! The pool: how a connection is made, lent, and dropped when nothing comes back on it.
+//! The pool: how a connection is opened, lent, and dropped when it stops answering.
 
 use super::{errors, migrations};
 use crate::StoreError;
@@ -13,20 +13,19 @@ const CONNECTIONS_MAX: u32 = 8;
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// For one statement, by PostgreSQL's own clock.
 const STATEMENT_MS_MAX: u32 = 10_000;
-/// For what comes next in a transaction. A replica that stands still must not hold on to locks that
-/// others wait for.
+/// For the next statement in a transaction. A stalled replica must not hold locks that others wait for.
 const IDLE_MS_MAX: u32 = 5_000;
-/// For all that one call of the port asks. A server that has vanished from the network says nothing at all.
+/// For everything in one call of the port. A server that has vanished from the network does not answer at all.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
-/// How often a transaction is tried that others are in the way of.
+/// How many times a conflicting transaction is tried.
 const TRIES: usize = 3;
 
-/// Where PostgreSQL is and who we are there. It cannot be printed: it has a password in it.
+/// PostgreSQL's address and our credentials. It cannot be printed: it contains a password.
 #[derive(Clone)]
 pub struct PostgresOptions {
     /// `postgres://user@host:port/database?sslmode=verify-full&sslrootcert=…`
     pub url: String,
-    /// Counts before the one in the address.
+    /// Takes precedence over the one in the address.
     pub password: Option<String>,
 }
 
@@ -75,11 +74,10 @@ pub struct Database {
 }
 
 impl Database {
-    /// Connects, and makes the tables or brings them up to date. Tables of a newer version are left as they are.
+    /// Connects, and creates or migrates the tables. Tables of a newer version are left as they are.
     pub async fn open(options: &PostgresOptions) -> Result<Self, DatabaseError> {
         let options = options.connect_options()?;
-        // A migration may take longer than a statement of ours, and its session ends with it, whatever
-        // it holds.
+        // A migration may take longer than our statements may, and whatever its session holds is released with it.
         let alone = pool(1).connect_lazy_with(options.clone());
         let migrated = migrations::run(&alone).await;
         alone.close().await;
@@ -90,7 +88,7 @@ impl Database {
         Ok(Self { pool: pool(CONNECTIONS_MAX).connect_lazy_with(options) })
     }
 
-    /// Does the work on a connection of its own, once.
+    /// Does the work on its own connection, once.
     pub async fn ask<T>(
         &self,
         work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -101,7 +99,7 @@ impl Database {
         }
     }
 
-    /// Does the work, and again from its beginning if another transaction was in its way.
+    /// Does the work, and starts over if another transaction conflicted.
     pub async fn insist<T, W: AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>>(
         &self,
         work: impl Fn() -> W,
@@ -124,8 +122,8 @@ impl Database {
     }
 }
 
-/// A connection under work. One that was given up on is closed and never used again: what was begun on
-/// it is rolled back by PostgreSQL, and the pool does not wait for an answer that may never come.
+/// A connection in use. One that was given up on is closed and never reused: PostgreSQL rolls back what was begun on
+/// it, and the pool does not wait for an answer that may never come.
 struct Loan {
     connection: PoolConnection<Postgres>,
     is_done: bool,

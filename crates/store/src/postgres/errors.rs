@@ -1,18 +1,17 @@
-//! What PostgreSQL's trouble means to whoever asked.
+//! PostgreSQL errors as store errors.
 //!
-//! Only what is wrong with the change itself is `Refused`: it would be refused again. A missing right, a
-//! wrong password or a standby that takes no writes is for an operator to fix, and then the same call
-//! works.
+//! Only what is wrong with the change itself is `Refused`: it would be refused again. A missing right, a wrong
+//! password or a read-only standby is for an operator to fix, and then the same call works.
 
 use crate::StoreError;
 use sqlx::Error;
 
-/// Whether another transaction was in the way, and the same one may go through now.
+/// Whether another transaction conflicted, so that a retry may succeed.
 pub(super) fn is_collision(error: &Error) -> bool {
     matches!(code(error).as_deref(), Some("40001" | "40P01"))
 }
 
-/// Whether PostgreSQL does not do what a statement says: a name is taken or missing, or a right is.
+/// Whether PostgreSQL cannot run a statement: a name is taken or missing, or a right is missing.
 pub(super) fn is_about_sql(error: &Error) -> bool {
     code(error).is_some_and(|code| code.starts_with("42"))
 }

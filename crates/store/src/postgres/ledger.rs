@@ -1,10 +1,9 @@
 //! The audit trail of all replicas, sealed into chains.
 //!
-//! An entry needs the hash of the one before it, so one transaction at a time appends: whoever would
-//! append or prune takes a lock of PostgreSQL's first, which goes with the transaction, also when its
-//! client is killed.
+//! An entry needs the hash of the one before it, so transactions append one at a time: appending or pruning first
+//! takes a PostgreSQL lock, which is released with the transaction, even when its client is killed.
 
-pub(super) mod pages;
+mod pages;
 
 use super::database::Database;
 use super::text::{held, told};
@@ -22,7 +21,7 @@ const SEALING: i64 = i64::from_be_bytes(*b"reveille");
 /// A handle; clones share one pool.
 #[derive(Clone)]
 pub struct PostgresLedger {
-    pub(super) database: Database,
+    database: Database,
 }
 
 impl PostgresLedger {
@@ -74,8 +73,8 @@ impl Unsealed {
     }
 }
 
-/// A transaction that no other appends or prunes beside.
-pub(super) async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+/// A transaction during which no other appends or prunes.
+async fn alone(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(SEALING).execute(&mut *transaction).await?;
     Ok(transaction)
@@ -90,7 +89,7 @@ async fn seal(connection: &mut PgConnection, drafts: &[Unsealed]) -> Result<()> 
     for line in fresh {
         let head = heads.entry(line.draft.tenant.clone()).or_default();
         let before = std::mem::replace(head, head.next(&line.draft));
-        entries.push(Sealed { line, before, place: *head });
+        entries.push(SealedEntry { line, before, place: *head });
     }
     append(&mut transaction, &entries).await?;
     put_heads(&mut transaction, &heads).await?;
@@ -104,9 +103,8 @@ async fn known(connection: &mut PgConnection, drafts: &[Unsealed]) -> Result<BTr
     Ok(known.bind(origins).fetch_all(connection).await?.into_iter().map(Origin).collect())
 }
 
-/// Where the chains end. What is recorded and what is there agree, unless somebody else wrote to the
-/// tables. Then a chain goes on after the higher number, so that nobody is held up; what is wrong is for
-/// a check to find.
+/// Where the chains end. The recorded heads and the entries agree, unless someone else wrote to the tables. Then a
+/// chain continues after the higher number, so that nobody is held up; the inconsistency is for a check to find.
 async fn heads(connection: &mut PgConnection, fresh: &[&Unsealed]) -> Result<BTreeMap<TenantId, Link>> {
     let tenants: BTreeSet<_> = fresh.iter().map(|line| held(line.draft.tenant.as_str())).collect();
     let rows = sqlx::query(
@@ -128,14 +126,14 @@ async fn heads(connection: &mut PgConnection, fresh: &[&Unsealed]) -> Result<BTr
     Ok(heads)
 }
 
-struct Sealed<'d> {
+struct SealedEntry<'d> {
     line: &'d Unsealed,
     before: Link,
     place: Link,
 }
 
-async fn append(connection: &mut PgConnection, entries: &[Sealed<'_>]) -> Result<()> {
-    fn column<'e, T>(entries: &'e [Sealed<'_>], value: impl Fn(&'e Sealed<'_>) -> T) -> Vec<T> {
+async fn append(connection: &mut PgConnection, entries: &[SealedEntry<'_>]) -> Result<()> {
+    fn column<'e, T>(entries: &'e [SealedEntry<'_>], value: impl Fn(&'e SealedEntry<'_>) -> T) -> Vec<T> {
         entries.iter().map(value).collect()
     }
     sqlx::query(
@@ -178,7 +176,7 @@ async fn put_heads(connection: &mut PgConnection, heads: &BTreeMap<TenantId, Lin
     Ok(())
 }
 
-/// The oldest entries go, up to the last one that is old enough.
+/// Removes the oldest entries, up to the last one that is old enough.
 async fn prune(connection: &mut PgConnection, before: Millis, limit: usize) -> Result<u64> {
     let mut transaction = alone(connection).await?;
     let last: Option<i64> = sqlx::query_scalar(
@@ -203,4 +201,77 @@ async fn prune(connection: &mut PgConnection, before: Millis, limit: usize) -> R
 /// A number and the hash in the column after it.
 fn link(row: &PgRow, column: usize) -> Result<Link> {
     Ok(Link { seq: row.try_get::<i64, _>(column)? as u64, hash: Hash(row.try_get(column + 1)?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PostgresLedger, alone, pages};
+    use crate::postgres::{Database, PostgresOptions};
+    use crate::suite::audit::whole;
+    use crate::suite::ledger::{Sealing, numbered, sealed};
+    use crate::{AuditOrder, AuditQuery, Ledger};
+    use reveille_core::audit::EventType;
+    use reveille_core::id::{JobId, TenantId};
+    use reveille_test_servers::{Postgres, Wire};
+    use sqlx::postgres::PgConnection;
+    use sqlx::{AssertSqlSafe, Connection, Execute, Row};
+    use tokio::sync::oneshot;
+
+    async fn ledger(url: &str) -> PostgresLedger {
+        PostgresLedger::new(Database::open(&PostgresOptions::new(url)).await.unwrap())
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_replica_that_stands_still_while_it_seals_does_not_hold_up_the_others_for_long() {
+        let server = Postgres::start();
+        let url = server.database();
+        let wire = Wire::to(server.port()).await;
+        let stopped = ledger(&wire.address_of(&url)).await;
+        let (locked, is_locked) = oneshot::channel();
+        let sealing = tokio::spawn(async move {
+            let seal = async |connection: &mut _| {
+                let _transaction = alone(connection).await?;
+                locked.send(()).unwrap();
+                std::future::pending::<sqlx::Result<()>>().await
+            };
+            stopped.database.ask(seal).await
+        });
+        is_locked.await.unwrap();
+        wire.hush();
+        let other = ledger(&url).await;
+        while let Err(error) = other.seal(vec![numbered("still", 1)]).await {
+            assert!(error.is_transient(), "{error}");
+        }
+        assert_eq!(sealed(&other, "still").await, ["1"]);
+        whole(&Sealing::over(&other), "still", 1).await;
+        sealing.abort();
+    }
+
+    #[tokio::test]
+    async fn every_list_can_be_read_in_order_from_an_index() {
+        let server = Postgres::start();
+        let url = server.database();
+        ledger(&url).await;
+        let mut session = PgConnection::connect(&url).await.unwrap();
+        let settings = "SET enable_seqscan = off; SET enable_bitmapscan = off";
+        sqlx::raw_sql(settings).execute(&mut session).await.unwrap();
+        let all = AuditQuery::default();
+        let one = AuditQuery { tenant: Some(TenantId::known("t")), ..all.clone() };
+        let job = AuditQuery { job_id: Some(JobId::known("j")), ..all.clone() };
+        let rare = AuditQuery { event_type: Some(EventType::Auth), ..all.clone() };
+        for (query, expected) in
+            [(all, "audit_pkey"), (one, "audit_of_tenant"), (job, "audit_of_job"), (rare, "audit_rare")]
+        {
+            for order in [AuditOrder::NewestFirst, AuditOrder::OldestFirst] {
+                let mut listing = pages::listing(&AuditQuery { order, ..query.clone() });
+                let sql = format!("EXPLAIN {}", listing.sql().as_str());
+                let values = listing.build().take_arguments().unwrap().unwrap();
+                let rows =
+                    sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(&mut session).await.unwrap();
+                let plan: Vec<_> = rows.iter().map(|row| row.get::<String, _>(0)).collect();
+                let plan = plan.join("\n");
+                assert!(plan.contains(expected) && !plan.contains("Sort"), "{plan}");
+            }
+        }
+    }
 }

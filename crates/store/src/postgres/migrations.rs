@@ -1,8 +1,7 @@
-//! The tables, brought up to date when they are opened.
+//! The tables, migrated when they are opened.
 //!
-//! Replicas that start together take turns, by a lock of PostgreSQL's. While versions are mixed the
-//! older one goes on with newer tables, so a migration only ever adds; but an older one does not start
-//! on them.
+//! Replicas that start together take turns, using a PostgreSQL lock. While versions are mixed the older one keeps
+//! running on newer tables, so a migration only ever adds; but an older one does not start on them.
 
 use super::database::DatabaseError;
 use super::errors;
@@ -31,7 +30,7 @@ pub(super) async fn run(pool: &PgPool) -> Result<(), DatabaseError> {
         Ok(Err(MigrateError::VersionMissing(found))) => {
             Err(DatabaseError::Newer { found: found as u64, known: MIGRATIONS.len() as u64 })
         }
-        // Another's tables with our names, or no right to make any.
+        // Someone else's tables with our names, or no right to create any.
         Ok(Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)))
             if errors::is_about_sql(&error) =>
         {

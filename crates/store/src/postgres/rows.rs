@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use sqlx::postgres::PgRow;
 use sqlx::{Result, Row};
 
-/// What cannot be read is left out; it hides no other.
+/// Unreadable records are left out; they hide no others.
 pub fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
     rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "left out of a list")).ok())
         .collect()

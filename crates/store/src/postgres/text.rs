@@ -13,7 +13,7 @@ pub fn held(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}"))
 }
 
-/// As it was told.
+/// As it was given.
 pub fn told(text: String) -> String {
     if !text.contains('\u{1}') {
         return text;

@@ -1,4 +1,4 @@
-//! The audit trail of a shared store: entries wait in Redis, in the commit that they tell of, until they are
+//! The audit trail of a shared store: entries wait in Redis, written by the commit that they record, until they are
 //! sealed into the ledger.
 
 use super::RedisStore;
@@ -14,17 +14,17 @@ use reveille_core::time::Millis;
 const SEALED_AT_ONCE: usize = 1_000;
 
 /// One entry of the stream: its place, and its fields by name.
-type Waiting = (String, Vec<(String, Vec<u8>)>);
+type QueuedEntry = (String, Vec<(String, Vec<u8>)>);
 
 impl RedisStore {
-    /// Seals what waits. Says how many entries that were.
+    /// Seals what waits. Returns how many entries that were.
     pub async fn seal(&self) -> Result<u64, StoreError> {
         let outbox = self.keys.of("audit:outbox");
         let mut sealed = 0;
         loop {
             let mut read = redis::cmd("XRANGE");
             read.arg(&outbox).arg("-").arg("+").arg("COUNT").arg(SEALED_AT_ONCE);
-            let waiting: Vec<Waiting> = self.link.command(&read).await?;
+            let waiting: Vec<QueuedEntry> = self.link.command(&read).await?;
             if waiting.is_empty() {
                 return Ok(sealed);
             }
@@ -42,7 +42,7 @@ impl RedisStore {
     }
 }
 
-/// Whoever reads the trail reads all that was committed before, so it is sealed first.
+/// A reader of the trail must see everything committed before, so it is sealed first.
 #[async_trait::async_trait]
 impl AuditTrail for RedisStore {
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError> {

@@ -1,8 +1,8 @@
 //! Blobs under the names that workers read and write themselves.
 //!
-//! What we store expires by our clock, as `blob:ends` has it; Redis's own TTL comes a minute later and catches
-//! what we do not. What a worker stores has no entry there and expires as the worker said. What is on another node
-//! of a cluster is as a worker's, whoever stored it (`far.rs`).
+//! What we store expires by our clock, according to `blob:ends`; Redis's own TTL comes a minute later and catches
+//! what we miss. What a worker stores has no entry there and expires as the worker said. Blobs on another node of a
+//! cluster are treated as a worker's, whoever stored them (`far.rs`).
 
 mod far;
 
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use redis::Pipeline;
 use reveille_core::time::Millis;
 
-/// How long a blob lies beside its place if whoever wrote it is gone.
+/// How long a blob stays in its staging key if its writer is gone.
 const BESIDE_MS: i64 = 60_000;
 
 #[async_trait::async_trait]
@@ -89,7 +89,7 @@ impl Blobs for RedisStore {
 }
 
 impl RedisStore {
-    /// A script would copy a large value once more, so it is written beside its place first.
+    /// A script would copy a large value once more, so it is written to a staging key first.
     async fn put_under(
         &self,
         lock: &Lock,
@@ -114,7 +114,7 @@ impl RedisStore {
         Ok(self.link.run_surely(&put.of(&self.scripts)).await?)
     }
 
-    /// What `PTTL` says. −2: no such key. −1: one without an end.
+    /// The answer of `PTTL`. −2: no such key. −1: a key without a TTL.
     fn expiry_of(&self, ttl: i64) -> Option<Millis> {
         match ttl {
             -2 => None,

@@ -1,4 +1,4 @@
-//! Breakers, as operators read them: a number counts failures in a row, a word says more.
+//! Circuit breakers, in the form operators read: a number counts consecutive failures, a word says more.
 
 use super::RedisStore;
 use super::script::{ScriptCall, call};

@@ -1,4 +1,4 @@
-//! Whether a Redis is fit to keep jobs, in words for whoever runs it.
+//! Whether a Redis is fit to keep jobs, reported for operators.
 
 mod cluster;
 
@@ -12,11 +12,11 @@ use std::collections::HashMap;
 const SCHEMA: &str = "2";
 /// Redis's clock may be this far from ours.
 const SKEW_MS_MAX: i64 = 1_000;
-/// Sealing takes a tenth of a second; more than this means that PostgreSQL is away.
+/// Sealing takes a tenth of a second; more than this means that PostgreSQL is unavailable.
 const UNSEALED_MAX: u64 = 100_000;
 
 impl RedisStore {
-    /// Looks at version, eviction, persistence and clock, and takes an empty database if all is well.
+    /// Checks version, eviction, persistence and clock, and claims an empty database if all is well.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         let mut found = self.look().await?;
         if !found.iter().any(Finding::is_bad) {
@@ -25,7 +25,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    /// The same without taking anything, and how much is kept.
+    /// The same without claiming anything, plus how much is stored.
     pub async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
         let mut found = self.look().await?;
         let mut count = Pipeline::new();
@@ -68,7 +68,7 @@ impl RedisStore {
         })
     }
 
-    /// Nothing that can be read is nothing that can be judged: a user may lack the right to ask.
+    /// A setting that cannot be read is not judged: a user may lack the right to ask.
     async fn settings(&self) -> Vec<Finding> {
         let mut ask = redis::cmd("CONFIG");
         ask.arg("GET").arg("maxmemory-policy").arg("maxmemory").arg("appendonly").arg("appendfsync");
@@ -94,7 +94,7 @@ impl RedisStore {
         Ok(if skew.abs() > SKEW_MS_MAX { Finding::Risky(words) } else { Finding::Good(words) })
     }
 
-    /// A database with another's jobs in it is left alone.
+    /// A database with someone else's jobs in it is left alone.
     async fn claim(&self) -> Result<Finding, StoreError> {
         let key = self.keys.of("reveille:schema");
         let schema: Option<String> = self.link.command(redis::cmd("GET").arg(&key)).await?;

@@ -1,4 +1,4 @@
-//! What `commit.lua` is told of a step, and what it answers.
+//! The arguments of `commit.lua` for a step, and its answer.
 
 use super::RedisStore;
 use super::keys::part;
@@ -40,7 +40,7 @@ impl RedisStore {
         }
     }
 
-    /// The call, written out once: every step passes through here.
+    /// The call, in one place: every step passes through here.
     pub(super) fn commit_call(&self, step: &Step, job: &Job) -> Result<Invocation<'_>, StoreError> {
         if let Some((key, _, _)) = step.blobs.iter().find(|(key, _, _)| self.is_far(key)) {
             let words = format!("a step cannot write {}, which is on another node", key.as_str());
@@ -52,7 +52,7 @@ impl RedisStore {
         let was = step.before.as_deref();
         let moved = |is_in: fn(&Job) -> bool| moved(was.is_some_and(is_in), is_in(job));
         let letter = job.dead_letter();
-        // What was decided without opening the job has left no such mark.
+        // A decision made without opening the job has left no such mark.
         let opened = message.filter(|_| was.is_none() || lock.is_some());
         let ends = job.state().is_terminal() && !self.keys.is_on_a_cluster();
         let kept = ends.then(|| BlobKey::result_of(id));
@@ -116,7 +116,7 @@ impl RedisStore {
     }
 }
 
-/// A state as it stands in keys.
+/// A state as it appears in keys.
 pub(super) fn state_name(state: State) -> String {
     state.as_str().to_lowercase()
 }
@@ -126,7 +126,7 @@ fn worker_at(job: &Job) -> &str {
     job.attempt().and_then(|attempt| attempt.worker.as_ref()).map_or("", |id| id.as_str())
 }
 
-/// What is to be done with a set that the job was in or not, and is in now or not.
+/// What to do with a set, given whether the job was in it and whether it is now.
 fn moved(was_in: bool, is_in: bool) -> &'static str {
     match (was_in, is_in) {
         (false, true) => "SADD",
@@ -135,10 +135,10 @@ fn moved(was_in: bool, is_in: bool) -> &'static str {
     }
 }
 
-type Field = (&'static str, for<'a> fn(&'a Job) -> Cow<'a, str>);
+type JobField = (&'static str, for<'a> fn(&'a Job) -> Cow<'a, str>);
 
-/// What `job:meta` says of how a job is, for operators and for lists that are filtered.
-const IS: [Field; 9] = [
+/// The fields of `job:meta` about a job's state, for operators and for filtered lists.
+const IS: [JobField; 9] = [
     ("state", |job| state_name(job.state()).into()),
     ("updated_at", |job| job.updated_at.micros().to_string().into()),
     ("attempts", |job| job.attempts.len().to_string().into()),
@@ -151,8 +151,8 @@ const IS: [Field; 9] = [
     ("safety_rule_id", |job| verdict(job).map_or("", |verdict| &verdict.rule_id).into()),
 ];
 
-/// And of what was asked for, which never changes.
-const ASKED: [Field; 6] = [
+/// And those about its request, which never change.
+const ASKED: [JobField; 6] = [
     ("topic", |job| job.request.topic.as_str().into()),
     ("tenant", |job| part(job.request.tenant.as_str()).into()),
     ("team", |job| job.request.actor.team.as_str().into()),
@@ -165,7 +165,7 @@ fn verdict(job: &Job) -> Option<&Verdict> {
     job.last_verdict().map(|recorded| &recorded.verdict)
 }
 
-/// The fields that are others than they were. One that has nothing to say yet is not there.
+/// The fields that differ from before. An empty one is left out.
 fn add_fields(call: &mut Invocation<'_>, was: Option<&Job>, job: &Job) {
     let asked = if was.is_none() { &ASKED[..] } else { &[] };
     for (name, field) in IS.iter().chain(asked) {
@@ -176,8 +176,40 @@ fn add_fields(call: &mut Invocation<'_>, was: Option<&Job>, job: &Job) {
     }
 }
 
-/// As it is kept.
+/// As it is stored.
 pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let unwritable = |error| StoreError::Refused(format!("it cannot be written as JSON: {error}"));
     serde_json::to_vec(value).map_err(unwritable)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::suite::{self, ManualClock};
+    use crate::{AuditTrail, Commit, JobStore, MemoryLedger, RedisOptions, RedisStore, Step};
+    use reveille_core::policy::Decision;
+    use reveille_core::time::Millis;
+    use reveille_test_servers::Redis;
+    use std::sync::Arc;
+
+    const NOW: Millis = Millis(1_800_000_000_000);
+
+    /// Whoever asks whether a lost step counted is told so, and the trail has it once.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_step_whose_answer_was_lost_counts_once() {
+        let redis = Redis::start();
+        let clock = ManualClock::new(NOW);
+        let options = RedisOptions { url: redis.url(0), uses_our_clock: true, ..RedisOptions::default() };
+        let store =
+            RedisStore::open(options, Arc::new(MemoryLedger::default()), clock.clock()).await.unwrap();
+        let judged = suite::audit::judged(&suite::new_job("lost", "a", NOW), Decision::Allow, NOW);
+        let step = Step::insert(judged);
+        let call = store.commit_call(&step, &step.job).unwrap();
+        for _ in 0..2 {
+            let reply: Vec<String> = store.link.run(&call).await.unwrap();
+            assert_eq!(reply, ["done"]);
+        }
+        assert_eq!(store.commit(step.clone()).await.unwrap(), Commit::Duplicate(step.job.id().clone()));
+        let chain = store.chain(&step.job.request.tenant, 0, 10).await.unwrap();
+        assert_eq!(chain.entries.len(), 1);
+    }
 }

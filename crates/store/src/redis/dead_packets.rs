@@ -1,4 +1,4 @@
-//! Packets that nobody could deal with, under `dlq:packet:<stream>:<sequence>`.
+//! Packets that could not be processed, under `dlq:packet:<stream>:<sequence>`.
 
 use super::RedisStore;
 use super::script::{ScriptCall, call};
@@ -21,7 +21,7 @@ impl DeadPackets for RedisStore {
             keep_ms: DEAD_PACKET_KEEP_MS,
             packets_max: DEAD_PACKETS_MAX,
         });
-        // Twice is as good as once.
+        // Storing it twice does no harm.
         Ok(self.link.run_surely(&bury.of(&self.scripts)).await?)
     }
 

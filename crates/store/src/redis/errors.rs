@@ -1,4 +1,4 @@
-//! What Redis says when it cannot, in our words.
+//! Redis errors as store errors.
 
 use crate::StoreError;
 use redis::{ErrorKind, RedisError};
@@ -18,12 +18,13 @@ impl From<RedisError> for StoreError {
     }
 }
 
-/// Whether nobody can say if the command was carried out.
+/// Whether it is unknown if the command was carried out.
 pub(super) fn is_unknown_outcome(error: &RedisError) -> bool {
     error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
 }
 
-/// Whether a cluster says that the command was not carried out: another node has the key, or nobody has it now.
+/// Whether a cluster reports that the command was not carried out: another node has the key, or none does at the
+/// moment.
 pub(super) fn was_not_done(error: &RedisError) -> bool {
     error.is_cluster_error() || error.kind() == ErrorKind::ClusterConnectionNotFound
 }

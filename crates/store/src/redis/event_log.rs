@@ -1,5 +1,5 @@
-//! The event log: a stream in Redis, written by the steps of jobs and by `append_events.lua`. A place in it is the time in
-//! microseconds, so that one that was lost is never given to something else.
+//! The event log: a stream in Redis, written by the steps of jobs and by `append_events.lua`. A place in it is the
+//! time in microseconds, so that a lost place is never reused.
 
 use super::RedisStore;
 use super::errors::unreadable;
@@ -12,9 +12,9 @@ use redis::Pipeline;
 use std::time::Duration;
 
 /// One entry: its place, and its fields by name.
-type Entry = (String, Vec<(String, Bytes)>);
-/// What was read of each stream that was asked for; nothing if nothing came.
-type Read = Option<Vec<(String, Vec<Entry>)>>;
+type StreamEntry = (String, Vec<(String, Bytes)>);
+/// What was read from each requested stream; nothing if nothing arrived.
+type StreamReply = Option<Vec<(String, Vec<StreamEntry>)>>;
 
 #[async_trait::async_trait]
 impl EventLog for RedisStore {
@@ -22,12 +22,13 @@ impl EventLog for RedisStore {
         let events = self.keys.of("reveille:events");
         let mut pipeline = Pipeline::new();
         pipeline.cmd("XREAD").arg("COUNT").arg(EVENT_LOG_LEN_MAX);
-        // To wait for no time at all is to wait for ever.
+        // Redis takes a wait of zero as waiting for ever.
         pipeline.arg("BLOCK").arg(wait.min(WAITS_MAX).as_millis().max(1) as u64);
         pipeline.arg("STREAMS").arg(&events).arg(format!("{after}-0"));
         pipeline.cmd("XRANGE").arg(&events).arg("-").arg("+").arg("COUNT").arg(1);
         pipeline.cmd("XREVRANGE").arg(&events).arg("+").arg("-").arg("COUNT").arg(1);
-        let (read, first, last): (Read, Vec<Entry>, Vec<Entry>) = self.link.wait(&pipeline).await?;
+        let (read, first, last): (StreamReply, Vec<StreamEntry>, Vec<StreamEntry>) =
+            self.link.wait(&pipeline).await?;
         let kept = match (first.first(), last.first()) {
             (Some(first), Some(last)) => Some((place(first)?, place(last)?)),
             _ => None,
@@ -59,7 +60,7 @@ impl EventLog for RedisStore {
     }
 }
 
-fn place((id, _): &Entry) -> Result<u64, StoreError> {
+fn place((id, _): &StreamEntry) -> Result<u64, StoreError> {
     let number = id.split_once('-').map_or(id.as_str(), |(number, _)| number);
     number.parse().map_err(|error| unreadable(&format!("place {id:?} among the events"), &error))
 }

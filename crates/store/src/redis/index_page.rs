@@ -1,4 +1,4 @@
-//! Pages of an index, filtered: jobs and runs are listed alike.
+//! Pages of an index, filtered: jobs and runs are listed the same way.
 
 use super::RedisStore;
 use super::errors::unreadable;
@@ -8,14 +8,14 @@ use crate::query::page_len;
 use crate::{Page, StoreError};
 use reveille_core::time::Millis;
 
-/// Entries of an index that one script looks at; others wait for it.
+/// Entries of an index that one script examines; other commands wait for it.
 const LOOKED_AT: usize = 2_000;
 /// What comes after the last entry.
 const END: &str = "";
 
-/// Which way an index is gone through.
+/// The direction in which an index is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum IndexOrder {
     OldestFirst,
     NewestFirst,
 }
@@ -25,24 +25,24 @@ pub enum Order {
 pub struct IndexQuery {
     /// One index, or several that are read as one.
     pub indexes: Vec<String>,
-    pub order: Order,
+    pub order: IndexOrder,
     pub cursor: Option<u64>,
     pub limit: usize,
-    /// Entries that are looked through at most, whether they count or not.
+    /// How many entries are examined at most, whether they count or not.
     pub look_through: Option<usize>,
-    /// Both ends count as inside.
+    /// Both ends are inclusive.
     pub updated_after: Option<Millis>,
     pub updated_before: Option<Millis>,
-    /// What stands before an id in the name of the hash that says what the entry is.
+    /// The prefix before an id in the name of the hash that describes the entry.
     pub hash: String,
-    /// The same of the record; without one it is the field `head` of the hash.
+    /// The same for the record; without one it is the field `head` of the hash.
     pub record: Option<String>,
-    /// What the hash has to say.
+    /// The values that the hash must have.
     pub fields: Vec<(&'static str, String)>,
 }
 
 impl RedisStore {
-    /// One page of it, each record as `read` reads it.
+    /// One page of it, each record parsed by `read`.
     pub async fn read_index<T>(
         &self,
         query: &IndexQuery,
@@ -50,8 +50,8 @@ impl RedisStore {
     ) -> Result<Page<T>, StoreError> {
         let len = page_len(query.limit);
         let (direction, start) = match query.order {
-            Order::OldestFirst => ("up", "-inf"),
-            Order::NewestFirst => ("down", "+inf"),
+            IndexOrder::OldestFirst => ("up", "-inf"),
+            IndexOrder::NewestFirst => ("down", "+inf"),
         };
         let mut last = query.cursor.map_or(start.to_owned(), |cursor| cursor.to_string());
         let mut found = Vec::new();
@@ -79,7 +79,7 @@ impl RedisStore {
             while let (Some(sequence), Some(record)) = (parts.next(), parts.next()) {
                 let sequence = text(sequence)?;
                 let sequence = sequence.parse().map_err(|error| unreadable("a place in a list", &error))?;
-                // It was removed between two looks.
+                // It was removed between two reads.
                 let Some(record) = record else { continue };
                 found.push((sequence, read(&record)?));
             }
@@ -88,7 +88,7 @@ impl RedisStore {
             }
         }
         let page = Page::take(len, found.into_iter());
-        // Where the looking stopped, if it was not for want of room on the page.
+        // Where the scan stopped, if that was not because the page was full.
         let next = page.next.or_else(|| last.parse().ok().filter(|_| left == 0));
         Ok(Page { next, ..page })
     }

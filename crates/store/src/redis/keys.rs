@@ -1,10 +1,10 @@
-//! The names of things in Redis, as the seeds and operators know them.
+//! The names of keys in Redis, as the seeds and operators know them.
 
 use crate::Receipt;
 use crate::blobs::SLOT_TAG;
 use reveille_core::id::{JobId, TenantId};
 
-/// Makes keys. On a cluster all begin with one hash tag, so that one script reaches all that it needs.
+/// Makes keys. On a cluster all begin with one hash tag, so that one script reaches everything it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Keys {
     pub prefix: String,
@@ -54,23 +54,23 @@ impl Keys {
         self.of(&format!("dlq:packet:{name}"))
     }
 
-    /// Says for ten minutes that a message was answered.
+    /// Marks a message as answered, for ten minutes.
     pub fn processed(&self, message: &Receipt) -> String {
         self.of(&format!("cordum:bus:processed:{message}"))
     }
 
-    /// Says, for operators, that somebody is at it.
+    /// Shows operators that a message is being processed.
     pub fn in_flight(&self, message: &Receipt) -> String {
         self.of(&format!("cordum:bus:inflight:{message}"))
     }
 
-    /// Who is about to change a job.
+    /// The lock of a job.
     pub fn job_lock(&self, job: &JobId) -> String {
         self.of(&format!("cordum:scheduler:job:{job}"))
     }
 }
 
-/// A name as one part of a key: no name reaches into the next part.
+/// A name as one part of a key: no name can extend into the next part.
 pub fn part(name: &str) -> String {
     name.replace('%', "%25").replace(':', "%3A")
 }

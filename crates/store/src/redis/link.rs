@@ -1,5 +1,5 @@
-//! The connections: commands travel together over one, and large values over another, so that a snapshot of a
-//! million workers does not stand before a commit. A third is for whoever waits until there is something to read.
+//! The connections: commands share one, and large values use another, so that a snapshot of a million workers does
+//! not delay a commit. A third is for blocking reads.
 
 mod connection;
 
@@ -7,28 +7,28 @@ use super::RedisOptions;
 use super::errors::{is_unknown_outcome, was_not_done};
 use super::script::Invocation;
 use crate::StoreError;
-use connection::{Address, Connection};
+use connection::{Address, RedisConnection};
 use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Script, ServerErrorKind};
 use std::time::Duration;
 
-/// How long Redis may take to answer, and to take a connection.
+/// How long Redis may take to answer, and to accept a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LARGE_ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// How long Redis may be asked to wait for something to come.
+/// The longest blocking read.
 pub(super) const WAITS_MAX: Duration = Duration::from_secs(5);
-/// How often a cluster is asked again that says it was asked at the wrong place, and how long after.
+/// How many times a redirected command is retried on a cluster, and after which pause.
 const REDIRECTS: u32 = 3;
 const REDIRECT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
-pub struct Link {
-    small: Connection,
-    large: Connection,
-    waiting: Connection,
+pub struct RedisLink {
+    small: RedisConnection,
+    large: RedisConnection,
+    waiting: RedisConnection,
 }
 
-impl Link {
-    /// Finds out what kind of Redis it is, and connects.
+impl RedisLink {
+    /// Detects what kind of Redis it is, and connects.
     pub async fn open(options: &RedisOptions) -> Result<Self, StoreError> {
         let address = Address::of(options).map_err(|error| {
             StoreError::Refused(format!("the address of Redis is not one: {}", error.category()))
@@ -39,7 +39,7 @@ impl Link {
             let (large, waiting) = (LARGE_ANSWERS_WITHIN, ANSWERS_WITHIN + WAITS_MAX);
             return Ok(Self { small, large: address.connect(large)?, waiting: address.connect(waiting)? });
         }
-        // The client itself would send again what may have been done. Blobs are such that it may.
+        // The client by itself would resend what may have been done. For blobs that is harmless.
         Ok(Self {
             small: address.connect_cluster(ANSWERS_WITHIN, 0).await?,
             large: address.connect_cluster(LARGE_ANSWERS_WITHIN, REDIRECTS).await?,
@@ -48,15 +48,15 @@ impl Link {
     }
 
     pub fn is_to_a_cluster(&self) -> bool {
-        matches!(self.small, Connection::Cluster(_))
+        matches!(self.small, RedisConnection::Cluster(_))
     }
 
-    /// Commands are such that twice is as good as once: one whose answer was lost is asked again.
+    /// For idempotent commands: one whose answer was lost is sent again.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         twice(|| self.command_once(command)).await
     }
 
-    /// For one that is not.
+    /// For a command that is not idempotent.
     pub async fn command_once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         self.redirected(|| async { command.query_async(&mut self.small.clone()).await }).await
     }
@@ -76,15 +76,15 @@ impl Link {
         twice(|| async { command.query_async(&mut self.large.clone()).await }).await
     }
 
-    /// For one who waits for something to come. Nothing else travels with it, and it is asked once.
+    /// For blocking reads. Nothing else shares this connection, and a command is sent once.
     pub async fn wait<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
         self.redirected(|| async { pipeline.query_async(&mut self.waiting.clone()).await }).await
     }
 
-    /// A script that does not know itself again, such as one that takes a lock, is run once.
+    /// A script that does not recognize a repetition, such as one that takes a lock, is run once.
     pub(crate) async fn run<T: FromRedisValue>(&self, call: &Invocation<'_>) -> RedisResult<T> {
         match self.command_once(&call.command).await {
-            // Redis was started anew.
+            // Redis was restarted.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.load(&[call.script]).await?;
                 self.command_once(&call.command).await
@@ -97,7 +97,7 @@ impl Link {
         twice(|| self.run(call)).await
     }
 
-    /// Hands the scripts to Redis before anybody waits for them.
+    /// Loads the scripts into Redis before anyone waits for them.
     pub async fn load(&self, scripts: &[&Script]) -> RedisResult<()> {
         for script in scripts {
             script.load_async(&mut self.small.clone()).await?;
@@ -105,7 +105,7 @@ impl Link {
         Ok(())
     }
 
-    /// A cluster says when it was asked at the wrong place, and by then the client looks for the right one.
+    /// A cluster reports when the wrong node was asked, and by then the client looks for the right one.
     async fn redirected<T, F: Future<Output = RedisResult<T>>>(&self, ask: impl Fn() -> F) -> RedisResult<T> {
         let mut answer = ask().await;
         for _ in 0..REDIRECTS {
@@ -120,7 +120,7 @@ impl Link {
     }
 }
 
-/// Does it again if nobody can say whether it was done.
+/// Retries if it is unknown whether it was done.
 async fn twice<T, F: Future<Output = RedisResult<T>>>(ask: impl Fn() -> F) -> RedisResult<T> {
     match ask().await {
         Err(error) if is_unknown_outcome(&error) => ask().await,

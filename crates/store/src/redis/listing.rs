@@ -3,7 +3,7 @@
 use super::RedisStore;
 use super::commit::state_name;
 use super::errors::unreadable;
-use super::index_page::{IndexQuery, Order};
+use super::index_page::{IndexOrder, IndexQuery};
 use super::keys::part;
 use crate::{JobQuery, JobStore, Page, StoreError};
 use reveille_core::id::JobId;
@@ -16,7 +16,7 @@ impl RedisStore {
         let is_without_any = page.items.is_empty() && page.next.is_none() && query.cursor.is_none();
         let trace = query.trace_id.as_deref().and_then(|trace| JobId::parse(trace).ok());
         match trace {
-            // A trace that has only the job whose name it bears has no list.
+            // A trace that has only the job it is named after has no list.
             Some(trace) if is_without_any => {
                 let job = self.job(&trace).await?.filter(|job| query.matches(job));
                 Ok(Page { items: job.into_iter().collect(), next: None })
@@ -50,7 +50,7 @@ impl RedisStore {
             updated_after: query.updated_after,
             updated_before: query.updated_before,
             fields: fields.into_iter().filter_map(|(field, wanted)| Some((field, wanted?))).collect(),
-            ..self.jobs_of(vec![self.keys.of(&index)], Order::NewestFirst, query.cursor, query.limit)
+            ..self.jobs_of(vec![self.keys.of(&index)], IndexOrder::NewestFirst, query.cursor, query.limit)
         };
         self.read_index(&query, read_listed).await
     }
@@ -65,7 +65,7 @@ impl RedisStore {
         if indexes.is_empty() {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        self.read_index(&self.jobs_of(indexes, Order::OldestFirst, cursor, limit), read_listed).await
+        self.read_index(&self.jobs_of(indexes, IndexOrder::OldestFirst, cursor, limit), read_listed).await
     }
 
     /// The live jobs of one server each, for all that have any.
@@ -76,7 +76,13 @@ impl RedisStore {
         Ok(owners.iter().map(|owner| self.keys.owners_jobs(owner)).collect())
     }
 
-    fn jobs_of(&self, indexes: Vec<String>, order: Order, cursor: Option<u64>, limit: usize) -> IndexQuery {
+    fn jobs_of(
+        &self,
+        indexes: Vec<String>,
+        order: IndexOrder,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> IndexQuery {
         IndexQuery {
             indexes,
             order,

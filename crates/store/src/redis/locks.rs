@@ -1,4 +1,4 @@
-//! Locks by the clock of Redis, which is one for all servers. `<fence>|<holder>|<until>` is what a lock says.
+//! Locks by the clock of Redis, the same for all servers. A lock's value is `<fence>|<holder>|<until>`.
 
 use super::RedisStore;
 use super::errors::unreadable;
@@ -12,7 +12,7 @@ use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 use std::sync::Arc;
 
-/// A clock that stands still must not see its locks go by Redis's own.
+/// With a test's frozen clock, locks must not expire by Redis's own.
 const STILL_MS: i64 = 600_000;
 
 #[async_trait::async_trait]
@@ -105,7 +105,7 @@ impl RedisStore {
         })
     }
 
-    /// Holds on to a lock, or gives it back.
+    /// Renews a lock, or releases it.
     async fn renew_for(&self, lock: &Lock, ttl_ms: Option<i64>) -> Result<bool, StoreError> {
         let renew = call!(RenewLock {
             lock: &lock.name,

@@ -43,7 +43,7 @@ impl Membership for RedisStore {
         });
         let records: Option<Vec<Vec<u8>>> = self.link.run(&adopt.of(&self.scripts)).await?;
         let Some(records) = records else { return Ok(None) };
-        // One that cannot be read must not hide the others: they are ours already.
+        // An unreadable job must not hide the others: they are already ours.
         let jobs = records.iter().filter_map(|record| match read_job(record) {
             Ok(job) => Some(Arc::new(job)),
             Err(error) => {

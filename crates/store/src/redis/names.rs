@@ -1,26 +1,26 @@
-//! Names that nobody gives twice: one by chance for this life of the store, and a number after it.
+//! Unique names: a random one for this start of the store, and a number after it.
 
 use crate::{Origin, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(super) struct Names {
+pub(super) struct NameSource {
     life: u64,
     next: AtomicU64,
 }
 
-impl Names {
+impl NameSource {
     pub fn new() -> Result<Self, StoreError> {
         let life = getrandom::u64()
             .map_err(|error| StoreError::Unavailable(format!("the system has no randomness: {error}")))?;
         Ok(Self { life, next: AtomicU64::new(0) })
     }
 
-    /// Tells a step whose answer was lost from another's.
+    /// Distinguishes a step whose answer was lost from another's.
     pub fn token(&self) -> String {
         format!("{:032x}", self.name())
     }
 
-    /// Tells one entry of the trail from every other.
+    /// Distinguishes one audit entry from every other.
     pub fn origin(&self) -> Origin {
         Origin(self.name().to_be_bytes())
     }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn no_name_is_given_twice() {
-        let (one, other) = (Names::new().unwrap(), Names::new().unwrap());
+        let (one, other) = (NameSource::new().unwrap(), NameSource::new().unwrap());
         let names: std::collections::BTreeSet<_> =
             [one.token(), one.token(), other.token(), other.token()].into();
         assert_eq!(names.len(), 4);

@@ -1,8 +1,9 @@
-//! Scripts and what they are told, by name.
+//! Scripts and their arguments, by name.
 //!
-//! A script has one list of names, where it is declared ([`scripts!`](super::script::scripts)). From that list come the
-//! fields that a caller fills in ([`call!`](super::script::told)) and the locals that the script begins with, so that
-//! neither side counts. A script says the same list at its top, for its reader; a test compares the two.
+//! A script has one list of names, where it is declared ([`scripts!`](super::script::scripts)). The fields that a
+//! caller fills in ([`call!`](super::script::told)) and the locals that the script begins with both come from that
+//! list, so that neither side counts positions. A script repeats the list at its top, for its reader; a test compares
+//! the two.
 
 use super::keys::Keys;
 use redis::{Cmd, RedisWrite, Script, ToRedisArgs};
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 const CALL_LEN: usize = 96;
 const CALL_BYTES: usize = 4_096;
 
-/// One value of a call. What is not there is written as nothing, and has its place all the same.
+/// One value of a call. A missing value is written as empty, and keeps its position.
 #[derive(Debug)]
 pub(crate) enum ScriptValue<'a> {
     Bytes(Cow<'a, [u8]>),
@@ -28,7 +29,7 @@ pub(crate) struct Declared {
     pub args: &'static [&'static str],
 }
 
-/// What one call of a script is told under those names.
+/// The arguments of one call of a script, under those names.
 pub(crate) trait ScriptCall<'a>: Sized {
     const DECLARED: Declared;
 
@@ -44,7 +45,7 @@ pub(crate) trait ScriptCall<'a>: Sized {
         self.of_more(scripts, std::iter::empty())
     }
 
-    /// With keys that have no name after those that have one.
+    /// With unnamed keys after the named ones.
     fn of_more<'s, 'k>(
         self,
         scripts: &'s Self::Scripts,
@@ -75,7 +76,7 @@ pub(crate) struct Invocation<'s> {
 }
 
 impl Invocation<'_> {
-    /// One more argument after those that have names.
+    /// One more argument after the named ones.
     pub fn more<'a>(&mut self, value: impl Into<ScriptValue<'a>>) -> &mut Self {
         self.command.arg(value.into());
         self
@@ -83,12 +84,12 @@ impl Invocation<'_> {
 }
 
 impl Declared {
-    /// The script as it is run. It begins with a local for each name; `more_keys` and `more_args` say where those without
-    /// one begin. Lines keep their numbers.
+    /// The script as it is run. It begins with a local for each name; `more_keys` and `more_args` say where the
+    /// unnamed ones begin. Lines keep their numbers.
     ///
-    /// While a cluster moves our slot to another node, key by key, a script would stop at the first key that has left,
-    /// with half of its work done. So it looks for one first that is nowhere, and which a node that is giving up the slot
-    /// therefore says it has given up.
+    /// While a cluster migrates our slot to another node, key by key, a script would stop at the first key that has
+    /// left, with half of its work done. So it first looks for a key that exists nowhere: a node that is giving up
+    /// the slot redirects that one.
     pub fn script(&self, keys: &Keys) -> Script {
         let mut lines = Vec::new();
         if keys.is_on_a_cluster() {
@@ -187,7 +188,7 @@ impl<'a, T: Into<ScriptValue<'a>>> From<Option<T>> for ScriptValue<'a> {
     }
 }
 
-/// Yes and no, as scripts know them.
+/// Yes and no, as scripts expect them.
 impl From<bool> for ScriptValue<'_> {
     fn from(is: bool) -> Self {
         Self::Bytes(Cow::Borrowed(if is { b"1" } else { b"0" }))

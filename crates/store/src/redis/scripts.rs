@@ -1,4 +1,4 @@
-//! The scripts: one for each thing that must happen in one piece.
+//! The scripts: one for each operation that must be atomic.
 
 use super::script::scripts;
 

@@ -112,7 +112,7 @@ fn listing(query: &AuditQuery) -> (String, Vec<Value>) {
     (sql, listing.values)
 }
 
-/// What cannot be read is left out, and so missed by whoever checks the chain; it hides no other.
+/// Unreadable entries are left out, and so noticed by whoever checks the chain; they hide no others.
 fn readable(entries: Vec<Result<Entry, StoreError>>) -> Vec<Entry> {
     let readable = entries.into_iter().filter_map(|entry| {
         entry.inspect_err(|error| tracing::error!(%error, "an entry of the audit trail is left out")).ok()

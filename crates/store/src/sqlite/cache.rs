@@ -1,12 +1,12 @@
-//! What the store remembers of its own file, so that the usual questions need no trip to another thread.
+//! What the store caches of its own file, so that common queries need no trip to another thread.
 //!
-//! The writer puts things in after they are on the disk and before it answers; so whoever was answered
-//! finds them. Nothing rests on it: whether a change is allowed is decided in SQL.
+//! The writer updates it after a change is on disk and before it answers, so whoever was answered finds the change.
+//! Correctness does not depend on it: whether a change is allowed is decided in SQL.
 
 mod blobs;
 mod jobs;
 
-use super::change::{Applied, Change, Outcome};
+use super::change::{Applied, ChangeOutcome, SqliteChange};
 use blobs::BlobCache;
 use jobs::{FillNumber, JobCache};
 use reveille_core::id::JobId;
@@ -21,11 +21,11 @@ pub(super) struct Caches {
 
 impl Caches {
     /// A job, or the permission to keep it once it was read from the file.
-    pub fn job(&self, id: &JobId) -> Found<'_> {
+    pub fn job(&self, id: &JobId) -> CacheLookup<'_> {
         let mut jobs = self.jobs();
         match jobs.get(id) {
-            Some(job) => Found::Job(job),
-            None => Found::Nothing(Fill { caches: self, id: id.clone(), number: jobs.begin_fill(id) }),
+            Some(job) => CacheLookup::Job(job),
+            None => CacheLookup::Nothing(Fill { caches: self, id: id.clone(), number: jobs.begin_fill(id) }),
         }
     }
 
@@ -38,20 +38,22 @@ impl Caches {
     }
 
     /// Takes over what was committed, in the order it was.
-    pub fn remember<'a>(&self, changes: impl Iterator<Item = (&'a Change, &'a Applied)>) {
+    pub fn remember<'a>(&self, changes: impl Iterator<Item = (&'a SqliteChange, &'a Applied)>) {
         let (mut jobs, mut blobs) = (self.jobs(), self.blobs());
         for (change, applied) in changes {
             match change {
-                Change::Step { job, blobs: with_it, .. } if matches!(applied.outcome, Outcome::Rows(_)) => {
+                SqliteChange::Step { job, blobs: with_it, .. }
+                    if matches!(applied.outcome, ChangeOutcome::Rows(_)) =>
+                {
                     jobs.put(job);
                     for (key, value, expires_at) in with_it {
                         blobs.put(key, value, *expires_at);
                     }
                 }
-                Change::PutBlob { key, value, expires_at, .. } if applied.outcome.rows() > 0 => {
+                SqliteChange::PutBlob { key, value, expires_at, .. } if applied.outcome.rows() > 0 => {
                     blobs.put(key, value, *expires_at);
                 }
-                Change::DeleteBlobs { keys, .. } => keys.iter().for_each(|key| blobs.remove(key)),
+                SqliteChange::DeleteBlobs { keys, .. } => keys.iter().for_each(|key| blobs.remove(key)),
                 _ => {}
             }
             applied.jobs_gone.iter().for_each(|id| jobs.remove(id));
@@ -60,7 +62,7 @@ impl Caches {
     }
 }
 
-pub(super) enum Found<'a> {
+pub(super) enum CacheLookup<'a> {
     Job(Arc<Job>),
     Nothing(Fill<'a>),
 }
@@ -79,7 +81,7 @@ impl Fill<'_> {
 }
 
 impl Drop for Fill<'_> {
-    /// Also when whoever asked stopped waiting.
+    /// Even if the caller stopped waiting.
     fn drop(&mut self) {
         self.caches.jobs().end_fill(&self.id, self.number, None);
     }

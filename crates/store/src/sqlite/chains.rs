@@ -1,8 +1,8 @@
 //! The writing side of the audit trail.
 //!
-//! An entry needs the hash of the one before it, so the writer keeps the head of every chain it has
-//! lately written to. What it keeps is what the file has: heads that the transaction under way has moved
-//! are apart until it is committed, and when it is rolled back everything is asked of the file again.
+//! An entry needs the hash of the one before it, so the writer caches the head of every chain it has recently written
+//! to. The cache matches the file: heads that the current transaction has moved are kept separately until it is
+//! committed, and when it is rolled back everything is read from the file again.
 
 use reveille_core::audit::{Draft, Hash, Link};
 use reveille_core::id::{JobId, TenantId};
@@ -11,13 +11,13 @@ use reveille_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Result, Row, Statement, params};
 use std::collections::BTreeMap;
 
-/// Heads that are kept between transactions; with more tenants than this they are asked for again.
+/// Heads that are kept between transactions; with more tenants than this they are read again.
 const HEADS_MAX: usize = 4096;
 
 pub(super) struct Chains<'c> {
     /// As they are in the file.
     heads: BTreeMap<TenantId, Link>,
-    /// As the transaction under way leaves them.
+    /// As the current transaction leaves them.
     moved: BTreeMap<TenantId, Link>,
     append: Statement<'c>,
     recorded_head: Statement<'c>,
@@ -74,7 +74,7 @@ impl<'c> Chains<'c> {
         Ok(())
     }
 
-    /// Writes down where the chains end now. To be done before the transaction is committed.
+    /// Records where the chains end now. To be done before the transaction is committed.
     pub fn seal(&mut self) -> Result<()> {
         for (tenant, head) in &self.moved {
             self.put_head.execute(params![tenant.as_str(), head.seq as i64, head.hash.0])?;
@@ -95,7 +95,7 @@ impl<'c> Chains<'c> {
         self.heads.clear();
     }
 
-    /// The oldest entries go, up to the last one that is old enough.
+    /// Removes the oldest entries, up to the last one that is old enough.
     pub fn prune(&mut self, before: Millis, limit: usize) -> Result<u64> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let last: Option<i64> = self.last_to_prune.query_row(params![before.0, limit], |row| row.get(0))?;
@@ -140,8 +140,8 @@ impl<'c> Chains<'c> {
             return Ok(*head);
         }
         let recorded = self.recorded_head.query_row([tenant.as_str()], link).optional()?.unwrap_or_default();
-        // They agree, unless somebody else wrote to the file. Then the chain goes on after the higher
-        // number, so that nobody's jobs are held up; what is wrong is for a check to find.
+        // They agree, unless someone else wrote to the file. Then the chain continues after the higher number, so
+        // that no jobs are held up; the inconsistency is for a check to find.
         let newest = self.newest.query_row([tenant.as_str()], link).optional()?.unwrap_or_default();
         Ok(if newest.seq > recorded.seq { newest } else { recorded })
     }

@@ -10,9 +10,8 @@ use rusqlite::Connection;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// One change, whole or not at all. Records are JSON by the time they get here: the writer is one thread
-/// and has better things to do.
-pub(super) enum Change {
+/// One change, all or nothing. Records are already JSON when they get here, to save time on the single writer thread.
+pub(super) enum SqliteChange {
     Step {
         job: Arc<Job>,
         expects: Option<u64>,
@@ -42,20 +41,14 @@ pub(super) enum Change {
         before: Millis,
         limit: usize,
     },
-    /// Somebody else's, in tables that are not the store's.
+    /// A change to tables that are not the store's.
     Other(OtherChange),
-    /// Lets the file grow by so many pages and no further: a disk that is full.
-    #[cfg(test)]
-    LimitPages(u32),
-    /// Keeps the writer busy until the other end is dropped, so that what follows becomes one group.
-    #[cfg(test)]
-    Hold(std::sync::mpsc::Receiver<()>),
 }
 
-/// To be run inside a transaction, more than once if need be. It answers with a number of its own choice.
+/// Runs inside a transaction, more than once if need be. It returns a number of its own choice.
 pub(super) type OtherChange = Box<dyn Fn(&Connection) -> rusqlite::Result<u64> + Send>;
 
-impl Change {
+impl SqliteChange {
     pub fn step(step: Step) -> Result<Self, StoreError> {
         let job = step.job_to_write();
         let record = super::rows::to_text(&*job)?;
@@ -63,15 +56,15 @@ impl Change {
     }
 }
 
-/// What became of a change: how many rows it changed, or why none.
+/// The outcome of a change: how many rows it changed, or why none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ChangeOutcome {
     Rows(u64),
     Conflict,
     Duplicate(JobId),
 }
 
-impl Outcome {
+impl ChangeOutcome {
     pub fn rows(&self) -> u64 {
         if let Self::Rows(rows) = self { *rows } else { 0 }
     }
@@ -85,21 +78,21 @@ impl Outcome {
     }
 }
 
-/// A change that was made, with what it took away beyond its own subject.
+/// A change that was made, with what it removed beyond its own subject.
 pub(super) struct Applied {
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
     pub jobs_gone: Vec<JobId>,
     pub blobs_gone: Vec<BlobKey>,
 }
 
-impl From<Outcome> for Applied {
-    fn from(outcome: Outcome) -> Self {
+impl From<ChangeOutcome> for Applied {
+    fn from(outcome: ChangeOutcome) -> Self {
         Self { outcome, jobs_gone: Vec::new(), blobs_gone: Vec::new() }
     }
 }
 
-/// A change on its way, and where its answer is awaited.
+/// A queued change, and where its answer goes.
 pub(super) struct Work {
-    pub change: Change,
-    pub answer: oneshot::Sender<Result<Outcome, StoreError>>,
+    pub change: SqliteChange,
+    pub answer: oneshot::Sender<Result<ChangeOutcome, StoreError>>,
 }

@@ -1,6 +1,6 @@
 //! Dead letters, listed and counted.
 //!
-//! They are few, and pruned with their jobs: what a filter asks for is read out of the records.
+//! They are few, and pruned with their jobs: filters are applied to the records as they are read.
 
 use super::listing::before;
 use super::queries::page;

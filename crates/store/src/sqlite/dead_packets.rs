@@ -1,4 +1,4 @@
-//! Packets that nobody could deal with, as rows. They are few; the next one buried takes out what is too much.
+//! Packets that could not be processed, as rows. They are few; storing one removes any excess.
 
 use super::file::SqliteFile;
 use super::listing::before;

@@ -1,10 +1,10 @@
-//! A way for others to keep tables of their own in the data file.
+//! Lets other crates keep their own tables in the data file.
 //!
-//! They share the writer and its commits with the store: one file, one sync, one lock, one backup. What
-//! their tables are is their business; the store's own tables are not theirs to touch.
+//! They share the writer and its commits with the store: one file, one sync, one lock, one backup. They define their
+//! own tables and must not touch the store's.
 
-use super::Shared;
-use super::change::Change;
+use super::SqliteParts;
+use super::change::SqliteChange;
 use crate::StoreError;
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use std::sync::Arc;
 /// A handle; like a store's own, it keeps the file open for as long as it lives.
 #[derive(Clone)]
 pub struct SqliteFile {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteParts>,
 }
 
 impl SqliteFile {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<SqliteParts>) -> Self {
         Self { shared }
     }
 
-    /// Makes a change on the writer's thread and answers with its number (of rows, say) when it is on the
-    /// disk. If the change fails, nothing of it stays; its neighbours in the same commit are not harmed.
+    /// Makes a change on the writer's thread and returns its number (of rows, say) when it is on disk. If the change
+    /// fails, nothing of it stays; other changes in the same commit are unaffected.
     ///
-    /// It may be run more than once, because a commit that failed is tried again change by change. So it
-    /// must not count on what it did before, and it must neither begin nor end a transaction. All other
-    /// writes wait for it: encode things before, and use `prepare_cached`.
+    /// It may run more than once, because a failed commit is retried change by change. So it must not rely on what it
+    /// did before, and it must neither begin nor end a transaction. All other writes wait for it: encode beforehand,
+    /// and use `prepare_cached`.
     pub async fn write(
         &self,
         change: impl Fn(&Connection) -> rusqlite::Result<u64> + Send + 'static,
     ) -> Result<u64, StoreError> {
-        Ok(self.shared.writer.write(Change::Other(Box::new(change))).await?.rows())
+        Ok(self.shared.writer.write(SqliteChange::Other(Box::new(change))).await?.rows())
     }
 
-    /// Asks on a reader's thread. It sees every change that was answered before.
+    /// Runs a query on a reader's thread. It sees every change that was answered before.
     pub async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,

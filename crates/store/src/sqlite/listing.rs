@@ -1,19 +1,19 @@
 //! The statement behind a list of jobs.
 //!
-//! SQLite is told which index to take: it has no statistics of a file that is always changing, and the
-//! order by `seq` must come from the index, not from sorting everything that matches. Topics, teams and
-//! times have no index of their own: rows that the index yields and that do not fit come without their
-//! record, so that whoever reads them can count what was looked through.
+//! SQLite is told which index to use: it has no statistics of a file that is always changing, and the order by `seq`
+//! must come from the index, not from sorting everything that matches. Topics, teams and times have no index: rows
+//! that the index yields and that do not match come without their record, so that the reader can count what was
+//! examined.
 
 use super::schema::{RARE_STATES, WAITING_STATES};
 use crate::JobQuery;
 use reveille_core::job::State;
 use rusqlite::types::Value;
 
-/// The index of jobs that a person was asked about. Its column stands behind the record, and is not read for each row.
+/// The index of jobs that a person was asked about. Its column comes after the record, and is not read for each row.
 const ASKED: &str = "INDEXED BY jobs_asked";
 
-/// The statement and its values. Its rows are those that the index yields; whoever reads them stops when a page is full.
+/// The statement and its values. Its rows are those that the index yields; the reader stops when a page is full.
 pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     let mut listing = Listing::default();
     listing.filter("seq <", before(query.cursor));
@@ -50,7 +50,7 @@ pub(super) fn listing(query: &JobQuery) -> (String, Vec<Value>) {
     (sql, listing.values)
 }
 
-/// Where a list goes on that ended at `cursor`: at what is older.
+/// Where a list that ended at `cursor` continues: with older jobs.
 pub(super) fn before(cursor: Option<u64>) -> Value {
     Value::from(cursor.and_then(|cursor| i64::try_from(cursor).ok()).unwrap_or(i64::MAX))
 }
@@ -68,8 +68,8 @@ impl Listing {
         self.preconditions.push(format!("{comparison} ?{}", self.values.len()));
     }
 
-    /// Picks the index that leaves the fewest rows, and says what it goes by. A partial index can only be
-    /// used by a statement that repeats its condition word for word.
+    /// Picks the index that leaves the fewest rows, and returns its condition. A partial index can only be used by a
+    /// statement that repeats its condition word for word.
     fn narrow(&mut self, query: &JobQuery) -> &'static str {
         if let Some(trace_id) = &query.trace_id {
             self.filter("trace_id =", trace_id.clone());

@@ -1,5 +1,5 @@
-//! Locks as rows. A row is there while a lock is held; SQLite gives every new one a number that it never
-//! gave before (`AUTOINCREMENT`), and that is the fence.
+//! Locks as rows. A row exists while a lock is held; SQLite gives every new one a number that it never used before
+//! (`AUTOINCREMENT`), and that is the fence.
 
 use super::file::SqliteFile;
 use crate::locks::until_max;
@@ -58,7 +58,7 @@ pub(super) async fn give_back(file: &SqliteFile, lock: &Lock, now: Millis) -> Re
     Ok(rows.await? > 0)
 }
 
-/// Whoever has the file is alone with it, so that holders have no name.
+/// Only one process has the file, so holders have no name.
 pub(super) async fn list(file: &SqliteFile, now: Millis, limit: usize) -> Result<Vec<HeldLock>, StoreError> {
     file.read(move |connection| {
         let sql = "SELECT name, until FROM locks WHERE until > ?1 ORDER BY until, name LIMIT ?2";

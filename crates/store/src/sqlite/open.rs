@@ -1,11 +1,11 @@
 //! Opening the data file, or refusing to.
 //!
-//! A file that is not ours, is damaged, or was written by a newer version is left exactly as it was.
-//! A new file is made under another name and renamed when it is complete, so that a crash in the middle
-//! leaves nothing that looks like a data file.
+//! A file that is not ours, is damaged, or was written by a newer version is left exactly as it was. A new file is
+//! created under another name and renamed when it is complete, so that a crash halfway leaves nothing that looks like
+//! a data file.
 //!
-//! Two servers on one file would each trust their own memory of it, so a lock file beside it keeps the
-//! second one out. The lock is the kernel's: it ends with the process, however that ends.
+//! Two servers on one file would each trust their own memory of it, so a lock file beside it keeps the second one
+//! out. The lock is the kernel's: it ends with the process, however that ends.
 
 use super::schema;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -14,8 +14,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Up to this size a file is checked as a whole when it is opened; larger ones would take too long, and
-/// their damage is found where it is read.
+/// Up to this size a file is checked in full when it is opened; for larger ones that would take too long, and damage
+/// is found where it is read.
 const CHECKED_LEN_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long to wait for a foreign tool that holds the database.
@@ -45,14 +45,14 @@ pub enum OpenError {
     Unusable { path: PathBuf, what: String },
 }
 
-/// A data file that is ours alone, for as long as this lives.
+/// A data file that we hold exclusively, for as long as this lives.
 pub(super) struct DataFile {
     path: PathBuf,
     _lock: File,
 }
 
 impl DataFile {
-    /// Locks the file, makes it if it is not there, and looks whether it can be used.
+    /// Locks the file, creates it if it does not exist, and checks whether it can be used.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let file = Self { path: path.to_owned(), _lock: lock(path)? };
         if is_absent(path)? {
@@ -64,8 +64,8 @@ impl DataFile {
         Ok(file)
     }
 
-    /// The connection that writes. Every commit is on the disk before it returns (`FULL`); checkpoints
-    /// are rare because they are what makes commits wait.
+    /// The connection that writes. Every commit is on disk before it returns (`FULL`); checkpoints are rare because
+    /// they make commits wait.
     pub fn writer(&self) -> Result<Connection, OpenError> {
         self.connect(
             OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -82,7 +82,7 @@ impl DataFile {
         self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY, "PRAGMA cache_size = -8192;")
     }
 
-    /// Where commits are before a checkpoint carries them over.
+    /// The file that holds commits until a checkpoint.
     pub fn log(&self) -> PathBuf {
         beside(&self.path, "-wal")
     }
@@ -104,7 +104,7 @@ impl DataFile {
         Ok(connection)
     }
 
-    /// Asks SQLite what it makes of the file, log included.
+    /// Lets SQLite check the file, including its log.
     fn check_content(&self) -> Result<(), OpenError> {
         let path = &self.path;
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
@@ -134,7 +134,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Brings a sound file of an older version up to ours, whole or not at all.
+    /// Migrates a sound file of an older version to ours, all or nothing.
     fn upgrade(&self) -> Result<(), OpenError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, "PRAGMA synchronous = FULL;")?;
         let upgrade = || {
@@ -164,8 +164,8 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Whether there is nothing yet. A log without its file is not nothing: it holds commits, and a new file
-/// under it would take them for its own.
+/// Whether there is nothing yet. A log without its file is not nothing: it holds commits, and a new file beside it
+/// would adopt them.
 fn is_absent(path: &Path) -> Result<bool, OpenError> {
     let len = |path: &Path| match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.len()),
@@ -206,7 +206,7 @@ fn create(path: &Path) -> Result<(), OpenError> {
     publish().map_err(|error| unusable(path, &error))
 }
 
-/// Looks at the first bytes before SQLite sees the file at all.
+/// Checks the first bytes before SQLite sees the file at all.
 fn check_header(path: &Path) -> Result<(), OpenError> {
     let mut header = Vec::with_capacity(HEADER_LEN);
     File::open(path)
@@ -221,8 +221,8 @@ fn check_header(path: &Path) -> Result<(), OpenError> {
     check_length(path, u16::from_be_bytes([header[16], header[17]]))
 }
 
-/// A file that was cut within a page: SQLite itself would count the rest as a page and fail to read it.
-/// With a log beside it the file may be ragged, because a checkpoint was interrupted; the log mends that.
+/// A file that was truncated within a page: SQLite itself would count the rest as a page and fail to read it. With a
+/// log beside it the file may end mid-page, because a checkpoint was interrupted; the log repairs that.
 fn check_length(path: &Path, page_len: u16) -> Result<(), OpenError> {
     let len = fs::metadata(path).map_err(|error| unusable(path, &error))?.len();
     // The format writes a page of 65,536 bytes as 1.
@@ -265,7 +265,7 @@ fn unusable(path: &Path, error: &dyn std::fmt::Display) -> OpenError {
     OpenError::Unusable { path: path.to_owned(), what: error.to_string() }
 }
 
-/// The path with something after its last letter: `reveille.db-wal`.
+/// The path with a suffix: `reveille.db-wal`.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

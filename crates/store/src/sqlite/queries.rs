@@ -56,7 +56,7 @@ pub(super) fn live(
     page(connection, sql, values, len, job)
 }
 
-/// The value and when it expires; whether it has is the caller's question.
+/// The value and when it expires; the caller checks whether it has.
 pub(super) fn blob(connection: &Connection, key: &BlobKey) -> Result<Option<(Bytes, Millis)>, StoreError> {
     connection
         .query_row("SELECT value, expires_at FROM blobs WHERE key = ?1", [key.as_str()], |row| {
@@ -92,7 +92,7 @@ pub(super) fn page<T>(
     Ok(readable(&Page::take(len, rows.into_iter()), read))
 }
 
-/// One record that cannot be read must not hide, or keep from recovery, all those around it.
+/// One unreadable record must not hide all others, or keep them from recovery.
 fn readable<T>(page: &Page<String>, read: impl Fn(&str) -> Result<T, StoreError>) -> Page<T> {
     let read = |record: &String| {
         read(record).inspect_err(|error| tracing::error!(%error, "left out of a page")).ok()

@@ -1,40 +1,40 @@
-//! The way from async tasks to the threads that own a connection: a bounded queue whose near end waits
-//! without blocking a runtime thread and whose far end takes many at once.
+//! The path from async tasks to the threads that own a connection: a bounded queue whose sender waits without
+//! blocking a runtime thread and whose receiver takes many items at once.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+pub(super) struct WorkQueue<T> {
+    state: Mutex<QueueState<T>>,
     filled: Condvar,
     room: Semaphore,
 }
 
-struct State<T> {
+struct QueueState<T> {
     items: VecDeque<T>,
     is_closed: bool,
-    /// Threads that wait for an item. Nobody is woken when nobody waits: a wake-up is a system call.
+    /// Threads that wait for an item. If none waits, none is woken: a wake-up is a system call.
     waiting: usize,
 }
 
 /// What a thread got when it asked for work.
-pub(super) enum Taken<T> {
+pub(super) enum QueueItems<T> {
     Items(Vec<T>),
-    /// Nothing came for as long as it was willing to wait.
+    /// Nothing arrived within the time it was willing to wait.
     Idle,
     /// Nothing is left, and nothing will come.
     Closed,
 }
 
-impl<T> Queue<T> {
+impl<T> WorkQueue<T> {
     pub fn new(len_max: usize) -> Self {
-        let state = State { items: VecDeque::new(), is_closed: false, waiting: 0 };
+        let state = QueueState { items: VecDeque::new(), is_closed: false, waiting: 0 };
         Self { state: Mutex::new(state), filled: Condvar::new(), room: Semaphore::new(len_max) }
     }
 
-    /// Waits for room and adds an item; nothing comes back but the news that the queue is closed.
+    /// Waits for room and adds an item; fails only if the queue is closed.
     pub async fn push(&self, item: T) -> Result<(), Closed> {
         let permit = self.room.acquire().await.map_err(|_| Closed)?;
         let mut state = self.lock();
@@ -52,8 +52,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes what is there, at most `len_max` items, or waits for it.
-    pub fn take(&self, len_max: usize, patience: Duration) -> Taken<T> {
+    /// Takes what is queued, at most `len_max` items, or waits for it.
+    pub fn take(&self, len_max: usize, patience: Duration) -> QueueItems<T> {
         let mut state = self.lock();
         if state.items.is_empty() && !state.is_closed {
             state.waiting += 1;
@@ -65,15 +65,15 @@ impl<T> Queue<T> {
         }
         let len = state.items.len().min(len_max);
         if len == 0 {
-            return if state.is_closed { Taken::Closed } else { Taken::Idle };
+            return if state.is_closed { QueueItems::Closed } else { QueueItems::Idle };
         }
         let items = state.items.drain(..len).collect();
         drop(state);
         self.room.add_permits(len);
-        Taken::Items(items)
+        QueueItems::Items(items)
     }
 
-    /// No item comes in after this; those that are in may still be taken.
+    /// Accepts no items after this; queued ones may still be taken.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.room.close();
@@ -87,7 +87,7 @@ impl<T> Queue<T> {
         drop(items);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,17 +103,17 @@ mod tests {
 
     const NO_PATIENCE: Duration = Duration::ZERO;
 
-    fn taken(queue: &Queue<u32>, len_max: usize) -> Vec<u32> {
+    fn taken(queue: &WorkQueue<u32>, len_max: usize) -> Vec<u32> {
         match queue.take(len_max, NO_PATIENCE) {
-            Taken::Items(items) => items,
-            Taken::Idle => vec![],
-            Taken::Closed => panic!("closed"),
+            QueueItems::Items(items) => items,
+            QueueItems::Idle => vec![],
+            QueueItems::Closed => panic!("closed"),
         }
     }
 
     #[tokio::test]
     async fn items_are_taken_in_order_and_at_most_so_many() {
-        let queue = Queue::new(8);
+        let queue = WorkQueue::new(8);
         assert!(taken(&queue, 2).is_empty());
         for item in 1..=3 {
             queue.push(item).await.unwrap();
@@ -124,7 +124,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_full_queue_makes_its_callers_wait() {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(WorkQueue::new(1));
         queue.push(1).await.unwrap();
         let waits = tokio::time::timeout(Duration::from_secs(1), queue.push(2)).await;
         assert!(waits.is_err());
@@ -135,11 +135,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_queue_is_emptied_and_takes_no_more() {
-        let queue = Queue::new(8);
+        let queue = WorkQueue::new(8);
         queue.push(1).await.unwrap();
         queue.close();
         assert_eq!(queue.push(2).await, Err(Closed));
         assert_eq!(taken(&queue, 8), [1]);
-        assert!(matches!(queue.take(8, NO_PATIENCE), Taken::Closed));
+        assert!(matches!(queue.take(8, NO_PATIENCE), QueueItems::Closed));
     }
 }

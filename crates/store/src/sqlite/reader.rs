@@ -1,9 +1,9 @@
-//! The readers: a few threads with a connection each, for what the caches do not know.
+//! The readers: a few threads with a connection each, for what the caches do not have.
 //!
 //! In WAL mode they neither wait for the writer nor make it wait, and every query sees all that was
 //! committed before it began.
 
-use super::queue::{Queue, Taken};
+use super::queue::{QueueItems, WorkQueue};
 use crate::StoreError;
 use rusqlite::Connection;
 use std::io;
@@ -14,28 +14,32 @@ use tokio::sync::oneshot;
 
 /// Queries that may wait; beyond that their callers do.
 const QUEUE_LEN_MAX: usize = 1024;
-/// Readers have nothing to do when idle; they only look whether they are still wanted.
+/// An idle reader only checks whether it is still needed.
 const IDLE: Duration = Duration::from_mins(1);
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
 
-/// The near end. Dropping it ends the threads.
+/// The handle. Dropping it ends the threads.
 pub(super) struct Readers {
-    queue: Arc<Queue<Query>>,
+    queue: Arc<WorkQueue<Query>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub fn start(connections: Vec<Connection>) -> io::Result<Self> {
-        let mut readers = Self { queue: Arc::new(Queue::new(QUEUE_LEN_MAX)), threads: Vec::new() };
+        let mut readers = Self { queue: Arc::new(WorkQueue::new(QUEUE_LEN_MAX)), threads: Vec::new() };
         for connection in connections {
             let queue = Arc::clone(&readers.queue);
             let work = move || {
                 loop {
                     match queue.take(1, IDLE) {
-                        Taken::Items(queries) => queries.into_iter().for_each(|query| query(&connection)),
-                        Taken::Idle => {}
-                        Taken::Closed => break,
+                        QueueItems::Items(queries) => {
+                            for query in queries {
+                                query(&connection);
+                            }
+                        }
+                        QueueItems::Idle => {}
+                        QueueItems::Closed => break,
                     }
                 }
             };
@@ -45,7 +49,7 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Runs a query on one of the threads, unless nobody waits for it any more when its turn comes.
+    /// Runs a query on one of the threads, unless its caller has stopped waiting by then.
     pub async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -53,7 +57,7 @@ impl Readers {
         let (answer, answered) = oneshot::channel();
         let ask: Query = Box::new(move |connection| {
             if !answer.is_closed() {
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = answer.send(query(connection));
             }
         });

@@ -1,4 +1,4 @@
-//! Between rows and records: JSON in one column, and SQLite's errors in the store's words.
+//! Conversion between rows and records: JSON in one column, and SQLite's errors as store errors.
 
 use crate::{DISK_FULL, StoreError};
 use reveille_core::job::Job;
@@ -22,7 +22,7 @@ pub(super) fn job(text: &str) -> Result<Arc<Job>, StoreError> {
     from_text(text, "a job").map(Arc::new)
 }
 
-/// What SQLite's refusal means to whoever asked.
+/// What an SQLite error means to the caller.
 pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(DISK_FULL),

@@ -1,16 +1,17 @@
-//! What the data file looks like inside.
+//! The tables of the data file.
 //!
-//! A job is one row: the record as JSON, and beside it the columns that lists filter by. Writes happen
-//! several times per job and lists now and then, so an index has to earn its place: those over rare or
-//! live rows are partial and cost an ordinary job nothing once it has succeeded.
+//! A job is one row: the record as JSON, and beside it the columns that lists filter by. Writes happen several times
+//! per job and lists only now and then, so an index has to earn its place: those over rare or live rows are partial
+//! and cost an ordinary job nothing once it has succeeded.
 
-/// "Revl": says in the file's header that it is ours.
+/// "Revl": marks the file as ours in its header.
 pub(super) const APPLICATION_ID: u32 = 0x5265_766c;
 
 /// Counts changes of the tables below.
 pub(super) const VERSION: u32 = 6;
 
-/// Where a job waits: for verdict, for a person, for a worker. Few are here for long, and people ask for them most.
+/// States in which a job waits: for a verdict, for a person, for a worker. Few jobs stay in them long, and people ask
+/// for them most.
 pub(super) const WAITING_STATES: &str = "('PENDING', 'APPROVAL_REQUIRED', 'SCHEDULED')";
 
 /// Endings that are rare enough to have an index of their own.
@@ -79,14 +80,14 @@ fn waiting() -> String {
     format!("CREATE INDEX jobs_waiting ON jobs (state, seq, tenant) WHERE state IN {WAITING_STATES};")
 }
 
-/// A fence is never given out twice, also when the row that had it is gone.
+/// A fence is never reused, even when the row that had it is gone.
 const LOCKS: &str = "CREATE TABLE locks (
     fence INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     until INTEGER NOT NULL
 );";
 
-/// Packets that nobody could deal with.
+/// Packets that could not be processed.
 const PACKETS: &str = "CREATE TABLE dead_packets (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,
@@ -142,8 +143,8 @@ pub(super) fn tables(version: u32) -> &'static [&'static str] {
     }
 }
 
-/// The statements that bring a file of an older version up to this one. The table of keys that version 1
-/// had stays where it is; the roster, whose it is now, finds it there.
+/// The statements that migrate a file of an older version to this one. The table of keys that version 1 had stays
+/// where it is; the roster, which owns it now, finds it there.
 pub(super) fn upgrade(version: u32) -> String {
     let locks = if version < 2 { LOCKS } else { "" };
     let audit = if version < 3 { AUDIT } else { "" };
@@ -156,6 +157,6 @@ pub(super) fn upgrade(version: u32) -> String {
     )
 }
 
-/// Of older jobs we know that a person was asked if one still is, or if the past says so.
+/// For older jobs we know that a person was asked if one still is, or if the job's history says so.
 const ASKED: &str = "ALTER TABLE jobs ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
     UPDATE jobs SET asked = 1 WHERE record LIKE '%\"REQUIRE_APPROVAL\"%';";

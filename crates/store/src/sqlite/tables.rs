@@ -1,11 +1,11 @@
 //! The writing side of the tables: each kind of change as SQL, prepared once.
 //!
-//! A change that is refused (a conflict, a duplicate) is refused by its first statement, which then has
-//! changed nothing; so changes share a transaction without savepoints. Any error of SQLite's own ends
-//! the whole transaction, which is the writer's business.
+//! A change that is refused (a conflict, a duplicate) is refused by its first statement, which then has changed
+//! nothing; so changes share a transaction without savepoints. Any error of SQLite's own ends the whole transaction,
+//! which the writer handles.
 
 use super::chains::Chains;
-use super::change::{Applied, Change, Outcome};
+use super::change::{Applied, ChangeOutcome, SqliteChange};
 use super::locks;
 use crate::{BlobKey, DEAD_PACKET_KEEP_MS, PutMode};
 use bytes::Bytes;
@@ -100,17 +100,17 @@ impl<'c> Tables<'c> {
         })
     }
 
-    /// Makes one change inside the transaction under way.
-    pub fn apply(&mut self, change: &Change) -> Result<Applied> {
+    /// Makes one change inside the current transaction.
+    pub fn apply(&mut self, change: &SqliteChange) -> Result<Applied> {
         match change {
-            Change::Step { job, expects, record, blobs, audit } => {
+            SqliteChange::Step { job, expects, record, blobs, audit } => {
                 let outcome = self.step(job, *expects, record, blobs)?;
-                if let Outcome::Rows(_) = outcome {
+                if let ChangeOutcome::Rows(_) = outcome {
                     self.chains.append(audit)?;
                 }
                 Ok(outcome.into())
             }
-            Change::PutBlob { key, value, expires_at, mode, now } => {
+            SqliteChange::PutBlob { key, value, expires_at, mode, now } => {
                 let rows = match mode {
                     PutMode::Under(lock) if !locks::is_held(self.connection, lock, *now)? => Ok(0),
                     PutMode::Always | PutMode::Under(_) => {
@@ -123,34 +123,27 @@ impl<'c> Tables<'c> {
                         now.0
                     ]),
                 };
-                Ok(Outcome::Rows(rows? as u64).into())
+                Ok(ChangeOutcome::Rows(rows? as u64).into())
             }
-            Change::DeleteBlobs { keys, now } => {
+            SqliteChange::DeleteBlobs { keys, now } => {
                 let mut rows = 0;
                 for key in keys {
                     rows += self.delete_blob_if_visible.execute(params![key.as_str(), now.0])? as u64;
                 }
-                Ok(Outcome::Rows(rows).into())
+                Ok(ChangeOutcome::Rows(rows).into())
             }
-            Change::RemoveDeadLetter(job) => {
-                Ok(Outcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
+            SqliteChange::RemoveDeadLetter(job) => {
+                Ok(ChangeOutcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
             }
-            Change::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
-            Change::Record(drafts) => {
+            SqliteChange::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
+            SqliteChange::Record(drafts) => {
                 self.chains.append(drafts)?;
-                Ok(Outcome::Rows(drafts.len() as u64).into())
+                Ok(ChangeOutcome::Rows(drafts.len() as u64).into())
             }
-            Change::PruneAudit { before, limit } => {
-                Ok(Outcome::Rows(self.chains.prune(*before, *limit)?).into())
+            SqliteChange::PruneAudit { before, limit } => {
+                Ok(ChangeOutcome::Rows(self.chains.prune(*before, *limit)?).into())
             }
-            Change::Other(change) => Ok(Outcome::Rows(change(self.connection)?).into()),
-            #[cfg(test)]
-            Change::LimitPages(pages) => self.limit_pages(*pages),
-            #[cfg(test)]
-            Change::Hold(released) => {
-                let _ = released.recv();
-                Ok(Outcome::Rows(0).into())
-            }
+            SqliteChange::Other(change) => Ok(ChangeOutcome::Rows(change(self.connection)?).into()),
         }
     }
 
@@ -160,7 +153,7 @@ impl<'c> Tables<'c> {
         expects: Option<u64>,
         record: &str,
         blobs: &[(BlobKey, Bytes, Millis)],
-    ) -> Result<Outcome> {
+    ) -> Result<ChangeOutcome> {
         let letter = match job.dead_letter() {
             Some(letter) if self.state_before(job)?.as_deref() != Some(job.state().as_str()) => Some(letter),
             _ => None,
@@ -168,12 +161,12 @@ impl<'c> Tables<'c> {
         match expects {
             None => {
                 if !self.insert(job, record)? {
-                    return self.holder(job).map(Outcome::Duplicate);
+                    return self.holder(job).map(ChangeOutcome::Duplicate);
                 }
             }
             Some(revision) => {
                 if !self.update(job, revision, record)? {
-                    return Ok(Outcome::Conflict);
+                    return Ok(ChangeOutcome::Conflict);
                 }
             }
         }
@@ -189,7 +182,7 @@ impl<'c> Tables<'c> {
         for (key, value, expires_at) in blobs {
             self.put_blob.execute(params![key.as_str(), expires_at.0, &value[..]])?;
         }
-        Ok(Outcome::Rows(1))
+        Ok(ChangeOutcome::Rows(1))
     }
 
     fn insert(&mut self, job: &Job, record: &str) -> Result<bool> {
@@ -246,7 +239,7 @@ impl<'c> Tables<'c> {
 
     fn prune(&mut self, ended_before: Millis, now: Millis, limit: usize) -> Result<Applied> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut applied = Applied::from(Outcome::Rows(0));
+        let mut applied = Applied::from(ChangeOutcome::Rows(0));
         let mut rows = 0;
         let ended =
             self.ended_jobs.query_map(params![ended_before.0, limit], |row| row.get::<_, String>(0))?;
@@ -267,16 +260,8 @@ impl<'c> Tables<'c> {
         }
         rows += self.delete_lapsed_locks.execute(params![now.0, limit])?;
         rows += self.delete_old_packets.execute([now.0 - DEAD_PACKET_KEEP_MS])?;
-        applied.outcome = Outcome::Rows(rows as u64);
+        applied.outcome = ChangeOutcome::Rows(rows as u64);
         Ok(applied)
-    }
-
-    #[cfg(test)]
-    fn limit_pages(&self, pages: u32) -> Result<Applied> {
-        let used: u32 = self.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
-        let limit = used.saturating_add(pages);
-        self.connection.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
-        Ok(Outcome::Rows(0).into())
     }
 }
 

@@ -1,17 +1,17 @@
 //! The writer: one thread that owns the only connection that changes the file.
 //!
-//! It commits in groups. Whatever was queued while the last group went to the disk is the next one, so
-//! that under load one sync pays for many changes and an idle store answers after a single one. A change
-//! is answered when its group is on the disk, never before.
+//! It commits in groups. Whatever was queued while the last group was written to disk is the next one, so that under
+//! load one sync covers many changes and an idle store answers after a single one. A change is answered when its
+//! group is on disk, never before.
 //!
-//! When a group fails (the disk is full, most likely), nothing of it stays, and its changes are tried
-//! again one by one: a small one may fit where a large one did not. The writer never gives up; the next
-//! group may find room again.
+//! When a group fails (most likely because the disk is full), nothing of it stays, and its changes are retried one by
+//! one: a small one may fit where a large one did not. The writer never gives up; the next group may find space
+//! again.
 
 use super::cache::Caches;
-use super::change::{Applied, Change, Outcome, Work};
+use super::change::{Applied, ChangeOutcome, SqliteChange, Work};
 use super::open::BUSY_WAIT;
-use super::queue::{Queue, Taken};
+use super::queue::{QueueItems, WorkQueue};
 use super::rows::store_error;
 use super::stats::Counters;
 use super::tables::Tables;
@@ -28,14 +28,14 @@ use tokio::sync::oneshot;
 const QUEUE_LEN_MAX: usize = 4096;
 /// Changes in one commit.
 const GROUP_LEN_MAX: usize = 512;
-/// Without work for so long, the writer tidies up.
+/// After this long without work, the writer does its housekeeping.
 const IDLE: Duration = Duration::from_secs(1);
-/// A log larger than this is carried over into the file when there is time.
+/// A log larger than this is checkpointed into the file when there is time.
 const IDLE_LOG_LEN_MAX: u64 = 4 * 1024 * 1024;
 
-/// The near end. Dropping it waits until everything queued is on the disk and the log is carried over.
+/// The handle. Dropping it waits until everything queued is on disk and the log is checkpointed.
 pub(super) struct Writer {
-    queue: Arc<Queue<Work>>,
+    queue: Arc<WorkQueue<Work>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,7 +46,7 @@ impl Writer {
         caches: Arc<Caches>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
-        let queue = Arc::new(Queue::new(QUEUE_LEN_MAX));
+        let queue = Arc::new(WorkQueue::new(QUEUE_LEN_MAX));
         let taker = Abandon(Arc::clone(&queue));
         let work = move || {
             let outcome = run(&connection, &taker.0, &log, &caches, &counters);
@@ -59,7 +59,7 @@ impl Writer {
     }
 
     /// Makes a change durable.
-    pub async fn write(&self, change: Change) -> Result<Outcome, StoreError> {
+    pub async fn write(&self, change: SqliteChange) -> Result<ChangeOutcome, StoreError> {
         let (answer, answered) = oneshot::channel();
         let stopped = || StoreError::Unavailable("its writer has stopped".to_owned());
         self.queue.push(Work { change, answer }).await.map_err(|_| stopped())?;
@@ -78,8 +78,8 @@ impl Drop for Writer {
     }
 }
 
-/// Sees to it that nobody waits for a thread that is gone, however it went.
-struct Abandon(Arc<Queue<Work>>);
+/// Ensures that nobody waits for a thread that is gone, however it ended.
+struct Abandon(Arc<WorkQueue<Work>>);
 
 impl Drop for Abandon {
     fn drop(&mut self) {
@@ -89,12 +89,12 @@ impl Drop for Abandon {
 
 fn run(
     connection: &Connection,
-    queue: &Queue<Work>,
+    queue: &WorkQueue<Work>,
     log: &PathBuf,
     caches: &Caches,
     counters: &Counters,
 ) -> SqlResult<()> {
-    let mut group = Group {
+    let mut group = CommitGroup {
         connection,
         tables: Tables::prepare(connection)?,
         begin: connection.prepare("BEGIN IMMEDIATE")?,
@@ -105,20 +105,20 @@ fn run(
     };
     loop {
         match queue.take(GROUP_LEN_MAX, IDLE) {
-            Taken::Items(works) => group.settle(works),
-            Taken::Idle => {
+            QueueItems::Items(works) => group.settle(works),
+            QueueItems::Idle => {
                 if std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > IDLE_LOG_LEN_MAX) {
                     carry_over(connection);
                 }
             }
-            Taken::Closed => break,
+            QueueItems::Closed => break,
         }
     }
     carry_over(connection);
     Ok(())
 }
 
-struct Group<'a> {
+struct CommitGroup<'a> {
     connection: &'a Connection,
     tables: Tables<'a>,
     begin: Statement<'a>,
@@ -128,7 +128,7 @@ struct Group<'a> {
     is_failing: bool,
 }
 
-impl Group<'_> {
+impl CommitGroup<'_> {
     /// Commits and answers.
     fn settle(&mut self, works: Vec<Work>) {
         match self.commit(&works) {
@@ -137,7 +137,7 @@ impl Group<'_> {
                 let error = store_error(&error);
                 self.note_failure(&error);
                 for work in works {
-                    // Whoever asked may have stopped waiting.
+                    // The caller may have stopped waiting.
                     let _ = work.answer.send(Err(error.clone()));
                 }
             }
@@ -186,12 +186,12 @@ impl Group<'_> {
         self.counters.count_commit(works.len());
         self.caches.remember(works.iter().map(|work| &work.change).zip(&applied));
         for (work, applied) in works.into_iter().zip(applied) {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = work.answer.send(Ok(applied.outcome));
         }
     }
 
-    /// Says it once, not for every change of a bad hour. A refusal is no failure of ours.
+    /// Logs it once, not for every change during an outage. A refusal is not a failure.
     fn note_failure(&mut self, error: &StoreError) {
         if !self.is_failing && !matches!(error, StoreError::Refused(_)) {
             self.is_failing = true;
@@ -200,7 +200,7 @@ impl Group<'_> {
     }
 }
 
-/// Carries the log over into the file and empties it, unless a reader is in the way.
+/// Checkpoints the log into the file and empties it, unless a reader prevents that.
 fn carry_over(connection: &Connection) {
     let checkpoint = || {
         connection.busy_timeout(Duration::ZERO)?;

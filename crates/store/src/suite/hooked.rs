@@ -1,11 +1,11 @@
 //! A store that does what the one under it does, except where a test steps in.
 //!
-//! A [`Hook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
+//! A [`StoreHook`] has a method for each place where a test has wanted to; the rest is passed on as it is.
 
 use crate::{
     AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery,
     DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore, Lock, Locks,
-    Members, Membership, Opened, Page, PutMode, Receipt, Step, Store, StoreError, WorkspaceHints,
+    Members, Membership, Opened, Page, PutMode, Receipt, Step, Store, StoreResult, WorkspaceHints,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,13 +17,11 @@ use reveille_core::time::Millis;
 use std::sync::Arc;
 use std::time::Duration;
 
-type Answer<T> = Result<T, StoreError>;
-
 /// What a test does to the calls of others; unless it says otherwise, nothing.
 #[async_trait]
-pub trait Hook: Send + Sync + 'static {
+pub trait StoreHook: Send + Sync + 'static {
     /// Stands in for a commit.
-    async fn commit(&self, store: &dyn Store, step: Step) -> Answer<Commit> {
+    async fn commit(&self, store: &dyn Store, step: Step) -> StoreResult<Commit> {
         store.commit(step).await
     }
 
@@ -31,37 +29,37 @@ pub trait Hook: Send + Sync + 'static {
     async fn before_list(&self) {}
 
     /// Comes before everything about locks, and before a packet is buried; it may refuse.
-    fn before_lock_or_bury(&self) -> Answer<()> {
+    fn before_lock_or_bury(&self) -> StoreResult<()> {
         Ok(())
     }
 
     /// Comes before every look at a blob, and may refuse it.
-    fn before_blob(&self, _key: &BlobKey) -> Answer<()> {
+    fn before_blob(&self, _key: &BlobKey) -> StoreResult<()> {
         Ok(())
     }
 }
 
-pub struct Hooked<H> {
+pub struct HookedStore<H> {
     /// What is under it, for whoever wants to pass by the hook.
     pub inner: Arc<dyn Store>,
     pub hook: Arc<H>,
 }
 
-impl<H: Hook> Hooked<H> {
+impl<H: StoreHook> HookedStore<H> {
     pub fn new(store: impl Store, hook: H) -> Self {
         Self { inner: Arc::new(store), hook: Arc::new(hook) }
     }
 }
 
-impl<H> Clone for Hooked<H> {
+impl<H> Clone for HookedStore<H> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), hook: self.hook.clone() }
     }
 }
 
 #[async_trait]
-impl<H: Hook> JobStore for Hooked<H> {
-    async fn commit(&self, step: Step) -> Answer<Commit> {
+impl<H: StoreHook> JobStore for HookedStore<H> {
+    async fn commit(&self, step: Step) -> StoreResult<Commit> {
         self.hook.commit(&*self.inner, step).await
     }
 
@@ -69,77 +67,77 @@ impl<H: Hook> JobStore for Hooked<H> {
         self.inner.colocated_key(key)
     }
 
-    async fn job(&self, id: &JobId) -> Answer<Option<Arc<Job>>> {
+    async fn job(&self, id: &JobId) -> StoreResult<Option<Arc<Job>>> {
         self.inner.job(id).await
     }
 
-    async fn open(&self, id: &JobId, message: &Receipt) -> Answer<Opened> {
+    async fn open(&self, id: &JobId, message: &Receipt) -> StoreResult<Opened> {
         self.inner.open(id, message).await
     }
 
-    async fn open_new(&self, id: &JobId, message: &Receipt) -> Answer<Opened> {
+    async fn open_new(&self, id: &JobId, message: &Receipt) -> StoreResult<Opened> {
         self.inner.open_new(id, message).await
     }
 
-    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> Answer<Option<JobId>> {
+    async fn job_of_key(&self, tenant: &TenantId, key: &str) -> StoreResult<Option<JobId>> {
         self.inner.job_of_key(tenant, key).await
     }
 
-    async fn jobs(&self, query: &JobQuery) -> Answer<Page<Arc<Job>>> {
+    async fn jobs(&self, query: &JobQuery) -> StoreResult<Page<Arc<Job>>> {
         self.hook.before_list().await;
         self.inner.jobs(query).await
     }
 
-    async fn live(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<Arc<Job>>> {
+    async fn live(&self, cursor: Option<u64>, limit: usize) -> StoreResult<Page<Arc<Job>>> {
         self.hook.before_list().await;
         self.inner.live(cursor, limit).await
     }
 
-    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> Answer<u64> {
+    async fn prune(&self, ended_before: Millis, now: Millis, limit: usize) -> StoreResult<u64> {
         self.inner.prune(ended_before, now, limit).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> DeadLetters for Hooked<H> {
-    async fn dead_letters(&self, query: &DeadLetterQuery) -> Answer<Page<DeadLetter>> {
+impl<H: StoreHook> DeadLetters for HookedStore<H> {
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> StoreResult<Page<DeadLetter>> {
         self.inner.dead_letters(query).await
     }
 
-    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> Answer<DeadLetterCounts> {
+    async fn count_dead_letters(&self, tenant: Option<&TenantId>) -> StoreResult<DeadLetterCounts> {
         self.inner.count_dead_letters(tenant).await
     }
 
-    async fn remove_dead_letter(&self, job: &JobId) -> Answer<bool> {
+    async fn remove_dead_letter(&self, job: &JobId) -> StoreResult<bool> {
         self.inner.remove_dead_letter(job).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> Locks for Hooked<H> {
-    async fn lock(&self, name: &str, ttl_ms: i64) -> Answer<Option<Lock>> {
+impl<H: StoreHook> Locks for HookedStore<H> {
+    async fn lock(&self, name: &str, ttl_ms: i64) -> StoreResult<Option<Lock>> {
         self.hook.before_lock_or_bury()?;
         self.inner.lock(name, ttl_ms).await
     }
 
-    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> Answer<bool> {
+    async fn renew(&self, lock: &Lock, ttl_ms: i64) -> StoreResult<bool> {
         self.hook.before_lock_or_bury()?;
         self.inner.renew(lock, ttl_ms).await
     }
 
-    async fn unlock(&self, lock: &Lock) -> Answer<bool> {
+    async fn unlock(&self, lock: &Lock) -> StoreResult<bool> {
         self.hook.before_lock_or_bury()?;
         self.inner.unlock(lock).await
     }
 
-    async fn locks_held(&self, limit: usize) -> Answer<Vec<HeldLock>> {
+    async fn locks_held(&self, limit: usize) -> StoreResult<Vec<HeldLock>> {
         self.hook.before_lock_or_bury()?;
         self.inner.locks_held(limit).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> Membership for Hooked<H> {
+impl<H: StoreHook> Membership for HookedStore<H> {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -148,99 +146,105 @@ impl<H: Hook> Membership for Hooked<H> {
         self.inner.is_shared()
     }
 
-    async fn beat(&self, about: &str) -> Answer<Members> {
+    async fn beat(&self, about: &str) -> StoreResult<Members> {
         self.inner.beat(about).await
     }
 
-    async fn adopt(&self, silent: &str, limit: usize) -> Answer<Option<Vec<Arc<Job>>>> {
+    async fn adopt(&self, silent: &str, limit: usize) -> StoreResult<Option<Vec<Arc<Job>>>> {
         self.inner.adopt(silent, limit).await
     }
 
-    async fn owned(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<Arc<Job>>> {
+    async fn owned(&self, cursor: Option<u64>, limit: usize) -> StoreResult<Page<Arc<Job>>> {
         self.inner.owned(cursor, limit).await
     }
 
-    async fn owner(&self, job: &JobId) -> Answer<Option<String>> {
+    async fn owner(&self, job: &JobId) -> StoreResult<Option<String>> {
         self.inner.owner(job).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> EventLog for Hooked<H> {
-    async fn read_events(&self, after: u64, wait: Duration) -> Answer<EventPage> {
+impl<H: StoreHook> EventLog for HookedStore<H> {
+    async fn read_events(&self, after: u64, wait: Duration) -> StoreResult<EventPage> {
         self.inner.read_events(after, wait).await
     }
 
-    async fn append_events(&self, batch: u64, items: &[Bytes]) -> Answer<()> {
+    async fn append_events(&self, batch: u64, items: &[Bytes]) -> StoreResult<()> {
         self.inner.append_events(batch, items).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> WorkspaceHints for Hooked<H> {
-    async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> Answer<()> {
+impl<H: StoreHook> WorkspaceHints for HookedStore<H> {
+    async fn hint(&self, heard: &[(WorkspaceId, Option<String>)]) -> StoreResult<()> {
         self.inner.hint(heard).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> DeadPackets for Hooked<H> {
-    async fn bury(&self, packet: DeadPacket) -> Answer<()> {
+impl<H: StoreHook> DeadPackets for HookedStore<H> {
+    async fn bury(&self, packet: DeadPacket) -> StoreResult<()> {
         self.hook.before_lock_or_bury()?;
         self.inner.bury(packet).await
     }
 
-    async fn buried(&self, cursor: Option<u64>, limit: usize) -> Answer<Page<DeadPacket>> {
+    async fn buried(&self, cursor: Option<u64>, limit: usize) -> StoreResult<Page<DeadPacket>> {
         self.inner.buried(cursor, limit).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> Breakers for Hooked<H> {
-    async fn breaker(&self, name: &str) -> Answer<Breaker> {
+impl<H: StoreHook> Breakers for HookedStore<H> {
+    async fn breaker(&self, name: &str) -> StoreResult<Breaker> {
         self.inner.breaker(name).await
     }
 
-    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> Answer<bool> {
+    async fn swap_breaker(&self, name: &str, before: Breaker, after: Breaker) -> StoreResult<bool> {
         self.inner.swap_breaker(name, before, after).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> AuditTrail for Hooked<H> {
-    async fn record(&self, drafts: Vec<Draft>) -> Answer<()> {
+impl<H: StoreHook> AuditTrail for HookedStore<H> {
+    async fn record(&self, drafts: Vec<Draft>) -> StoreResult<()> {
         self.inner.record(drafts).await
     }
 
-    async fn audit(&self, query: &AuditQuery) -> Answer<Page<Entry>> {
+    async fn audit(&self, query: &AuditQuery) -> StoreResult<Page<Entry>> {
         self.inner.audit(query).await
     }
 
-    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Answer<ChainPage> {
+    async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> StoreResult<ChainPage> {
         self.inner.chain(tenant, after, limit).await
     }
 
-    async fn prune_audit(&self, before: Millis, limit: usize) -> Answer<u64> {
+    async fn prune_audit(&self, before: Millis, limit: usize) -> StoreResult<u64> {
         self.inner.prune_audit(before, limit).await
     }
 }
 
 #[async_trait]
-impl<H: Hook> Blobs for Hooked<H> {
-    async fn blob(&self, key: &BlobKey) -> Answer<Option<Bytes>> {
+impl<H: StoreHook> Blobs for HookedStore<H> {
+    async fn blob(&self, key: &BlobKey) -> StoreResult<Option<Bytes>> {
         self.hook.before_blob(key)?;
         self.inner.blob(key).await
     }
 
-    async fn put_blob(&self, key: BlobKey, value: Bytes, expires_at: Millis, mode: PutMode) -> Answer<bool> {
+    async fn put_blob(
+        &self,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> StoreResult<bool> {
         self.inner.put_blob(key, value, expires_at, mode).await
     }
 
-    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Answer<u64> {
+    async fn delete_blobs(&self, keys: Vec<BlobKey>) -> StoreResult<u64> {
         self.inner.delete_blobs(keys).await
     }
 
-    async fn blob_expiry(&self, key: &BlobKey) -> Answer<Option<Millis>> {
+    async fn blob_expiry(&self, key: &BlobKey) -> StoreResult<Option<Millis>> {
         self.inner.blob_expiry(key).await
     }
 }

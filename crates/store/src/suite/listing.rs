@@ -115,9 +115,9 @@ pub async fn pages_neither_skip_nor_repeat_while_jobs_come_and_change(
     store: &dyn Store,
     clock: &ManualClock,
 ) {
-    type Filter = (&'static str, fn(&mut JobQuery));
+    type NamedFilter = (&'static str, fn(&mut JobQuery));
     let now = clock.now();
-    let filters: [Filter; 8] = [
+    let filters: [NamedFilter; 8] = [
         ("none", |_| ()),
         ("state", |query| query.state = Some(State::Running)),
         ("topic", |query| query.topic = Some(Topic::known("job.echo"))),

@@ -1,5 +1,5 @@
-//! Workflows and runs in memory, for tests and the simulation. It keeps parts as the others do, so that what
-//! is read was written and read again.
+//! Workflows and runs in memory, for tests and the simulation. It keeps parts as the others do, so that what is read
+//! has been written and decoded.
 
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
 use crate::{Page, StoreError, page_len};
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle; clones share what is kept.
 #[derive(Clone, Default)]
-pub struct MemoryWorkflows(Arc<Mutex<State>>);
+pub struct MemoryWorkflows(Arc<Mutex<WorkflowState>>);
 
 #[derive(Default)]
-struct State {
+struct WorkflowState {
     workflows: BTreeMap<(TenantId, WorkflowId), Versions>,
-    runs: BTreeMap<RunId, Kept>,
+    runs: BTreeMap<RunId, MemoryRun>,
     /// In the order they began.
     order: BTreeMap<u64, RunId>,
     keys: BTreeMap<(TenantId, String), RunId>,
@@ -28,7 +28,7 @@ struct Versions {
     is_deleted: bool,
 }
 
-struct Kept {
+struct MemoryRun {
     seq: u64,
     head: RunHead,
     parts: BTreeMap<String, String>,
@@ -36,12 +36,12 @@ struct Kept {
 }
 
 impl MemoryWorkflows {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkflowState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl WorkflowState {
     fn commit(&mut self, step: &RunStep) -> RunCommit {
         let head = &step.change.head;
         let key = head.idempotency_key.as_ref().map(|key| (head.tenant.clone(), key.clone()));
@@ -68,7 +68,8 @@ impl State {
                 let seq = self.order.last_key_value().map_or(1, |(last, _)| last + 1);
                 self.order.insert(seq, head.id.clone());
                 self.keys.extend(key.map(|key| (key, head.id.clone())));
-                let kept = Kept { seq, head: head.clone(), parts: BTreeMap::new(), lines: BTreeMap::new() };
+                let kept =
+                    MemoryRun { seq, head: head.clone(), parts: BTreeMap::new(), lines: BTreeMap::new() };
                 self.runs.insert(head.id.clone(), kept);
             }
         }
@@ -232,13 +233,13 @@ impl WorkflowStore for MemoryWorkflows {
 
     async fn prune(&self, ended_before: Millis, limit: usize) -> Result<u64, StoreError> {
         let mut state = self.state();
-        let old = |kept: &&Kept| !kept.head.is_live() && kept.head.updated_at < ended_before;
+        let old = |kept: &&MemoryRun| !kept.head.is_live() && kept.head.updated_at < ended_before;
         let ids: Vec<RunId> =
             state.runs.values().filter(old).take(limit).map(|kept| kept.head.id.clone()).collect();
         for id in &ids {
             state.remove(id);
         }
-        let State { workflows, runs, .. } = &mut *state;
+        let WorkflowState { workflows, runs, .. } = &mut *state;
         workflows.retain(|(tenant, id), versions| {
             let last =
                 versions.all.last_key_value().map(|(version, _)| *version).filter(|_| !versions.is_deleted);

@@ -1,9 +1,9 @@
-//! Workflows and runs that servers share, beside the jobs in their Redis: one script for each thing that must happen
-//! in one piece.
+//! Workflows and runs that servers share, beside the jobs in their Redis: one script for each operation that must be
+//! atomic.
 //!
-//! A run is a hash: its head, a field for each of its parts, and what lists are filtered by. The names are those
-//! that operators of the existing control plane know (`wf:def`, `wf:run`, `wf:runs`, `cordum:wf:delay:timers`), with
-//! the tenant in them where names are a tenant's own.
+//! A run is a hash: its head, a field for each of its parts, and what lists are filtered by. The names are those that
+//! operators of the existing control plane know (`wf:def`, `wf:run`, `wf:runs`, `cordum:wf:delay:timers`), and
+//! contain the tenant where names belong to a tenant.
 
 mod commit;
 mod listing;
@@ -20,10 +20,10 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long it is known which numbers a workflow's versions had, once it is deleted and no run needs it: longer than
-/// any server remembers what was in them.
+/// How long the version numbers of a workflow are remembered after it is deleted and no run needs it: longer than any
+/// server caches their contents.
 const NUMBERS_KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
-/// Runs that one script removes; others wait for it.
+/// Runs that one script removes; other commands wait for it.
 const REMOVED_AT_ONCE: usize = 100;
 
 /// A handle; clones share their connections.
@@ -36,7 +36,7 @@ pub struct RedisWorkflows {
 }
 
 impl RedisWorkflows {
-    /// Uses the store's connections, and hands over the scripts.
+    /// Uses the store's connections, and loads the scripts.
     pub async fn open(store: &RedisStore) -> Result<Self, StoreError> {
         let scripts = Scripts::new(store.keys());
         let link = store.link();
@@ -124,7 +124,7 @@ impl WorkflowStore for RedisWorkflows {
         let ids: Vec<String> = self.link.command(&range).await?;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            // One that was deleted between two looks is not there.
+            // It was deleted between two reads.
             found.extend(self.workflow(tenant, &WorkflowId::known(id), None).await?);
         }
         Ok(found)
@@ -228,6 +228,3 @@ fn written(value: &impl serde::Serialize) -> Result<String, StoreError> {
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
-//! Workflows and runs in tables of their own, in the store's file: one file, one writer, one sync.
+//! Workflows and runs in their own tables, in the store's file: one file, one writer, one sync.
 //!
-//! A change is turned into JSON before it gets to the writer's thread, which everybody shares.
+//! A change is encoded as JSON before it gets to the shared writer thread.
 
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
@@ -23,7 +23,7 @@ pub struct SqliteWorkflows {
 }
 
 impl SqliteWorkflows {
-    /// Finds the tables in the store's file, or makes them. Tables of a newer version are left as they are.
+    /// Finds the tables in the store's file, or creates them. Tables of a newer version are left as they are.
     pub async fn open(file: SqliteFile) -> Result<Self, StoreError> {
         let found = file.write(schema::open).await?;
         if found > schema::VERSION {
@@ -80,7 +80,8 @@ impl WorkflowStore for SqliteWorkflows {
             change::NO_ROOM => Ok(RunCommit::QuotaExceeded),
             change::CONFLICT => Ok(RunCommit::Conflict),
             _ => {
-                // Who holds the id or the key does not change any more, unless it goes; then the next try finds room.
+                // The holder of the id or the key no longer changes, unless it is removed; then the next try
+                // succeeds.
                 let (id, tenant, key) = (
                     step.change.head.id.clone(),
                     step.change.head.tenant.clone(),

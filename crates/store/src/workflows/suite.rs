@@ -5,6 +5,7 @@
 pub mod hooked;
 
 use crate::workflows::{RunCommit, RunQuery, RunStep, Saved, WorkflowStore};
+use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{
     ClientUndo, Compensation, Flow, NodeKey, Run, RunEvent, RunHead, RunState, SagaFailure, StepOutcome,
     WorkflowDocument, advance, stack, stack_flow, start,
@@ -14,6 +15,10 @@ use reveille_core::request::{Actor, Request};
 use reveille_core::time::Millis;
 use serde_json::json;
 use std::sync::Arc;
+
+fn meter() -> Meter {
+    Meter::new(CostLimit::RUN_EVENT)
+}
 
 /// Runs every case, each on new flows.
 pub async fn run<F>(open: &impl Fn() -> F)
@@ -78,14 +83,14 @@ async fn begin(
     if flows.workflow(&run.head.tenant, &run.head.workflow, Some(1)).await.unwrap().is_none() {
         save(flows, saved(tenant, document("w", "job.a"))).await;
     }
-    let change = start(&run, &flow(), Millis(2));
+    let change = start(&run, &flow(), Millis(2), &meter());
     let step = RunStep { runs_max: max, ..RunStep::insert(Arc::new(run.clone()), Arc::new(change.clone())) };
     run.apply(change);
     (flows.commit(step).await.unwrap(), run)
 }
 
 async fn go_on(flows: &dyn WorkflowStore, run: &mut Run, event: &RunEvent) -> RunCommit {
-    let change = advance(run, &flow(), event, Millis(3)).unwrap();
+    let change = advance(run, &flow(), event, Millis(3), &meter()).unwrap();
     let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
     run.apply(change);
     committed
@@ -110,7 +115,7 @@ pub async fn one_run(flows: &dyn WorkflowStore, id: &str) -> Run {
 
 /// Calls a run back, and its steps with it.
 pub async fn end(flows: &dyn WorkflowStore, run: &mut Run) -> RunCommit {
-    let mut change = advance(run, &flow(), &cancel(), Millis(3)).unwrap();
+    let mut change = advance(run, &flow(), &cancel(), Millis(3), &meter()).unwrap();
     (change.head.cancels, change.head.due) = (0, None);
     let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
     run.apply(change);
@@ -119,7 +124,7 @@ pub async fn end(flows: &dyn WorkflowStore, run: &mut Run) -> RunCommit {
 
 /// A run is to be looked at again then.
 pub async fn wait_until(flows: &dyn WorkflowStore, run: &mut Run, due: Millis) {
-    let mut change = advance(run, &flow(), &over("each[0]"), Millis(3)).unwrap();
+    let mut change = advance(run, &flow(), &over("each[0]"), Millis(3), &meter()).unwrap();
     change.head.due = Some(due);
     let committed = flows.commit(RunStep::change(&run.head, Arc::new(change.clone()))).await.unwrap();
     assert_eq!(committed, RunCommit::Done);
@@ -197,7 +202,7 @@ async fn a_revision_is_swapped_once(flows: &dyn WorkflowStore) {
     assert_eq!(go_on(flows, &mut other, &cancel()).await, RunCommit::Conflict);
     assert_eq!(flows.run(&RunId::known("r")).await.unwrap(), Some(run), "nothing of it stayed");
     let mut never = new_run("never", "t", None);
-    let change = start(&never, &flow(), Millis(2));
+    let change = start(&never, &flow(), Millis(2), &meter());
     never.head.revision = 7;
     let step = RunStep::change(&never.head, Arc::new(change));
     assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Conflict, "there is no such run");
@@ -305,7 +310,7 @@ async fn what_is_due_is_found(flows: &dyn WorkflowStore) {
 
 async fn a_run_begins_with_a_version_that_is_there(flows: &dyn WorkflowStore) {
     let run = new_run("r", "t", Some("key"));
-    let change = Arc::new(start(&run, &flow(), Millis(2)));
+    let change = Arc::new(start(&run, &flow(), Millis(2), &meter()));
     let step = RunStep::insert(Arc::new(run.clone()), change);
     assert_eq!(flows.commit(step.clone()).await.unwrap(), RunCommit::Conflict);
     assert_eq!(flows.run(&run.head.id).await.unwrap(), None);
@@ -317,7 +322,7 @@ async fn a_run_begins_with_a_version_that_is_there(flows: &dyn WorkflowStore) {
 async fn a_clients_stack_is_kept_through_every_failure(flows: &dyn WorkflowStore) {
     let tenant = TenantId::known("t");
     let mut run = stack(&tenant, "trip", Millis(1));
-    let change = start(&run, &stack_flow(), Millis(2));
+    let change = start(&run, &stack_flow(), Millis(2), &meter());
     let step = RunStep::insert(Arc::new(run.clone()), Arc::new(change.clone()));
     assert_eq!(flows.commit(step.clone()).await.unwrap(), RunCommit::Done, "it goes by no version");
     assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Duplicate(run.head.id.clone()));
@@ -340,7 +345,7 @@ async fn a_clients_stack_is_kept_through_every_failure(flows: &dyn WorkflowStore
         (RunEvent::RollbackMade { upto: 2 }, false),
         (fail("d", 4), false),
     ] {
-        let change = advance(&run, &stack_flow(), &event, Millis(5)).unwrap();
+        let change = advance(&run, &stack_flow(), &event, Millis(5), &meter()).unwrap();
         let step = RunStep::change(&run.head, Arc::new(change.clone()));
         assert_eq!(flows.commit(step).await.unwrap(), RunCommit::Done, "{event:?}");
         run.apply(change);

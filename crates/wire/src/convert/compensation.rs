@@ -12,8 +12,9 @@ pub fn kept_compensation(compensation: &cap::Compensation) -> Bytes {
     compensation.encode_to_vec().into()
 }
 
-/// What undoes a job: what its compensation says, over what the job itself said. It has to say its topic, since
-/// the job's own would do once more what is to be undone. The input is the job's unless it points at another.
+/// What undoes a job: its compensation's fields, falling back to the job's own. It must name its topic, since the
+/// job's own topic would repeat what is to be undone. The input is the job's unless the compensation points to
+/// another.
 pub fn compensation(of: &Request) -> Result<Request, Unusable> {
     let undo = cap::Compensation::decode(of.compensation.clone())
         .map_err(|error| Unusable::Field(format!("compensation: {error}")))?;
@@ -64,7 +65,7 @@ pub fn compensation(of: &Request) -> Result<Request, Unusable> {
         parent_job_id: of.id.to_string(),
         ..of.place.clone()
     };
-    // The job's own key is the job's, and what undoes it is not undone.
+    // The job's idempotency key stays with the job, and a compensation has no compensation.
     request.idempotency_key = Some(meta.idempotency_key).filter(|key| !key.is_empty());
     request.compensation = Bytes::new();
     request.delegated = None;

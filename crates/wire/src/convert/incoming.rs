@@ -1,4 +1,4 @@
-//! From packets to what the core understands.
+//! From packets to core types.
 
 use super::Unusable;
 use crate::cap;
@@ -15,14 +15,14 @@ const WORDS_LEN_MAX: usize = 4096;
 /// Artifacts that one result may name.
 const ARTIFACTS_MAX: usize = 1_000;
 
-/// A worker says who it is and what it serves.
+/// A worker's handshake: who it is and what it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     pub worker: WorkerId,
     pub topics: Vec<Topic>,
 }
 
-/// A job asked for over the bus. The tenant is the credential's; a packet that names another is refused.
+/// A job submitted over the bus. The tenant is the credential's; a packet that names another is refused.
 pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Result<Request, Unusable> {
     let meta = job.meta.unwrap_or_default();
     for named in [&job.tenant_id, &meta.tenant_id].into_iter().chain(job.env.get("tenant_id")) {
@@ -91,6 +91,7 @@ pub fn request(job: cap::JobRequest, trace_id: String, tenant: &TenantId) -> Res
         // Delegations come from workspaces, never in a packet.
         delegated: None,
         submitted_by: None,
+        submitter_name: None,
         // It is in the message's headers, if anywhere.
         trace: None,
     })
@@ -124,7 +125,7 @@ pub fn beat(heartbeat: cap::Heartbeat) -> Result<(WorkerId, Beat), Unusable> {
     Ok((worker, beat))
 }
 
-/// Nothing when it is not a worker that introduces itself.
+/// Nothing unless it is a worker introducing itself.
 pub fn introduction(handshake: &cap::Handshake) -> Result<Option<Introduction>, Unusable> {
     if handshake.role() != cap::ComponentRole::Worker {
         return Ok(None);
@@ -188,14 +189,14 @@ pub fn progress(from: &str, told: cap::JobProgress) -> Result<(JobId, WorkerId, 
     Ok((JobId::parse(&told.job_id)?, worker_id(from)?, progress))
 }
 
-/// The job that is no longer wanted, by whom, and why.
+/// The job to cancel, by whom, and why.
 pub fn cancellation(cancel: cap::JobCancel) -> Result<(JobId, String, String), Unusable> {
     let (by, why) = (clipped(cancel.requested_by, 256), clipped(cancel.reason, WORDS_LEN_MAX));
     Ok((JobId::parse(&cancel.job_id)?, by, why))
 }
 
-/// The stock SDK reports its own failure to reach the blob store as the job's failure, in the words of
-/// its Redis client. The job did nothing wrong, so it gets another try.
+/// The stock SDK reports its own failure to reach the blob store as the job's failure, in the words of its Redis
+/// client. The job is not at fault, so it is retried.
 fn is_the_workers_own_trouble(error_message: &str) -> bool {
     let lost_connection = |words: &str| {
         let starts = [
@@ -218,7 +219,7 @@ fn is_the_workers_own_trouble(error_message: &str) -> bool {
     }
 }
 
-/// A worker's name is part of its subject, so it must not contain wildcards or break into nothing.
+/// A worker's name is part of its subject, so it must contain neither wildcards nor empty tokens.
 fn worker_id(text: &str) -> Result<WorkerId, Unusable> {
     let id = WorkerId::parse(text)?;
     if text.contains(['*', '>']) || text.split('.').any(str::is_empty) {

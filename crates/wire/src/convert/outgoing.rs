@@ -11,7 +11,7 @@ use reveille_core::policy::Constraints;
 use reveille_core::request::{Budget, Priority, Request};
 use reveille_core::time::Millis;
 
-/// The packet that gives a job to a worker; nothing unless the job is at an attempt.
+/// The packet that dispatches a job to a worker; nothing unless the job is at an attempt.
 pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
     let attempt = job.attempt()?;
     let request = &*job.request;
@@ -109,7 +109,7 @@ pub fn cancel_packet(job: &Job, now: Millis) -> Bytes {
     encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobCancel(cancel)))
 }
 
-/// Tells whoever watches the dead letters.
+/// The dead-letter notice.
 pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
     let ending = job.ending();
     let result = cap::JobResult {
@@ -128,8 +128,8 @@ pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
     encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobResult(result)))
 }
 
-/// What a run has to say to whoever listens. It is no fault of anything, so it has no error code, which the
-/// newer form of an alert would demand.
+/// A run's notification to its subscribers. It reports no failure, so it has no error code, which the newer form of
+/// an alert would require.
 #[expect(deprecated, reason = "the older form is still valid")]
 pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str, now: Millis) -> Bytes {
     let details = [
@@ -150,7 +150,7 @@ pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str,
     encode(&envelope(SENDER, head.id.as_str(), now, Payload::Alert(alert)))
 }
 
-/// What policy demands of the worker, under the names that workers of the reference read.
+/// What policy requires of the worker, under the names that the reference's workers read.
 fn constraint_env(constraints: &Constraints) -> Vec<(String, String)> {
     let mut env = vec![(
         "CORDUM_POLICY_CONSTRAINTS".to_owned(),

@@ -1,7 +1,7 @@
 //! The rules of the opt-in exchange in which a worker proves who it is.
 //!
-//! Structure only: that fields are there, agree with the envelope and with each other. Signatures,
-//! clocks, nonces already seen and whether the keys are known are for whoever runs the exchange.
+//! Structure only: fields are present and agree with the envelope and with each other. Signatures, clocks, replayed
+//! nonces and whether the keys are known are left to whoever runs the exchange.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub const TRUST_PACKET_LEN_MAX: usize = 64 * 1024;
 pub const SESSION_TOKEN_LEN_MAX: usize = 16 * 1024;
 /// The length of both sides' nonces.
 pub const NONCE_LEN: usize = 32;
-/// The longest that a challenge may be good for.
+/// The longest time that a challenge may be valid.
 pub const CHALLENGE_LIFETIME_MICROS_MAX: i64 = 60_000_000;
 /// The longest name of a capability.
 pub const CAPABILITY_LEN_MAX: usize = 64;
@@ -124,7 +124,7 @@ fn envelope(packet: &BusPacket) -> Result<(), BadField> {
     require(!packet.signature.is_empty(), "signature", SIGNED)
 }
 
-/// The challenge, which the later steps carry along unchanged.
+/// The challenge, which the later steps repeat unchanged.
 fn echoed_challenge(packet: &BusPacket, challenge: &WorkerHandshakeChallenge) -> Result<(), BadField> {
     not_blank(&[
         ("challenge.request_id", &challenge.request_id),
@@ -174,7 +174,7 @@ fn not_blank(fields: &[(&'static str, &String)]) -> Result<(), BadField> {
     fields.iter().try_for_each(|(field, text)| require(!is_blank(text), field, EMPTY))
 }
 
-/// Nothing but space, in Python's sense: it counts four separators that Rust does not.
+/// Nothing but whitespace, in Python's sense: it counts four separators that Rust does not.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
@@ -187,8 +187,7 @@ fn version(version: i32, field: &'static str) -> Result<(), BadField> {
     require(version == PROTOCOL_VERSION, field, "must be 1")
 }
 
-/// A timestamp in microseconds, which is as finely as the SDK compares. One that is absent is the
-/// epoch, as protobuf has it.
+/// A timestamp in microseconds, the precision at which the SDK compares. An absent one is the epoch, as in protobuf.
 fn moment(timestamp: Option<&Timestamp>, field: &'static str) -> Result<i64, BadField> {
     let Timestamp { seconds, nanos } = timestamp.copied().unwrap_or_default();
     let valid = TIMESTAMP_SECONDS.contains(&seconds) && (0..1_000_000_000).contains(&nanos);
@@ -214,6 +213,3 @@ fn is_capability(name: &str) -> bool {
         && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
         && name.bytes().all(rest)
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,7 +18,7 @@ use crate::workspace::platform::{Platform, rows};
 use crate::workspace::results::ResultsFile;
 use crate::workspace::seen::SeenDelegations;
 
-pub struct Delegations {
+pub struct DelegationPoller {
     platform: Arc<Platform>,
     results: ResultsFile,
     beaten: Arc<Notify>,
@@ -34,7 +34,7 @@ enum FinishedTask {
     Told,
 }
 
-impl Delegations {
+impl DelegationPoller {
     pub fn new(platform: Arc<Platform>, results: ResultsFile, beaten: Arc<Notify>) -> Self {
         let cooldown = Cooldown::new(platform.settings.wake_every);
         Self {

@@ -22,26 +22,26 @@ pub struct ErrorTracker {
 
 /// What went wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum RequestFault {
     /// It was answered with this HTTP status.
     Status(u16),
     /// It was not answered: a timeout, a connection error.
     Text(String),
 }
 
-impl From<u16> for Fault {
+impl From<u16> for RequestFault {
     fn from(status: u16) -> Self {
         Self::Status(status)
     }
 }
 
-impl From<&str> for Fault {
+impl From<&str> for RequestFault {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Fault {
+impl From<String> for RequestFault {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
@@ -58,7 +58,7 @@ impl ErrorTracker {
     }
 
     /// A request went wrong: with an HTTP status, or with words if there was none.
-    pub fn error(&self, fault: impl Into<Fault>) {
+    pub fn error(&self, fault: impl Into<RequestFault>) {
         self.window().error(self.second(), &fault.into());
     }
 
@@ -114,11 +114,11 @@ impl ErrorWindow {
         self.count(second).requests += 1;
     }
 
-    fn error(&mut self, second: u64, fault: &Fault) {
+    fn error(&mut self, second: u64, fault: &RequestFault) {
         let text = match fault {
-            Fault::Status(status) if *status < 500 => return self.ok(second),
-            Fault::Status(status) => format!("HTTP {status}"),
-            Fault::Text(text) => shortened(text, SAMPLE_LEN_MAX),
+            RequestFault::Status(status) if *status < 500 => return self.ok(second),
+            RequestFault::Status(status) => format!("HTTP {status}"),
+            RequestFault::Text(text) => shortened(text, SAMPLE_LEN_MAX),
         };
         let count = self.count(second);
         count.requests += 1;
@@ -171,10 +171,10 @@ mod tests {
     fn only_what_is_the_workspaces_fault_is_an_error() {
         let mut window = ErrorWindow::default();
         for status in [200, 400, 403, 404, 429, 499] {
-            window.error(5, &Fault::Status(status));
+            window.error(5, &RequestFault::Status(status));
         }
         check(&window, 5, 0.0, None);
-        window.error(6, &Fault::Status(503));
+        window.error(6, &RequestFault::Status(503));
         check(&window, 6, 1.0 / 7.0, Some("HTTP 503"));
         window.error(7, &"read timeout".into());
         check(&window, 7, 2.0 / 8.0, Some("read timeout"));

@@ -1,7 +1,6 @@
 //! When `received` is called, over a pipe that holds only a few bytes at a time.
 
-use super::agent::read_on;
-use super::{Count, request};
+use super::{Count, read_on, request};
 use crate::http::exchange::{exchange, http_request};
 use crate::http::handover::{RequestProgress, WatchedStream, WholeBody};
 use crate::http::target::A2aTarget;

@@ -1,7 +1,7 @@
 //! Letters to `https` URLs: trusted, not trusted, and not TLS at all.
 
-use super::agent::{Agent, read_request};
-use super::{Count, HttpA2aClient, request};
+use super::{Count, read_on, request};
+use crate::http::HttpA2aClient;
 use crate::{A2aClient, A2aError, AddressRules};
 use rcgen::CertifiedKey;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn secure_agent() -> (u16, RootCertStore) {
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor) {
     let (socket, _) = listener.accept().await.unwrap();
     let Ok(mut stream) = acceptor.accept(socket).await else { return };
-    read_request(&mut stream).await;
+    read_on(&mut stream, &mut String::new()).await;
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
     stream.shutdown().await.unwrap();
 }
@@ -72,8 +72,9 @@ async fn a_certificate_for_another_host_is_told_nothing() {
 
 #[tokio::test]
 async fn a_machine_without_authorities_says_so() {
-    let agent = Agent::silent().await;
-    let (outcome, _) = post(format!("https://localhost:{}/", agent.port), RootCertStore::empty()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (outcome, _) = post(format!("https://localhost:{port}/"), RootCertStore::empty()).await;
     let words = "this machine trusts no certificate authority; SSL_CERT_FILE can name some".to_owned();
     assert_eq!(outcome, Err(A2aError::Unreachable(words)));
 }

@@ -17,23 +17,21 @@ pub struct Allowed {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = UpdatedWorkspace)]
-pub struct Updated {
+pub struct UpdatedWorkspace {
     status: &'static str,
     /// The agent has to be started again for its new runtime.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs_restart: Option<bool>,
 }
 
-impl Updated {
+impl UpdatedWorkspace {
     pub fn new(needs_restart: bool) -> Self {
         Self { status: "updated", needs_restart: needs_restart.then_some(true) }
     }
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = RemovedWorkspace)]
-pub struct Removed {
+pub struct RemovedWorkspace {
     /// `removed` or `purged`.
     pub status: &'static str,
     /// Descendants that were removed with it.
@@ -48,20 +46,20 @@ pub struct Unconfirmed {
     status: &'static str,
     message: &'static str,
     children_count: usize,
-    children: Vec<Child>,
+    children: Vec<ChildWorkspace>,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ChildWorkspace)]
-struct Child {
+struct ChildWorkspace {
     id: String,
     name: String,
 }
 
 impl Unconfirmed {
     pub fn of<'a>(children: impl Iterator<Item = &'a Workspace>) -> Self {
-        let children: Vec<Child> =
-            children.map(|child| Child { id: child.id.to_string(), name: child.name.clone() }).collect();
+        let children: Vec<ChildWorkspace> = children
+            .map(|child| ChildWorkspace { id: child.id.to_string(), name: child.name.clone() })
+            .collect();
         Self {
             error: "confirmation required",
             code: "confirmation_required",
@@ -108,8 +106,7 @@ pub struct WorkspaceToken {
 
 /// It is elsewhere now.
 #[derive(Serialize, ToSchema)]
-#[schema(as = MovedWorkspace)]
-pub struct Moved {
+pub struct MovedWorkspace {
     pub id: String,
     /// The workspace that took its place.
     pub forwarded_to: String,
@@ -118,7 +115,7 @@ pub struct Moved {
 
 /// What a Molecule client is told when something is wrong.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; Refused writes it")]
+#[expect(dead_code, reason = "it describes; `MoleculeRefusal` writes it")]
 pub struct MoleculeError {
     /// For a person.
     error: String,

@@ -1,6 +1,6 @@
 //! Delegations as workspaces give, list and end them.
 
-use crate::molecule::refused::Refused;
+use crate::molecule::refusal::MoleculeRefusal;
 use reveille_core::presence::delegation::{self, DelegationStatus};
 use reveille_engine::TakenDelegation;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,8 @@ pub struct Delegate {
 }
 
 impl Delegate {
-    pub fn understood(mut self) -> Result<Self, Refused> {
-        let bad = |field: &str| Refused::bad("invalid delegation request").with("field", field);
+    pub fn understood(mut self) -> Result<Self, MoleculeRefusal> {
+        let bad = |field: &str| MoleculeRefusal::bad("invalid delegation request").with("field", field);
         if self.target_id.is_empty() {
             return Err(bad("target_id"));
         }
@@ -40,7 +40,8 @@ impl Delegate {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Delegated {
+#[schema(as = Delegated)]
+pub struct DelegationReceipt {
     delegation_id: String,
     /// `delegated`, or for one that was there before, where it stands.
     status: &'static str,
@@ -52,7 +53,7 @@ pub struct Delegated {
     warning: Option<String>,
 }
 
-impl Delegated {
+impl DelegationReceipt {
     pub fn of(taken: &TakenDelegation) -> Self {
         let refused = taken.job.ending().map(|ending| ending.words.clone());
         Self {
@@ -110,8 +111,7 @@ pub struct RecordedDelegation {
 
 /// A delegation that an agent runs by itself.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = RecordDelegation)]
-pub struct Record {
+pub struct RecordDelegation {
     pub target_id: String,
     pub task: String,
     pub delegation_id: String,
@@ -119,8 +119,7 @@ pub struct Record {
 
 /// How a delegation ended.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = DelegationOutcome)]
-pub struct Outcome {
+pub struct DelegationOutcome {
     /// `completed` or `failed`.
     #[serde(default)]
     #[schema(required = true)]
@@ -129,8 +128,8 @@ pub struct Outcome {
     response_preview: Option<String>,
 }
 
-impl Outcome {
-    pub fn understood(self) -> Result<Result<String, String>, Refused> {
+impl DelegationOutcome {
+    pub fn understood(self) -> Result<Result<String, String>, MoleculeRefusal> {
         let told = |text: Option<String>| -> String {
             let mut text = text.unwrap_or_default();
             text.truncate(text.floor_char_boundary(REPORTED_LEN_MAX));
@@ -139,7 +138,7 @@ impl Outcome {
         match self.status.as_str() {
             "completed" => Ok(Ok(told(self.response_preview))),
             "failed" => Ok(Err(told(self.error))),
-            _ => Err(Refused::bad("status must be 'completed' or 'failed'").with("field", "status")),
+            _ => Err(MoleculeRefusal::bad("status must be 'completed' or 'failed'").with("field", "status")),
         }
     }
 }

@@ -66,15 +66,14 @@ impl<'a> StreamEvent<'a> {
 
 /// One message on the socket.
 #[derive(Serialize, ToSchema)]
-#[schema(as = SocketFrame)]
-pub struct Frame<'a> {
+pub struct SocketFrame<'a> {
     event: &'a str,
     workspace_id: &'a str,
     timestamp: String,
     payload: &'a Value,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> SocketFrame<'a> {
     pub fn of(event: &'a str, workspace: &'a WorkspaceId, at: Millis, payload: &'a Value) -> Self {
         Self { event, workspace_id: workspace.as_str(), timestamp: at.rfc3339(), payload }
     }

@@ -1,8 +1,8 @@
 //! A workspace registers, and what it is told.
 
 use crate::molecule::posted::workspace_id;
-use crate::molecule::refused::Refused;
-use reveille_engine::Registration;
+use crate::molecule::refusal::MoleculeRefusal;
+use reveille_engine::WorkspaceRegistration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -19,9 +19,9 @@ pub struct Register {
 }
 
 impl Register {
-    pub fn understood(self) -> Result<Registration, Refused> {
+    pub fn understood(self) -> Result<WorkspaceRegistration, MoleculeRefusal> {
         let id = workspace_id(&self.id)?;
-        Ok(Registration { id, url: self.url, agent_card: card(self.agent_card)? })
+        Ok(WorkspaceRegistration { id, url: self.url, agent_card: card(self.agent_card)? })
     }
 }
 
@@ -33,17 +33,19 @@ pub struct NewCard {
 }
 
 impl NewCard {
-    pub fn card(self) -> Result<Value, Refused> {
+    pub fn card(self) -> Result<Value, MoleculeRefusal> {
         card(self.agent_card)
     }
 }
 
 /// A card is kept and shown as it was sent, whatever keys it has.
-fn card(card: Value) -> Result<Value, Refused> {
+fn card(card: Value) -> Result<Value, MoleculeRefusal> {
     if card.is_object() {
         return Ok(card);
     }
-    Err(Refused::bad("invalid request body").with("field", "agent_card").with("detail", "must be an object"))
+    Err(MoleculeRefusal::bad("invalid request body")
+        .with("field", "agent_card")
+        .with("detail", "must be an object"))
 }
 
 #[derive(Serialize, ToSchema)]

@@ -1,7 +1,7 @@
 //! A workspace is set up before it starts, and changed later.
 
 use crate::molecule::posted::workspace_id;
-use crate::molecule::refused::Refused;
+use crate::molecule::refusal::MoleculeRefusal;
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::{NewWorkspace, Patch};
@@ -12,8 +12,7 @@ use utoipa::ToSchema;
 const AT_ONCE_MAX: u32 = 1_000;
 
 #[derive(Deserialize, ToSchema)]
-#[schema(as = CreateWorkspace)]
-pub struct Create {
+pub struct CreateWorkspace {
     name: String,
     role: Option<String>,
     tier: Option<i64>,
@@ -35,8 +34,8 @@ struct Canvas {
     y: f64,
 }
 
-impl Create {
-    pub fn understood(self) -> Result<NewWorkspace, Refused> {
+impl CreateWorkspace {
+    pub fn understood(self) -> Result<NewWorkspace, MoleculeRefusal> {
         let canvas = self.canvas.unwrap_or_default();
         Ok(NewWorkspace {
             name: self.name,
@@ -52,23 +51,22 @@ impl Create {
     }
 }
 
-fn parent(text: &str) -> Result<WorkspaceId, Refused> {
+fn parent(text: &str) -> Result<WorkspaceId, MoleculeRefusal> {
     workspace_id(text).map_err(|refused| refused.with("field", "parent_id"))
 }
 
-fn at_once(tasks: Option<u32>) -> Result<Option<u32>, Refused> {
+fn at_once(tasks: Option<u32>) -> Result<Option<u32>, MoleculeRefusal> {
     match tasks {
         Some(tasks) if !(1..=AT_ONCE_MAX).contains(&tasks) => {
             let words = format!("max_concurrent_tasks: must be between 1 and {AT_ONCE_MAX}");
-            Err(Refused::bad(words).with("field", "max_concurrent_tasks"))
+            Err(MoleculeRefusal::bad(words).with("field", "max_concurrent_tasks"))
         }
         tasks => Ok(tasks),
     }
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CreatedWorkspace)]
-pub struct Created {
+pub struct CreatedWorkspace {
     id: String,
     pub status: &'static str,
     awareness_namespace: String,
@@ -76,10 +74,10 @@ pub struct Created {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connection: Option<Connection>,
+    pub connection: Option<WorkspaceConnection>,
 }
 
-impl Created {
+impl CreatedWorkspace {
     pub fn of(workspace: &Workspace) -> Self {
         Self {
             id: workspace.id.to_string(),
@@ -94,8 +92,7 @@ impl Created {
 
 /// What an agent that runs elsewhere needs in order to come in.
 #[derive(Serialize, ToSchema)]
-#[schema(as = WorkspaceConnection)]
-pub struct Connection {
+pub struct WorkspaceConnection {
     workspace_id: String,
     platform_url: String,
     /// Shown here and never again.
@@ -104,7 +101,7 @@ pub struct Connection {
     heartbeat_endpoint: String,
 }
 
-impl Connection {
+impl WorkspaceConnection {
     pub fn new(workspace: &Workspace, platform_url: &str, auth_token: String) -> Self {
         Self {
             workspace_id: workspace.id.to_string(),
@@ -147,7 +144,7 @@ impl PatchBody {
         self.parent_id.is_some() || self.tier.is_some()
     }
 
-    pub fn understood(self) -> Result<Patch, Refused> {
+    pub fn understood(self) -> Result<Patch, MoleculeRefusal> {
         let parent_id = match self.parent_id {
             Some(Some(id)) if !id.is_empty() => Some(Some(parent(&id)?)),
             Some(_) => Some(None),

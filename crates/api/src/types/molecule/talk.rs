@@ -1,6 +1,6 @@
 //! What workspaces say to whoever watches.
 
-use crate::molecule::refused::Refused;
+use crate::molecule::refusal::MoleculeRefusal;
 use reveille_core::presence::workspace::Workspace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -41,9 +41,10 @@ impl Attachment {
 }
 
 impl Notify {
-    pub fn payload(self, workspace: &Workspace) -> Result<Value, Refused> {
+    pub fn payload(self, workspace: &Workspace) -> Result<Value, MoleculeRefusal> {
         let message = self.message.filter(|message| !message.is_empty());
-        let message = message.ok_or_else(|| Refused::bad("message is required").with("field", "message"))?;
+        let message =
+            message.ok_or_else(|| MoleculeRefusal::bad("message is required").with("field", "message"))?;
         if message.len() > MESSAGE_LEN_MAX {
             return Err(too_long("message", MESSAGE_LEN_MAX));
         }
@@ -76,13 +77,13 @@ pub struct Activity {
 }
 
 impl Activity {
-    pub fn payload(self, workspace: &Workspace) -> Result<Value, Refused> {
+    pub fn payload(self, workspace: &Workspace) -> Result<Value, MoleculeRefusal> {
         let text = |key: &str| self.fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         if text("activity_type").is_none() {
-            return Err(Refused::bad("activity_type is required").with("field", "activity_type"));
+            return Err(MoleculeRefusal::bad("activity_type is required").with("field", "activity_type"));
         }
         if text("source_id").is_some_and(|source| source != workspace.id.as_str()) {
-            return Err(Refused::forbidden("source_id does not match the workspace"));
+            return Err(MoleculeRefusal::forbidden("source_id does not match the workspace"));
         }
         let payload = Value::Object(self.fields);
         if payload.to_string().len() > ACTIVITY_LEN_MAX {
@@ -92,6 +93,6 @@ impl Activity {
     }
 }
 
-fn too_long(field: &str, len_max: usize) -> Refused {
-    Refused::bad(format!("{field}: is longer than {len_max} bytes")).with("field", field)
+fn too_long(field: &str, len_max: usize) -> MoleculeRefusal {
+    MoleculeRefusal::bad(format!("{field}: is longer than {len_max} bytes")).with("field", field)
 }

@@ -18,9 +18,8 @@ const ACTIVITY_PER_SESSION: u32 = 20;
 
 /// A member of the fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = FleetNode)]
 #[serde(rename_all = "camelCase")]
-pub struct Node {
+pub struct FleetNode {
     pub id: String,
     pub name: String,
     pub machine_id: String,
@@ -56,7 +55,7 @@ pub struct Node {
 }
 
 /// A member with what else is known of it.
-pub struct Seen<'a> {
+pub struct KnownMember<'a> {
     pub view: &'a WorkerView,
     /// Its record, if it is a workspace.
     pub workspace: Option<&'a Workspace>,
@@ -65,8 +64,8 @@ pub struct Seen<'a> {
     pub now: Millis,
 }
 
-impl Node {
-    pub fn of(seen: &Seen<'_>, ids: NodeIds) -> Self {
+impl FleetNode {
+    pub fn of(seen: &KnownMember<'_>, ids: NodeIds) -> Self {
         let worker = &seen.view.worker;
         let member = Member::of(worker);
         let away = is_away(worker, seen.ttls, seen.now);
@@ -127,7 +126,7 @@ impl Node {
     }
 }
 
-impl Seen<'_> {
+impl KnownMember<'_> {
     fn name(&self) -> String {
         let worker = &self.view.worker;
         let name = self.workspace.map_or_else(|| worker.agent_name(), |workspace| workspace.name.as_str());
@@ -263,7 +262,7 @@ pub struct Machine {
 
 impl Machine {
     /// The machine of a node. Of several nodes on one machine, the one heard last tells of it.
-    pub fn of(seen: &Seen<'_>, node: &Node) -> Self {
+    pub fn of(seen: &KnownMember<'_>, node: &FleetNode) -> Self {
         Self {
             id: node.machine_id.clone(),
             name: node.machine_name.clone(),

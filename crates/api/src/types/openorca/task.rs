@@ -10,8 +10,9 @@ use std::ops::RangeInclusive;
 use utoipa::ToSchema;
 
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Task)]
 #[serde(rename_all = "camelCase")]
-pub struct Task {
+pub struct ConsoleTask {
     pub id: String,
     /// The node that has it; empty while nobody does.
     pub agent_id: String,
@@ -32,7 +33,7 @@ pub struct Task {
     pub collaborators: [&'static str; 0],
 }
 
-impl Task {
+impl ConsoleTask {
     /// `agent` is the node that has it, and its name.
     pub fn of(job: &Job, agent: Option<(String, String)>) -> Self {
         let (agent_id, agent_name) = agent.unwrap_or_default();

@@ -1,20 +1,20 @@
 //! Shows every commit to the ledger, and can make results unreadable.
 
 use super::ledger::Ledger;
-use reveille_store::suite::hooked::Hook;
+use reveille_store::suite::hooked::StoreHook;
 use reveille_store::{BlobKey, Commit, Step, Store, StoreError};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub struct Spy {
     pub ledger: Mutex<Ledger>,
-    pub clock: reveille_store::Clock,
+    pub clock: reveille_store::ClockFn,
     /// Results cannot be read.
     pub is_blind: AtomicBool,
 }
 
 #[async_trait::async_trait]
-impl Hook for Spy {
+impl StoreHook for Spy {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         let job = step.job.clone();
         let done = store.commit(step).await?;

@@ -12,9 +12,9 @@ use reveille_core::policy::Policy;
 use reveille_engine::{Clock, Engine, Rules, Settings};
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
 use reveille_roster::Scope;
-use reveille_store::suite::hooked::Hooked;
+use reveille_store::suite::hooked::HookedStore;
 use reveille_store::{DeadLetterQuery, JobQuery};
-use reveille_test_kit::{Http, create_key, idle, packet, policy, succeeded};
+use reveille_test_kit::{TestHttp, create_key, idle, packet, policy, succeeded};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobMetadata, JobProgress, JobRequest, JobResult, JobStatus};
 use reveille_wire::cordum::SubmitJobRequest;
@@ -33,11 +33,11 @@ pub struct Found {
 }
 
 pub struct World {
-    pub store: Hooked<Spy>,
+    pub store: HookedStore<Spy>,
     pub bus: LocalBus,
     pub engine: Engine,
     settings: Settings,
-    kept: reveille_test_kit::World,
+    kept: reveille_test_kit::TestWorld,
     policies: Vec<Policy>,
     workers: Vec<Arc<Worker>>,
     /// One for each tenant, and the operator's.
@@ -68,11 +68,11 @@ impl World {
 
     /// The first of these policies is in force.
     pub async fn start(policies: &[Value], settings: Settings) -> Self {
-        let kept = reveille_test_kit::World::new();
+        let kept = reveille_test_kit::TestWorld::new();
         let now = kept.clock.clone();
-        let clock: reveille_store::Clock = Arc::new(move || now.now());
+        let clock: reveille_store::ClockFn = Arc::new(move || now.now());
         let spy = Spy { ledger: Mutex::default(), clock, is_blind: AtomicBool::new(false) };
-        let store = Hooked::new(kept.store.clone(), spy);
+        let store = HookedStore::new(kept.store.clone(), spy);
         let policies: Vec<Policy> = policies.iter().cloned().map(policy).collect();
         let bus = LocalBus::default();
         let engine = start(&kept, &store, &bus, &policies[0], settings.clone()).await;
@@ -297,7 +297,7 @@ impl World {
         self.workers.push(worker.clone());
         let store = self.store.clone();
         let work = move |job| work(worker.clone(), store.clone(), job);
-        reveille_test_kit::Worker::listen(&self.bus, name).await.work(work);
+        reveille_test_kit::TestWorker::listen(&self.bus, name).await.work(work);
     }
 
     pub fn behave(&self, which: usize, behaviour: Behaviour) {
@@ -322,13 +322,13 @@ impl World {
     }
 
     pub async fn call(&self, key: &str, method: &str, path: &str, body: Value) -> Value {
-        let http = Http::new(reveille_api::router(self.engine.clone()));
+        let http = TestHttp::new(reveille_api::router(self.engine.clone()));
         http.call(key, method, path, &body.to_string()).await.1
     }
 }
 
 /// Does with a job what it was told to do.
-async fn work(worker: Arc<Worker>, store: Hooked<Spy>, job: JobRequest) -> Option<JobResult> {
+async fn work(worker: Arc<Worker>, store: HookedStore<Spy>, job: JobRequest) -> Option<JobResult> {
     let stored = store.inner.job(&JobId::known(job.job_id.as_str())).await.unwrap();
     let now = (store.hook.clock)();
     store.hook.ledger.lock().unwrap().delivered(&job.job_id, stored.as_deref(), now);
@@ -344,8 +344,8 @@ async fn work(worker: Arc<Worker>, store: Hooked<Spy>, job: JobRequest) -> Optio
 }
 
 async fn start(
-    kept: &reveille_test_kit::World,
-    store: &Hooked<Spy>,
+    kept: &reveille_test_kit::TestWorld,
+    store: &HookedStore<Spy>,
     bus: &LocalBus,
     policy: &Policy,
     settings: Settings,

@@ -148,6 +148,7 @@ async fn a_retry_keeps_priority_budget_labels_workflow_and_memory() {
         context_ptr: request.context_ptr.clone(),
         idempotency_key: request.idempotency_key.clone(),
         submitted_by: None,
+        submitter_name: None,
         trace: None,
         place: Place { parent_job_id: "before".to_owned(), ..new.place.clone() },
         ..new.clone()

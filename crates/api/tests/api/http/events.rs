@@ -58,6 +58,18 @@ async fn a_stream_starts_with_the_fleet_and_goes_on_with_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_revoked_key_takes_its_open_streams_along() {
+    let api = watched::start().await;
+    let key = api.key("acme", ALL).await;
+    let mut stream = api.open(&key, EVENTS, &[]).await;
+    assert_eq!(stream.event().await.1, "snapshot");
+    let id = api.engine.access().authenticate(&key).unwrap().key.clone();
+    api.engine.access().revoke_key(&id, "test").await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(2), stream.end()).await;
+    assert!(ended.is_ok(), "it went on for more than two seconds");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_tells_how_runs_go() {
     let api = watched::start().await;
     let key = api.key("acme", ALL).await;

@@ -1,9 +1,9 @@
 //! The Molecule registry over the real router, with real agents on loopback.
 
-mod agent;
-mod delegating;
+pub mod agent;
+pub mod delegating;
 mod permission;
-mod platform;
+pub mod platform;
 mod registering;
 mod restarting;
 mod retiring;

@@ -9,7 +9,7 @@ use reveille_core::id::{JobId, TenantId, WorkerId};
 use reveille_core::placement::routing::Routing;
 use reveille_engine::Rules;
 use reveille_roster::Scope;
-use reveille_test_kit::{NOON, Worker, idle, succeeded};
+use reveille_test_kit::{NOON, TestWorker, idle, succeeded};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,7 +230,7 @@ async fn tasks_link_to_the_node_that_has_them() {
     let id = submit(&api, &acme, "job.run").await;
     let created = stream.until("task.created").await;
     assert_eq!((&created["task"]["id"], &created["task"]["status"]), (&json!(id), &json!("pending")));
-    let mut worker = Worker::listen(&api.bus, "w1").await;
+    let mut worker = TestWorker::listen(&api.bus, "w1").await;
     let load = idle(4);
     let pool = Some(reveille_core::id::PoolId::known("default"));
     let beat = Beat { pool, load, agent_name: "secret name".to_owned(), ..Beat::default() };

@@ -9,7 +9,7 @@ use reveille_core::placement::routing::Routing;
 use reveille_engine::rules::read_policy;
 use reveille_engine::{OutputSettings, Rules, Settings};
 use reveille_store::{BlobKey, Blobs, DeadLetterQuery, DeadLetters, PutMode};
-use reveille_test_kit::{NOON, Worker, idle, succeeded};
+use reveille_test_kit::{NOON, TestWorker, idle, succeeded};
 use reveille_wire::cap::JobResult;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ output_rules:
     decision: redact
 ";
 
-async fn governed(policy: &str, settings: Settings) -> (Api, String) {
+pub async fn governed(policy: &str, settings: Settings) -> (Api, String) {
     let api = watched::start_with(settings).await;
     let topics = TOPICS.map(|topic| (topic, vec!["default"]));
     let routing = Arc::new(Routing::mapped(topics, [("default", vec![])]));
@@ -52,19 +52,31 @@ async fn governed(policy: &str, settings: Settings) -> (Api, String) {
 }
 
 /// A worker takes a job of this topic and answers with these bytes.
-async fn made(api: &Api, key: &str, topic: &str, content: &str) -> String {
-    let beat = Beat { pool: Some(PoolId::known("default")), load: idle(100), ..Beat::default() };
-    let worker = Worker::listen(&api.bus, "w1").await;
-    api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("default"), &beat);
-    let (status, reply) = api.submit(key, json!({"topic": topic, "context": {}})).await;
-    assert_eq!(status, 200, "{reply}");
-    let id = reply["job_id"].as_str().unwrap().to_owned();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+pub async fn made(api: &Api, key: &str, topic: &str, content: &str) -> String {
+    let (worker, id) = taken(api, key, topic).await;
     let blob = BlobKey::parse(&format!("res:{id}")).unwrap();
     let (value, until) = (content.as_bytes().to_vec().into(), NOON + 1_000_000_000);
     api.world.store.put_blob(blob.clone(), value, until, PutMode::Always).await.unwrap();
     worker.report(JobResult { result_ptr: blob.pointer(), ..succeeded(&id) }).await;
     id
+}
+
+/// A worker takes a job of this topic and says that its result is there.
+pub async fn made_at(api: &Api, key: &str, topic: &str, pointer: &str) -> String {
+    let (worker, id) = taken(api, key, topic).await;
+    worker.report(JobResult { result_ptr: pointer.to_owned(), ..succeeded(&id) }).await;
+    id
+}
+
+async fn taken(api: &Api, key: &str, topic: &str) -> (TestWorker, String) {
+    let beat = Beat { pool: Some(PoolId::known("default")), load: idle(100), ..Beat::default() };
+    let worker = TestWorker::listen(&api.bus, "w1").await;
+    api.engine.fleet().beat(&WorkerId::known("w1"), &TenantId::known("default"), &beat);
+    let (status, reply) = api.submit(key, json!({"topic": topic, "context": {}})).await;
+    assert_eq!(status, 200, "{reply}");
+    let id = reply["job_id"].as_str().unwrap().to_owned();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    (worker, id)
 }
 
 async fn job(api: &Api, key: &str, id: &str) -> Value {

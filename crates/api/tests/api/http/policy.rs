@@ -4,6 +4,7 @@ use super::support::{Api, USER};
 use super::watched;
 use reveille_engine::Rules;
 use reveille_engine::rules::read_policy;
+use reveille_roster::Scope;
 use serde_json::{Value, json};
 
 const POLICY: &str = "
@@ -176,7 +177,7 @@ async fn a_remediation_that_was_offered_is_a_new_job_that_is_judged() {
     assert_eq!((status, &reply["code"]), (409, &json!("not_remediable")), "it was let run");
     let other = api.key("zeta", USER).await;
     assert_eq!(apply(&other, &denied, json!("stage")).await.0, 404);
-    let reader = api.named_key("eve", "acme", &[reveille_roster::Scope::Read]).await;
+    let reader = api.named_key("eve", "acme", &[Scope::Read]).await;
     assert_eq!(apply(&reader, &denied, json!("stage")).await.0, 403);
 }
 
@@ -195,4 +196,21 @@ async fn what_cannot_be_asked_is_refused_with_the_field() {
     }
     let foreign = json!({"topic": "job.a", "tenant": "zeta"});
     assert_eq!(ask(&api, &key, "evaluate", foreign).await.0, 403);
+}
+
+#[tokio::test]
+async fn a_policy_that_costs_too_much_is_not_replayed_and_its_rule_is_named() {
+    let api = Api::start(json!({"rules": [{"id": "all", "decision": "allow"}]})).await;
+    let key = api.key("acme", USER).await;
+    let labels: serde_json::Map<String, Value> = (0..50).map(|n| (format!("l{n}"), json!("x"))).collect();
+    let (status, reply) =
+        api.submit(&key, json!({"topic": "job.echo", "context": {}, "labels": labels})).await;
+    assert_eq!(status, 200, "{reply}");
+    let costly = "job.labels.all(a, job.labels.all(b, job.labels.all(c, a + b != c)))";
+    let policy = json!({"rules": [{"id": "fine", "decision": "allow", "when": "job.topic == 'x'"}, {"id": "costly", "decision": "allow", "when": costly}]});
+    let reader = api.key("acme", &[Scope::Read]).await;
+    let body = json!({"policy": policy.to_string(), "since": "1h"});
+    let (status, reply) = ask(&api, &reader, "replay", body).await;
+    assert_eq!(status, 422, "{reply}");
+    assert_eq!((&reply["code"], &reply["rule"]), (&json!("too_expensive"), &json!("costly")));
 }

@@ -5,22 +5,22 @@ use super::described;
 use reveille_bus::LocalBus;
 use reveille_engine::{Engine, Rules, Settings};
 use reveille_roster::Scope;
-use reveille_test_kit::{Http, World, create_key, policy};
+use reveille_test_kit::{TestHttp, TestWorld, create_key, policy};
 use serde_json::{Value, json};
 use std::ops::Deref;
 
 pub use reveille_test_kit::eventually;
 
 pub struct Api {
-    pub world: World,
+    pub world: TestWorld,
     pub engine: Engine,
     pub bus: LocalBus,
-    http: Http,
+    http: TestHttp,
 }
 
 impl Deref for Api {
-    type Target = Http;
-    fn deref(&self) -> &Http {
+    type Target = TestHttp;
+    fn deref(&self) -> &TestHttp {
         &self.http
     }
 }
@@ -31,21 +31,21 @@ impl Api {
     }
 
     pub async fn start_with(policy: Value, settings: Settings) -> Self {
-        Self::on(World::new(), policy, settings, 1).await
+        Self::on(TestWorld::new(), policy, settings, 1).await
     }
 
     /// Another server on the same jobs, after this one was killed; nobody has a key yet.
     pub async fn restarted(&self, policy: Value) -> Self {
         self.engine.kill();
-        let kept = World::new();
-        let world = World { roster: kept.roster, workflows: kept.workflows, ..self.world.clone() };
+        let kept = TestWorld::new();
+        let world = TestWorld { roster: kept.roster, workflows: kept.workflows, ..self.world.clone() };
         Self::on(world, policy, self.engine.settings().clone(), 2).await
     }
 
-    async fn on(world: World, policy: Value, settings: Settings, seed: u64) -> Self {
+    async fn on(world: TestWorld, policy: Value, settings: Settings, seed: u64) -> Self {
         let engine = world.engine().loopback_agents().policy_of(policy).settings(settings).seed(seed);
         let server = engine.start().await;
-        let http = Http::checked(reveille_api::router(server.engine.clone()), described::check);
+        let http = TestHttp::checked(reveille_api::router(server.engine.clone()), described::check);
         Self { world, engine: server.engine, bus: server.bus, http }
     }
 
@@ -71,7 +71,7 @@ impl Api {
     /// What is there in the form that is asked for: status, content type, body.
     pub async fn fetch(&self, key: &str, path: &str, accept: &str) -> (u16, String, String) {
         let headers = [("x-api-key", key), ("accept", accept)];
-        let reply = Http::new(self.router.clone()).send("GET", path, &headers, "").await;
+        let reply = TestHttp::new(self.router.clone()).send("GET", path, &headers, "").await;
         (reply.status, reply.header("content-type").to_owned(), reply.text().to_owned())
     }
 

@@ -4,7 +4,7 @@ use super::super::definition::FlowProblem;
 use super::super::document::StepDocument;
 use super::super::draft::RunDraft;
 use super::super::node::NodeKey;
-use crate::expression::{Expression, Names, to_json};
+use crate::expression::{Expression, Names};
 use crate::id::StepId;
 use serde_json::Value as Json;
 
@@ -54,7 +54,7 @@ impl SwitchStep {
 
     /// Its output is the step it has chosen, or null.
     pub(super) fn begin(&self, draft: &mut RunDraft<'_>, key: &NodeKey) {
-        let value = draft.value(key, &self.on).and_then(|value| to_json(&value));
+        let value = draft.value(key, &self.on);
         match value {
             Ok(value) => draft.succeed(key, Some(self.choose(&value))),
             Err(problem) => draft.fail(key, &problem),

@@ -1,10 +1,13 @@
 //! What depends on time, on paused time; the rest is tested over real sockets in `tests/`.
 
 use super::*;
-use crate::gate::{Denied, OpenGate};
+use crate::gate::{Denied, OpenGate, Standing};
+use crate::unauthenticated::UnauthenticatedClients;
+use reveille_bus::{Bus, INBOX_LEN_MAX};
 use reveille_core::id::TenantId;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::io::{BufWriter, DuplexStream, duplex, split};
+use tokio::io::{AsyncReadExt, BufWriter, DuplexStream, duplex, split};
 
 /// A gate that wants to see a secret.
 struct Locked;
@@ -18,10 +21,30 @@ impl Gate for Locked {
             Err(Denied)
         }
     }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        Standing::Valid
+    }
+}
+
+/// Admits whoever says `right`, until the key is revoked.
+#[derive(Default)]
+struct RevocableKey(AtomicBool);
+
+#[async_trait::async_trait]
+impl Gate for RevocableKey {
+    async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
+        Locked.admit(secret).await
+    }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        if self.0.load(Relaxed) { Standing::Revoked } else { Standing::Valid }
+    }
 }
 
 struct Harness {
     client: DuplexStream,
+    bus: LocalBus,
     /// Kept so that the door stays open.
     _open: watch::Sender<bool>,
 }
@@ -29,15 +52,17 @@ struct Harness {
 fn connect(gate: Arc<dyn Gate>) -> Harness {
     let (client, mut server) = duplex(1024);
     let (open, shutdown) = watch::channel(false);
-    let door = Arc::new(NatsDoor::new(LocalBus::new(), gate, NatsLimits::default(), None, None));
+    let bus = LocalBus::new();
+    let door = Arc::new(NatsDoor::new(bus.clone(), gate, NatsLimits::default(), None, None));
     tokio::spawn(async move {
-        let newcomer = greet(&mut server, &door).await.unwrap();
+        let (stranger, _) = UnauthenticatedClients::default().enter(([127, 0, 0, 1], 1).into());
+        let newcomer = greet(&mut server, stranger, &door).await.unwrap();
         let (reader, writer) = split(server);
         // It holds back what is not flushed, as TLS may.
         let writer = BufWriter::new(writer);
         run(newcomer, reader, writer, door, shutdown).await;
     });
-    Harness { client, _open: open }
+    Harness { client, bus, _open: open }
 }
 
 impl Harness {
@@ -120,4 +145,39 @@ async fn a_secret_that_is_not_known_is_refused_even_at_an_open_door() {
     harness.read_until("}\r\n").await;
     harness.client.write_all(b"CONNECT {\"pass\":\"mistyped\"}\r\n").await.unwrap();
     assert_eq!(harness.read_to_end().await, "-ERR 'Authorization Violation'\r\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_published_with_a_revoked_key_does_not_count() {
+    let key = Arc::new(RevocableKey::default());
+    let mut harness = connect(key.clone());
+    let mut results = harness.bus.subscribe("sys.job.result", None).await.unwrap();
+    harness.read_until("}\r\n").await;
+    harness.client.write_all(b"CONNECT {\"auth_token\":\"right\"}\r\nPING\r\n").await.unwrap();
+    harness.read_until("PONG\r\n").await;
+    key.0.store(true, Relaxed);
+    tokio::time::advance(Duration::from_millis(1001)).await;
+    harness.client.write_all(b"PUB sys.job.result 1\r\nx\r\n").await.unwrap();
+    assert_eq!(harness.read_to_end().await, "-ERR 'Authorization Violation'\r\n");
+    assert!(results.try_recv().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_waits_for_us_is_cut_off_too_when_its_key_is_revoked() {
+    let key = Arc::new(RevocableKey::default());
+    let mut harness = connect(key.clone());
+    let _full = harness.bus.subscribe("sys.job.result", None).await.unwrap();
+    harness.read_until("}\r\n").await;
+    harness.client.write_all(b"CONNECT {\"auth_token\":\"right\"}\r\n").await.unwrap();
+    for _ in 0..INBOX_LEN_MAX {
+        harness.client.write_all(b"PUB sys.job.result 1\r\nx\r\n").await.unwrap();
+    }
+    harness.client.write_all(b"PING\r\n").await.unwrap();
+    harness.read_until("PONG\r\n").await;
+    harness.client.write_all(b"PUB sys.job.result 1\r\nx\r\n").await.unwrap();
+    key.0.store(true, Relaxed);
+    let revoked = Instant::now();
+    let end = tokio::time::timeout(Duration::from_mins(1), harness.read_to_end()).await;
+    assert_eq!(end.expect("it ends"), "-ERR 'Authorization Violation'\r\n");
+    assert!(revoked.elapsed() < Duration::from_secs(2), "{:?}", revoked.elapsed());
 }

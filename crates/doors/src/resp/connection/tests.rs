@@ -1,12 +1,14 @@
 //! What depends on time, on paused time; the rest is tested over real sockets in `tests/`.
 
 use super::*;
-use crate::gate::{Denied, Guest, OpenGate};
-use reveille_core::id::TenantId;
+use crate::gate::{Denied, Guest, OpenGate, Standing};
+use crate::unauthenticated::UnauthenticatedClients;
+use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Blobs, PutMode, StoreError};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::io::{BufWriter, DuplexStream, duplex, split};
+use tokio::io::{AsyncReadExt, BufWriter, DuplexStream, duplex, split};
 use tokio::time::Instant;
 
 /// A store of one large blob that is always there.
@@ -35,17 +37,43 @@ impl Gate for Locked {
     async fn admit(&self, _: Option<&str>) -> Result<Guest, Denied> {
         Err(Denied)
     }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        Standing::Valid
+    }
+}
+
+/// A guest with a key, until it is revoked.
+#[derive(Default)]
+struct RevocableKey(AtomicBool);
+
+#[async_trait::async_trait]
+impl Gate for RevocableKey {
+    async fn admit(&self, _: Option<&str>) -> Result<Guest, Denied> {
+        let key = Some(KeyId::known("key"));
+        Ok(Guest { tenant: TenantId::known("acme"), role: Role::Worker, key })
+    }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        if self.0.load(Relaxed) { Standing::Revoked } else { Standing::Valid }
+    }
 }
 
 fn connect(gate: Arc<dyn Gate>) -> (DuplexStream, watch::Sender<bool>) {
     let (client, server) = duplex(64);
     let (open, shutdown) = watch::channel(false);
-    let desk = BlobExecutor { blobs: Arc::new(OneBlob), clock: Arc::new(|| Millis(0)), ttl_ms: 1000 };
+    let desk = BlobExecutor {
+        blobs: Arc::new(OneBlob),
+        clock: Arc::new(|| Millis(0)),
+        ttl_ms: 1000,
+        ttl_max_ms: 1000,
+    };
     let door = Arc::new(RespDoor::new(desk, gate, RespLimits::default()));
     let (reader, writer) = split(server);
     // It holds back what is not flushed, as TLS may.
     let writer = BufWriter::new(writer);
-    tokio::spawn(async move { run(reader, writer, door, shutdown).await });
+    let (stranger, _) = UnauthenticatedClients::default().enter(([127, 0, 0, 1], 1).into());
+    tokio::spawn(async move { run(stranger, reader, writer, door, shutdown).await });
     (client, open)
 }
 
@@ -98,4 +126,35 @@ async fn a_closing_door_ends_the_connection() {
     client.read_exact(&mut pong).await.unwrap();
     open.send(true).unwrap();
     assert_eq!(client.read(&mut pong).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_key_ends_a_half_read_answer_and_adds_nothing_to_it() {
+    let key = Arc::new(RevocableKey::default());
+    let (mut client, _open) = connect(key.clone());
+    client.write_all(b"GET ctx:1\r\n").await.unwrap();
+    tokio::task::yield_now().await;
+    key.0.store(true, Relaxed);
+    let revoked = Instant::now();
+    sleep(Duration::from_secs(2)).await;
+    let mut read = Vec::new();
+    let end = timeout(Duration::from_secs(20), client.read_to_end(&mut read)).await;
+    assert!(end.is_ok() && revoked.elapsed() <= Duration::from_secs(3), "{:?}", revoked.elapsed());
+    let answer = [b"$4096\r\n".as_slice(), &[b'x'; 4096]].concat();
+    assert!(answer.starts_with(&read), "an error in the midst of a value would be taken for a part of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_with_a_revoked_key_is_refused() {
+    let key = Arc::new(RevocableKey::default());
+    let (mut client, _open) = connect(key.clone());
+    client.write_all(b"PING\r\n").await.unwrap();
+    let mut pong = [0; 7];
+    client.read_exact(&mut pong).await.unwrap();
+    key.0.store(true, Relaxed);
+    tokio::time::advance(Duration::from_millis(1001)).await;
+    client.write_all(b"PING\r\n").await.unwrap();
+    let mut read = String::new();
+    timeout(Duration::from_secs(20), client.read_to_string(&mut read)).await.expect("it ends").unwrap();
+    assert_eq!(read, "-NOAUTH the key of this connection was revoked\r\n");
 }

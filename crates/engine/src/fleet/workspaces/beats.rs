@@ -113,7 +113,7 @@ impl Workspaces {
         if let Some((pulse, false)) = self.heard_pulse(&id)
             && let Err(error) = self.follow_pulse(&id, pulse).await
         {
-            tracing::debug!(workspace = %id, %error, "its next beat brings it back");
+            tracing::debug!(workspace = %id, %error, "workspace row not updated; its next beat retries");
         }
     }
 

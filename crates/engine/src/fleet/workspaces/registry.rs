@@ -14,13 +14,13 @@ pub const URL_LEN_MAX: usize = 2_048;
 pub const CARD_LEN_MAX: usize = 64 * 1024;
 
 /// What a workspace says when it starts.
-pub struct Registration {
+pub struct WorkspaceRegistration {
     pub id: WorkspaceId,
     pub url: String,
     pub agent_card: Value,
 }
 
-pub struct Registered {
+pub struct RegisteredWorkspace {
     pub workspace: Arc<Workspace>,
     /// Shown here and nowhere else, and only if it had none.
     pub token: Option<String>,
@@ -94,8 +94,8 @@ impl Workspaces {
         &self,
         tenant: Option<&TenantId>,
         token: Option<&str>,
-        registration: Registration,
-    ) -> Result<Registered, WorkspaceError> {
+        registration: WorkspaceRegistration,
+    ) -> Result<RegisteredWorkspace, WorkspaceError> {
         // Who may not register at all makes us look up no names.
         self.may_register(&registration.id, tenant, token)?;
         self.check_url(&registration.url).await?;
@@ -110,9 +110,9 @@ impl Workspaces {
         &self,
         tenant: Option<TenantId>,
         token: Option<String>,
-        registration: Registration,
-    ) -> Result<Registered, WorkspaceError> {
-        let Registration { id, url, agent_card } = registration;
+        registration: WorkspaceRegistration,
+    ) -> Result<RegisteredWorkspace, WorkspaceError> {
+        let WorkspaceRegistration { id, url, agent_card } = registration;
         let _lock = self.index.lock(&id).await;
         let mut workspace = match self.may_register(&id, tenant.as_ref(), token.as_deref())? {
             Some(known) => (*known).clone(),
@@ -131,7 +131,7 @@ impl Workspaces {
         // It has just started: what it was sent is lost, and what it said of itself is no longer so.
         self.call_back(|hook| hook.restarted(&workspace.id));
         self.note_pulse(&workspace, Pulse::default());
-        Ok(Registered { workspace: Arc::new(workspace), token: new_token })
+        Ok(RegisteredWorkspace { workspace: Arc::new(workspace), token: new_token })
     }
 
     /// The workspace, if there is one; otherwise somebody with a key makes it by registering.

@@ -5,7 +5,7 @@ use crate::roster::RosterBatch;
 use reveille_core::fleet::Who;
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::{FORWARD_HOPS_MAX, Workspace, WorkspaceStatus};
-use reveille_roster::{Change, EventQuery, RosterError, StructureEvent};
+use reveille_roster::{Change, RosterError, StructureEvent, StructureEventQuery};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum Whereabouts {
     },
 }
 
-pub struct Removed {
+pub struct WorkspaceRemoval {
     pub cascade: usize,
 }
 
@@ -57,8 +57,11 @@ impl Workspaces {
     }
 
     async fn last_event(&self, workspace: &Workspace) -> Result<Option<StructureEvent>, RosterError> {
-        let query =
-            EventQuery { tenant: workspace.tenant.clone(), workspace: Some(workspace.id.clone()), limit: 1 };
+        let query = StructureEventQuery {
+            tenant: workspace.tenant.clone(),
+            workspace: Some(workspace.id.clone()),
+            limit: 1,
+        };
         Ok(self.roster.events(&query).await?.pop())
     }
 
@@ -68,7 +71,7 @@ impl Workspaces {
         tenant: &TenantId,
         id: &WorkspaceId,
         forwarded_to: Option<WorkspaceId>,
-    ) -> Result<Removed, WorkspaceError> {
+    ) -> Result<WorkspaceRemoval, WorkspaceError> {
         let (workspaces, tenant, id) = (self.clone(), tenant.clone(), id.clone());
         self.runtime
             .run_detached(async move { workspaces.retire_family(&tenant, &id, forwarded_to).await })
@@ -80,7 +83,7 @@ impl Workspaces {
         tenant: &TenantId,
         id: &WorkspaceId,
         forwarded_to: Option<WorkspaceId>,
-    ) -> Result<Removed, WorkspaceError> {
+    ) -> Result<WorkspaceRemoval, WorkspaceError> {
         let _structure = self.index.lock_structure().await;
         let asked = self.living(tenant, id)?;
         let below = self.index.descendants(id);
@@ -95,7 +98,7 @@ impl Workspaces {
             "cascade_deleted": below.len(), "forwarded_to": forwarded_to, "parent_id": asked.parent_id,
         });
         self.retire(id, forwarded_to, payload).await?;
-        Ok(Removed { cascade: below.len() })
+        Ok(WorkspaceRemoval { cascade: below.len() })
     }
 
     /// Retired workspaces only: nothing is left to say where it went.

@@ -1,6 +1,6 @@
 //! Somebody who reads the stream at their own pace.
 
-use super::shared::Found;
+use super::shared::PositionLookup;
 use super::{Audience, Event, EventId, Events};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -8,14 +8,14 @@ use tokio::sync::Notify;
 pub struct Reader {
     events: Arc<Events>,
     audience: Audience,
-    start: Start,
+    start: ReaderStart,
     seq: u64,
     /// The life of the stream that `seq` counts in.
     life: u64,
     published: Arc<Notify>,
 }
 
-enum Start {
+enum ReaderStart {
     /// It came with a position. `reads` is how often the shared stream had been read by then.
     From {
         after: EventId,
@@ -43,7 +43,7 @@ impl Events {
         log.readers += 1;
         let published = log.published.clone();
         drop(logs);
-        let start = after.map_or(Start::Afresh, |after| Start::From { after, reads });
+        let start = after.map_or(ReaderStart::Afresh, |after| ReaderStart::From { after, reads });
         Reader { events: self.clone(), audience, start, seq: last, life, published }
     }
 }
@@ -72,14 +72,15 @@ impl Reader {
             return None;
         }
         let (last, begins, life) = (logs.last, logs.begins, logs.reading.life);
-        match std::mem::replace(&mut self.start, Start::Over) {
-            Start::Over => {}
-            Start::Afresh => self.life = life.wrapping_sub(1),
-            Start::From { after, reads } => match logs.find(&self.audience, after, events.epoch, reads) {
-                Found::Here => (self.seq, self.life) = (after.seq, life),
-                Found::Gone => self.life = life.wrapping_sub(1),
-                Found::NotYet => {
-                    self.start = Start::From { after, reads };
+        match std::mem::replace(&mut self.start, ReaderStart::Over) {
+            ReaderStart::Over => {}
+            ReaderStart::Afresh => self.life = life.wrapping_sub(1),
+            ReaderStart::From { after, reads } => match logs.find(&self.audience, after, events.epoch, reads)
+            {
+                PositionLookup::Here => (self.seq, self.life) = (after.seq, life),
+                PositionLookup::Gone => self.life = life.wrapping_sub(1),
+                PositionLookup::NotYet => {
+                    self.start = ReaderStart::From { after, reads };
                     return None;
                 }
             },

@@ -78,7 +78,7 @@ impl Reading {
 }
 
 /// Where a position is.
-pub(super) enum Found {
+pub(super) enum PositionLookup {
     Here,
     Gone,
     /// It was given out by a server that has read further; it will be here at any moment.
@@ -86,14 +86,20 @@ pub(super) enum Found {
 }
 
 impl Logs {
-    pub(super) fn find(&mut self, audience: &Audience, id: EventId, epoch: u64, reads: u64) -> Found {
+    pub(super) fn find(
+        &mut self,
+        audience: &Audience,
+        id: EventId,
+        epoch: u64,
+        reads: u64,
+    ) -> PositionLookup {
         let dropped = self.of(audience).dropped.max(self.begins);
         let may_come = epoch == SHARED && self.reading.reads < reads + READS_TO_BE_SURE;
         match id {
-            id if id.epoch != epoch || id.seq < dropped => Found::Gone,
-            id if id.seq <= self.last => Found::Here,
-            _ if may_come => Found::NotYet,
-            _ => Found::Gone,
+            id if id.epoch != epoch || id.seq < dropped => PositionLookup::Gone,
+            id if id.seq <= self.last => PositionLookup::Here,
+            _ if may_come => PositionLookup::NotYet,
+            _ => PositionLookup::Gone,
         }
     }
 

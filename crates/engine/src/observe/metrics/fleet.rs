@@ -1,6 +1,6 @@
 //! What can be scraped of the fleet: beats, the snapshot, who is restored, and mass silence.
 
-use super::{Moment, Page};
+use super::{CurrentCounts, MetricsPage};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -26,7 +26,7 @@ pub struct FleetMetrics {
 }
 
 impl FleetMetrics {
-    pub(super) fn list(page: &mut Page) -> Self {
+    pub(super) fn list(page: &mut MetricsPage) -> Self {
         let age = "Since the worker snapshot was last written here; -1 before the first";
         let stale = "How long restored members that were dead passed for alive";
         Self {
@@ -49,7 +49,7 @@ impl FleetMetrics {
     }
 
     /// What is counted only when somebody asks.
-    pub(super) fn look(&self, moment: &Moment) {
+    pub(super) fn look(&self, moment: &CurrentCounts) {
         self.unconfirmed.set(moment.unconfirmed as i64);
         let age_ms = self.snapshot_age_ms(moment.now);
         self.snapshot_age.set(age_ms.map_or(-1.0, |age_ms| age_ms as f64 / 1000.0));

@@ -1,6 +1,6 @@
 //! What can be scraped of output policy.
 
-use super::{Page, PerTopic, TopicLabel};
+use super::{MetricsPage, PerTopic, TopicLabel};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,7 +23,7 @@ pub(super) struct OutputMetrics {
 }
 
 impl OutputMetrics {
-    pub fn list(page: &mut Page) -> Self {
+    pub fn list(page: &mut MetricsPage) -> Self {
         let look: fn() -> Histogram = || Histogram::new(LOOK_SECONDS);
         let latency = Family::new_with_constructor(look);
         Self {

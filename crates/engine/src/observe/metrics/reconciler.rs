@@ -1,6 +1,6 @@
 //! What can be scraped of the reconciler: that it is there, and how often it was needed.
 
-use super::Page;
+use super::MetricsPage;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -42,7 +42,7 @@ pub struct ReconcilerMetrics {
 }
 
 impl ReconcilerMetrics {
-    pub(super) fn list(page: &mut Page) -> Self {
+    pub(super) fn list(page: &mut MetricsPage) -> Self {
         let metrics = Self {
             passes: page.list("safety_net_passes", "How often live jobs were gone through"),
             acted: page.list("safety_net_acted", "Jobs that no timer saw to, and the net did"),

@@ -1,6 +1,6 @@
 //! What can be scraped of the safety kernel's circuit.
 
-use super::{Page, PerTopic, TopicLabel};
+use super::{MetricsPage, PerTopic, TopicLabel};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -43,7 +43,7 @@ pub struct SafetyMetrics {
 }
 
 impl SafetyMetrics {
-    pub(super) fn list(page: &mut Page) -> Self {
+    pub(super) fn list(page: &mut MetricsPage) -> Self {
         let open = "Jobs that were allowed because the safety kernel could not be asked";
         let turns = "How often the circuit came to be closed, half-open or open";
         let metrics = Self {

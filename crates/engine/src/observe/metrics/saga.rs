@@ -1,6 +1,6 @@
 //! What can be scraped of sagas: those that clients drive, and rollbacks of our own workflows.
 
-use super::Page;
+use super::MetricsPage;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -23,7 +23,7 @@ pub(crate) struct SagaMetrics {
 }
 
 impl SagaMetrics {
-    pub(super) fn list(page: &mut Page) -> Self {
+    pub(super) fn list(page: &mut MetricsPage) -> Self {
         Self {
             recorded: page.list("saga_recorded", "Compensations that were put down for later"),
             triggered: page.list("saga_rollback_triggered", "Rollbacks that began"),

@@ -1,6 +1,6 @@
 //! What became of the spans of ended jobs.
 
-use super::Page;
+use super::MetricsPage;
 use prometheus_client::metrics::counter::Counter;
 use reveille_traces::TraceCounts;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ pub(super) struct TraceMetrics {
 }
 
 impl TraceMetrics {
-    pub fn list(page: &mut Page) -> Self {
+    pub fn list(page: &mut MetricsPage) -> Self {
         let dropped = "Jobs whose spans were dropped: the queue was full, or the collector did not take them";
         Self {
             exported: page.list("trace_jobs_exported", "Jobs whose spans the collector has taken"),

@@ -34,7 +34,7 @@ impl Failing {
 struct Hook(Arc<Failing>);
 
 #[async_trait::async_trait]
-impl jobs::Hook for Hook {
+impl jobs::StoreHook for Hook {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         self.0.check(Away::Jobs)?;
         if step.before.is_some() {
@@ -50,7 +50,7 @@ impl jobs::Hook for Hook {
 }
 
 #[async_trait::async_trait]
-impl runs::Hook for Hook {
+impl runs::WorkflowHook for Hook {
     fn before_node(&self) -> Result<(), StoreError> {
         self.0.check(Away::Runs)
     }
@@ -59,8 +59,8 @@ impl runs::Hook for Hook {
 /// A server with a job that its run does not want, and a store that is away. Gives the job, too.
 async fn left_with_a_job(world: &World, away: Away) -> (Engine, Arc<Failing>, JobId) {
     let failing = Arc::new(Failing { away, tries: AtomicU32::new(0), is_away: AtomicBool::new(false) });
-    let store = jobs::Hooked::new(world.store.clone(), Hook(failing.clone()));
-    let flows = runs::Hooked::new(world.workflows.clone(), Hook(failing.clone()));
+    let store = jobs::HookedStore::new(world.store.clone(), Hook(failing.clone()));
+    let flows = runs::HookedWorkflows::new(world.workflows.clone(), Hook(failing.clone()));
     let engine = world.start_on(Arc::new(store), Arc::new(flows)).await;
     world.save(&engine, json!({"a": {"topic": "job.nobody"}})).await;
     let id = begin(&engine, json!({})).await;

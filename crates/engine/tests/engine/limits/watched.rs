@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::Job;
-use reveille_store::suite::hooked::Hook;
+use reveille_store::suite::hooked::StoreHook;
 use reveille_store::{Commit, Step, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -66,7 +66,7 @@ impl Watched {
 }
 
 #[async_trait]
-impl Hook for Watched {
+impl StoreHook for Watched {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         let _one = self.one.acquire().await.unwrap();
         let job = step.job.clone();

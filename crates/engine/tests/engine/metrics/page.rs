@@ -6,7 +6,7 @@ use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_engine::Clock;
 use reveille_store::{BlobKey, Blobs, PutMode};
-use reveille_test_kit::{World, state, submit, succeeded};
+use reveille_test_kit::{TestWorld, state, submit, succeeded};
 use reveille_wire::cap::JobResult;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub fn read(page: &str) -> BTreeMap<String, Told> {
 
 /// The page after one job was denied and the results of two were looked at: one before it ended, one afterwards.
 pub async fn scraped() -> String {
-    let world = World::new();
+    let world = TestWorld::new();
     let engine = world.engine().policy_of(policy()).start().await;
     let worker = engine.hire("w", &["job.echo", "job.plain"], 4).await;
     for (id, topic, output) in

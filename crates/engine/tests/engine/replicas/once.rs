@@ -66,7 +66,8 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
         let new = NewWorkspace { name: name.to_owned(), ..NewWorkspace::default() };
         let made = servers[0].workspaces().create_workspace(&tenant, new).await.unwrap();
         let url = format!("http://{name}.example/");
-        let registration = Registration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
+        let registration =
+            WorkspaceRegistration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
         servers[0].workspaces().register_workspace(Some(&tenant), None, registration).await.unwrap();
         workspaces.push(made.id.clone());
     }
@@ -83,7 +84,7 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
         let boss = servers[round % 2].workspaces().workspace(&tenant, &workspaces[0]).unwrap();
         let taken = servers[round % 2]
             .delegations()
-            .delegate(&boss, &workspaces[1], "think", None, None)
+            .delegate(&boss, None, &workspaces[1], "think", None, None)
             .await
             .unwrap();
         let id = taken.job.id().clone();

@@ -6,7 +6,7 @@ use crate::sagas::killed::{Fuse, Side, fused};
 use reveille_core::flow::{Run, RunState};
 use reveille_core::id::{RunId, WorkflowId};
 use reveille_core::request::Actor;
-use reveille_engine::Asked;
+use reveille_engine::RunRequest;
 use reveille_store::workflows::{RunQuery, WorkflowStore};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ async fn save(server: &Engine, steps: Value) {
 }
 
 async fn begin(server: &Engine) -> RunId {
-    let asked = Asked {
+    let asked = RunRequest {
         tenant: TenantId::known("default"),
         workflow: WorkflowId::known("w"),
         input: json!({}),
@@ -109,7 +109,7 @@ async fn a_key_is_one_run_whichever_server_is_asked() {
     let world = World::new();
     let servers = world.two().await;
     save(&servers[0], json!({"wait": {"type": "delay", "delay_sec": 5}})).await;
-    let asked = Asked {
+    let asked = RunRequest {
         tenant: TenantId::known("default"),
         workflow: WorkflowId::known("w"),
         input: json!({}),

@@ -2,7 +2,7 @@
 //! in order.
 
 use super::*;
-use reveille_store::suite::hooked::{Hook, Hooked};
+use reveille_store::suite::hooked::{HookedStore, StoreHook};
 use reveille_store::workflows::suite::hooked;
 use reveille_store::workflows::{MemoryWorkflows, RunCommit};
 use reveille_store::{Commit, JobStore, Step, StoreError};
@@ -58,7 +58,7 @@ impl Fuse {
 struct FusedHook(Arc<Fuse>);
 
 #[async_trait::async_trait]
-impl Hook for FusedHook {
+impl StoreHook for FusedHook {
     async fn commit(&self, store: &dyn Store, step: Step) -> Result<Commit, StoreError> {
         self.0.commit(store.commit(step)).await
     }
@@ -66,11 +66,11 @@ impl Hook for FusedHook {
 
 /// Runs whose commits count towards the fuse.
 pub fn fused(flows: MemoryWorkflows, fuse: Arc<Fuse>) -> impl WorkflowStore {
-    hooked::Hooked::new(flows, FusedHook(fuse))
+    hooked::HookedWorkflows::new(flows, FusedHook(fuse))
 }
 
 #[async_trait::async_trait]
-impl hooked::Hook for FusedHook {
+impl hooked::WorkflowHook for FusedHook {
     async fn commit(&self, flows: &dyn WorkflowStore, step: RunStep) -> Result<RunCommit, StoreError> {
         self.0.commit(flows.commit(step)).await
     }
@@ -97,7 +97,7 @@ async fn drive(world: &World, engine: &Engine) {
 async fn saga(kill_at: Option<u32>, side: Side) -> u32 {
     let world = World::failing_at_c();
     let fuse = Fuse::new(kill_at, side);
-    let store = Hooked::new(world.store.clone(), FusedHook(fuse.clone()));
+    let store = HookedStore::new(world.store.clone(), FusedHook(fuse.clone()));
     let flows = fused(world.workflows.clone(), fuse.clone());
     let mut engine = world.start_on(Arc::new(store), Arc::new(flows)).await;
     tokio::select! {

@@ -16,21 +16,21 @@ use std::process::ExitCode;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {
-    cases: Vec<Case>,
+    cases: Vec<PolicyCase>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct PolicyCase {
     name: String,
-    job: Job,
-    expect: Expected,
+    job: CaseJob,
+    expect: ExpectedVerdict,
 }
 
 /// The facts of a job that matter; what is left out is empty.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
-struct Job {
+struct CaseJob {
     topic: String,
     tenant: String,
     priority: Priority,
@@ -51,7 +51,7 @@ struct Job {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Expected {
+struct ExpectedVerdict {
     decision: String,
     /// The rule that is to decide; without one any may.
     #[serde(default)]
@@ -94,7 +94,7 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!("{stem}.test.yaml"))
 }
 
-impl Case {
+impl PolicyCase {
     /// What is wrong, if something is.
     fn run(&self, policy: &Policy) -> Result<Option<String>> {
         let request = self.job.request()?;
@@ -120,7 +120,7 @@ impl Case {
     }
 }
 
-impl Job {
+impl CaseJob {
     fn request(&self) -> Result<Request> {
         let mut request = Request::plain("case", "job.default");
         request.topic = Topic::parse(&self.topic).context("job.topic")?;

@@ -1,7 +1,7 @@
 //! `reveille workflow dry-run`: what would become of each step, and nothing done.
 
 use super::checked;
-use crate::args::Server;
+use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::commands::run::input as read_input;
 use crate::{exit, output};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// The exit code says whether some step would be denied or fail.
-pub fn run(of: &str, input: Option<&str>, server: &Server) -> Result<ExitCode> {
+pub fn run(of: &str, input: Option<&str>, server: &ServerArgs) -> Result<ExitCode> {
     let mut body = DryRunBody { input: Some(read_input(input)?), ..DryRunBody::default() };
     let mut id = of.to_owned();
     if Path::new(of).is_file() {

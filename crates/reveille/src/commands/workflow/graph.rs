@@ -1,7 +1,7 @@
 //! `reveille workflow graph`: a workflow as a picture, from a file or from a server.
 
 use super::checked;
-use crate::args::Server;
+use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::output;
 use anyhow::{Context, Result};
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// What every terminal has.
 const COLUMNS: usize = 80;
 
-pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &Server) -> Result<ExitCode> {
+pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &ServerArgs) -> Result<ExitCode> {
     let flow = flow(of, version, server)?;
     let layout = Layout::of(&flow);
     match to {
@@ -38,7 +38,7 @@ pub fn run(of: &str, version: Option<u32>, to: Option<&Path>, server: &Server) -
 }
 
 /// A file, if there is one of that name; else what the server has.
-fn flow(of: &str, version: Option<u32>, server: &Server) -> Result<Flow> {
+fn flow(of: &str, version: Option<u32>, server: &ServerArgs) -> Result<Flow> {
     let file = Path::new(of);
     if version.is_none() && file.is_file() {
         return Ok(Flow::read(&checked(file)?, 1)?);

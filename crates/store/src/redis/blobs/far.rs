@@ -1,7 +1,7 @@
-//! Blobs on another node of a cluster than the jobs: results, under the names that workers give them.
+//! Blobs on a different cluster node than the jobs: results, under the names that workers give them.
 //!
-//! Each command has one key, so that it can be sent wherever that is. Nothing ties such a blob to a step: it is
-//! there before its job ends, and it goes a moment after its job has gone, or when its own time is over.
+//! Each command has one key, so that it can be sent to whichever node has it. Nothing ties such a blob to a step: it
+//! exists before its job ends, and it is deleted shortly after its job, or when it expires.
 
 use super::super::RedisStore;
 use crate::{BlobKey, PutMode, StoreError};
@@ -10,7 +10,7 @@ use reveille_core::id::JobId;
 use reveille_core::time::Millis;
 
 impl RedisStore {
-    /// Whether no script reaches it.
+    /// Whether it is out of the scripts' reach.
     pub(in super::super) fn is_far(&self, key: &BlobKey) -> bool {
         self.keys.is_on_a_cluster() && !key.is_in_our_slot()
     }
@@ -59,8 +59,8 @@ impl RedisStore {
         Ok(self.expiry_of(ttl))
     }
 
-    /// A worker writes its result without an end; the job's own end gives it one. If that fails, the result goes
-    /// when its job does.
+    /// A worker writes its result without a TTL; the end of the job gives it one. If that fails, the result is
+    /// deleted with its job.
     pub(in super::super) async fn keep_result_of(&self, job: &JobId) {
         let mut expire = redis::cmd("PEXPIRE");
         expire.arg(BlobKey::result_of(job).as_str()).arg(self.options.keep_results_ms).arg("NX");

@@ -13,7 +13,7 @@ impl RedisStore {
         let about: String = self.link.command(redis::cmd("CLUSTER").arg("INFO")).await?;
         let mut ask = redis::cmd("CONFIG");
         ask.arg("GET").arg("cluster-require-full-coverage");
-        // Who may not ask is told so where the other settings are looked at.
+        // A missing right to ask is reported where the other settings are checked.
         let settings: HashMap<String, String> = self.link.command(&ask).await.unwrap_or_default();
         let needs_all = settings.get("cluster-require-full-coverage").is_some_and(|word| word == "yes");
         let mut found = vec![state(&about)];

@@ -1,4 +1,4 @@
-//! One Redis, or a cluster of them. Nobody beyond the connections has to know which.
+//! One Redis, or a cluster. Nothing beyond the connections has to know which.
 
 use super::super::RedisOptions;
 use super::ANSWERS_WITHIN;
@@ -13,7 +13,7 @@ use redis::{
 };
 use std::time::Duration;
 
-/// Between tries to connect; whoever asks meanwhile is told that Redis is away.
+/// Pause between connection attempts; callers meanwhile get `Unavailable`.
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_LAST: Duration = Duration::from_millis(500);
 const RECONNECTS: usize = 2;
@@ -21,7 +21,7 @@ const RECONNECTS: usize = 2;
 const QUEUE: usize = 1024;
 
 #[derive(Clone)]
-pub enum Connection {
+pub enum RedisConnection {
     Single(ConnectionManager),
     Cluster(ClusterConnection),
 }
@@ -48,8 +48,8 @@ impl Address {
         Ok(Self { info, tls })
     }
 
-    /// Connects in the background: a Redis that is away now may be there in a moment.
-    pub fn connect(&self, patience: Duration) -> RedisResult<Connection> {
+    /// Connects in the background: a Redis that is unavailable now may be back in a moment.
+    pub fn connect(&self, patience: Duration) -> RedisResult<RedisConnection> {
         let client = match &self.tls {
             None => Client::open(self.info.clone())?,
             Some(tls) => Client::build_with_tls(self.info.clone(), tls.clone())?,
@@ -61,12 +61,12 @@ impl Address {
             .set_max_delay(RECONNECT_LAST)
             .set_number_of_retries(RECONNECTS)
             .set_pipeline_buffer_size(QUEUE);
-        ConnectionManager::new_lazy_with_config(client, config).map(Connection::Single)
+        ConnectionManager::new_lazy_with_config(client, config).map(RedisConnection::Single)
     }
 
-    /// Learns from the node at this address where the others are. `retries` is how often the client sends again
-    /// what failed, whether or not it was carried out.
-    pub async fn connect_cluster(&self, patience: Duration, retries: u32) -> RedisResult<Connection> {
+    /// Learns the other nodes from the node at this address. `retries` is how often the client resends what failed,
+    /// whether or not it was carried out.
+    pub async fn connect_cluster(&self, patience: Duration, retries: u32) -> RedisResult<RedisConnection> {
         let mut builder = ClusterClientBuilder::new([self.info.clone()])
             .connection_timeout(ANSWERS_WITHIN)
             .response_timeout(patience)
@@ -76,11 +76,11 @@ impl Address {
         if let Some(tls) = &self.tls {
             builder = builder.certs(tls.clone());
         }
-        builder.build()?.get_async_connection().await.map(Connection::Cluster)
+        builder.build()?.get_async_connection().await.map(RedisConnection::Cluster)
     }
 }
 
-impl ConnectionLike for Connection {
+impl ConnectionLike for RedisConnection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         match self {
             Self::Single(connection) => connection.req_packed_command(command),
@@ -114,7 +114,7 @@ impl ConnectionLike for Connection {
     }
 }
 
-/// Keys say where they are. What names none is for the node that has ours: to keep a script, and to say how it is.
+/// Keys determine their node. Commands without a key go to the node that has ours: loading scripts, and INFO.
 fn is_about_a_node(command: &Cmd) -> bool {
     let Some(Arg::Simple(name)) = command.args_iter().next() else { return false };
     [&b"SCRIPT"[..], b"INFO", b"CONFIG", b"TIME", b"CLUSTER"].contains(&name)

@@ -1,5 +1,5 @@
-//! Small blobs that were stored a moment ago: the context a worker is about to fetch, the result a
-//! client waits for. What is here is what the file has; what is not here may still be in the file.
+//! Small blobs that were stored a moment ago: the context a worker is about to fetch, the result a client waits for.
+//! What is here matches the file; what is not here may still be in the file.
 
 use crate::BlobKey;
 use bytes::Bytes;
@@ -8,14 +8,14 @@ use std::collections::{HashMap, VecDeque};
 
 /// Larger blobs are read from the file.
 const VALUE_LEN_MAX: usize = 64 * 1024;
-/// What all of them may take.
+/// Maximum total size.
 const TOTAL_LEN_MAX: usize = 64 * 1024 * 1024;
-/// What an entry takes beside its key and value, roughly.
+/// Approximate overhead of an entry beyond its key and value.
 const ENTRY_LEN: usize = 160;
 
 #[derive(Default)]
 pub(in crate::sqlite) struct BlobCache {
-    blobs: HashMap<BlobKey, Entry>,
+    blobs: HashMap<BlobKey, CachedBlob>,
     /// In the order they came; an entry whose number is not the blob's belongs to a value that is gone.
     order: VecDeque<(BlobKey, u64)>,
     number_last: u64,
@@ -23,14 +23,14 @@ pub(in crate::sqlite) struct BlobCache {
     total_len: usize,
 }
 
-struct Entry {
+struct CachedBlob {
     value: Bytes,
     expires_at: Millis,
     number: u64,
 }
 
 impl BlobCache {
-    /// The value and when it expires; whether it has is the caller's question.
+    /// The value and when it expires; the caller checks whether it has.
     pub fn get(&self, key: &BlobKey) -> Option<(Bytes, Millis)> {
         self.blobs.get(key).map(|entry| (entry.value.clone(), entry.expires_at))
     }
@@ -42,9 +42,9 @@ impl BlobCache {
         }
         self.number_last += 1;
         self.total_len += place_len(key) + value.len();
-        // A copy: what came from a socket would keep the whole read buffer alive.
+        // A copy: a slice from a socket would keep the whole read buffer alive.
         let value = Bytes::copy_from_slice(value);
-        self.blobs.insert(key.clone(), Entry { value, expires_at, number: self.number_last });
+        self.blobs.insert(key.clone(), CachedBlob { value, expires_at, number: self.number_last });
         self.order.push_back((key.clone(), self.number_last));
         while self.total_len > TOTAL_LEN_MAX {
             self.forget_oldest();

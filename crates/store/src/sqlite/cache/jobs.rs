@@ -1,7 +1,7 @@
-//! Jobs that are live, and those that ended a moment ago: their clients come for them right away.
+//! Live jobs, and those that ended a moment ago: their clients ask for them right away.
 //!
-//! A job that is not here is read from the file and, if it is live, kept. The writer may change the same
-//! job meanwhile; a fill has a number that makes sure that what was read before that does not replace what came after.
+//! A job that is not here is read from the file and, if it is live, kept. The writer may change the same job
+//! meanwhile; each fill has a number, so that an older read does not replace a newer change.
 
 use reveille_core::id::JobId;
 use reveille_core::job::Job;
@@ -55,7 +55,7 @@ impl JobCache {
         number
     }
 
-    /// To be called with what was read, also if that was nothing.
+    /// To be called with what was read, even if that was nothing.
     pub fn end_fill(&mut self, id: &JobId, number: FillNumber, job: Option<&Arc<Job>>) {
         if self.fills.get(id) != Some(&number) {
             return;
@@ -108,7 +108,7 @@ mod tests {
         cache.end_fill(old.id(), fill, Some(&old));
         assert_eq!(cache.get(old.id()).unwrap().revision, 2);
 
-        // Nor does it come back when the newer one was forgotten in between.
+        // Nor does it come back if the newer one was forgotten in between.
         let fill = cache.begin_fill(old.id());
         cache.remove(old.id());
         cache.end_fill(old.id(), fill, Some(&old));

@@ -1,4 +1,4 @@
-//! What `commit.lua` is told of a change, and what it answers.
+//! The arguments of `commit.lua` for a change, and its answer.
 
 use super::scripts::CommitRun;
 use super::{RedisWorkflows, written};

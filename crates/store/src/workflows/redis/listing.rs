@@ -1,7 +1,7 @@
 //! Pages of runs.
 
 use super::{RedisWorkflows, read};
-use crate::redis::{IndexQuery, Order};
+use crate::redis::{IndexOrder, IndexQuery};
 use crate::workflows::RunQuery;
 use crate::{Page, StoreError, key_part};
 use reveille_core::flow::{RunHead, RunState};
@@ -12,7 +12,7 @@ impl RedisWorkflows {
         let workflow = query.workflow.as_ref().map(ToString::to_string);
         let index = match (&tenant, &workflow, query.state) {
             (Some(tenant), Some(workflow), _) => format!("wf:runs:of:{tenant}:{workflow}"),
-            // Most runs have succeeded: there is no gain in their index.
+            // Most runs have succeeded: an index of them would gain nothing.
             (_, _, Some(state)) if state != RunState::Succeeded => format!("wf:runs:status:{state}"),
             (Some(tenant), None, _) => format!("wf:runs:org:{tenant}"),
             _ => "wf:runs:all".to_owned(),
@@ -25,7 +25,7 @@ impl RedisWorkflows {
         ];
         let index = IndexQuery {
             indexes: vec![self.key(&index)],
-            order: Order::NewestFirst,
+            order: IndexOrder::NewestFirst,
             cursor: query.cursor,
             limit: query.limit,
             look_through: None,

@@ -1,4 +1,4 @@
-//! What changes the tables. Each runs on the writer's thread, and may run more than once.
+//! Changes to the tables. Each runs on the writer's thread, and may run more than once.
 
 use crate::StoreError;
 use crate::workflows::{RunStep, Saved};

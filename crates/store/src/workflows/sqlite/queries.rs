@@ -1,7 +1,7 @@
-//! What is asked of the tables, on a reader's thread.
+//! Queries on the tables, on a reader's thread.
 
 use crate::workflows::{RunQuery, Saved};
-use crate::{Page, StoreError, page_len};
+use crate::{Page, StoreError, StoreResult, page_len};
 use reveille_core::flow::{Node, Run, RunHead, TimelineEntry};
 use reveille_core::id::{RunId, TenantId, WorkflowId};
 use reveille_core::time::Millis;
@@ -10,14 +10,12 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-type Answer<T> = Result<T, StoreError>;
-
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
 fn failed(error: rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
-fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
+fn read<T: DeserializeOwned>(text: &str) -> StoreResult<T> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
@@ -26,7 +24,7 @@ pub fn workflow(
     tenant: &TenantId,
     id: &WorkflowId,
     version: Option<u32>,
-) -> Answer<Option<Arc<Saved>>> {
+) -> StoreResult<Option<Arc<Saved>>> {
     let which = if version.is_some() { "version = ?3" } else { "is_last = 1 AND ?3 IS NULL" };
     let sql = format!("SELECT record FROM workflows WHERE tenant = ?1 AND id = ?2 AND {which}");
     let mut query = connection.prepare_cached(&sql).map_err(failed)?;
@@ -40,7 +38,7 @@ pub fn workflows(
     tenant: &TenantId,
     after: Option<&WorkflowId>,
     limit: usize,
-) -> Answer<Vec<Arc<Saved>>> {
+) -> StoreResult<Vec<Arc<Saved>>> {
     let mut query = connection
         .prepare_cached(
             "SELECT record FROM workflows WHERE tenant = ? AND is_last = 1 AND id > ? ORDER BY id LIMIT ?",
@@ -58,7 +56,7 @@ pub fn holder(
     id: &RunId,
     tenant: &TenantId,
     key: Option<&str>,
-) -> Answer<Option<RunId>> {
+) -> StoreResult<Option<RunId>> {
     let mut query = connection
         .prepare_cached("SELECT id FROM runs WHERE id = ?1 OR (tenant = ?2 AND idempotency_key = ?3)")
         .map_err(failed)?;
@@ -66,8 +64,8 @@ pub fn holder(
     Ok(found.optional().map_err(failed)?.map(RunId::known))
 }
 
-/// Head and parts are read in one transaction, so that they are of one revision.
-pub fn run(connection: &Connection, id: &RunId) -> Answer<Option<Run>> {
+/// Head and parts are read in one transaction, so that they have the same revision.
+pub fn run(connection: &Connection, id: &RunId) -> StoreResult<Option<Run>> {
     let transaction = connection.unchecked_transaction().map_err(failed)?;
     let mut query = transaction.prepare_cached("SELECT head FROM runs WHERE id = ?").map_err(failed)?;
     let head = query.query_row([id.as_str()], |row| row.get::<_, String>(0)).optional().map_err(failed)?;
@@ -81,14 +79,14 @@ pub fn run(connection: &Connection, id: &RunId) -> Answer<Option<Run>> {
     Run::of_parts(read(&head)?, parts).map(Some).map_err(StoreError::Corrupt)
 }
 
-pub fn node(connection: &Connection, id: &RunId, name: &str) -> Answer<Option<Node>> {
+pub fn node(connection: &Connection, id: &RunId, name: &str) -> StoreResult<Option<Node>> {
     let mut query =
         connection.prepare_cached("SELECT body FROM run_parts WHERE run = ? AND name = ?").map_err(failed)?;
     let found = query.query_row([id.as_str(), name], |row| row.get::<_, String>(0)).optional();
     found.map_err(failed)?.map(|body| read(&body)).transpose()
 }
 
-pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<RunHead>> {
+pub fn runs(connection: &Connection, query: &RunQuery) -> StoreResult<Page<RunHead>> {
     let mut filter = vec!["1 = 1".to_owned()];
     let mut values: Vec<Value> = Vec::new();
     let mut only = |condition: &str, value: Option<Value>| {
@@ -114,11 +112,11 @@ pub fn runs(connection: &Connection, query: &RunQuery) -> Answer<Page<RunHead>> 
     });
     let rows = rows.and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>).map_err(failed)?;
     let next = (rows.len() > limit).then(|| rows[limit - 1].0);
-    let items = rows.iter().take(limit).map(|(_, head)| read(head)).collect::<Answer<_>>()?;
+    let items = rows.iter().take(limit).map(|(_, head)| read(head)).collect::<StoreResult<_>>()?;
     Ok(Page { items, next })
 }
 
-pub fn live(connection: &Connection, cursor: Option<u64>, limit: usize) -> Answer<Page<RunId>> {
+pub fn live(connection: &Connection, cursor: Option<u64>, limit: usize) -> StoreResult<Page<RunId>> {
     let mut query = connection
         .prepare_cached("SELECT seq, id FROM runs WHERE live = 1 AND seq > ? ORDER BY seq LIMIT ?")
         .map_err(failed)?;
@@ -131,7 +129,7 @@ pub fn live(connection: &Connection, cursor: Option<u64>, limit: usize) -> Answe
 }
 
 /// Only servers that share a store ask, so there is no index for it.
-pub fn due(connection: &Connection, by: Millis, limit: usize) -> Answer<Vec<RunId>> {
+pub fn due(connection: &Connection, by: Millis, limit: usize) -> StoreResult<Vec<RunId>> {
     let mut query = connection
         .prepare_cached("SELECT id FROM runs WHERE live = 1 AND json_extract(head, '$.due') <= ? LIMIT ?")
         .map_err(failed)?;
@@ -145,7 +143,7 @@ pub fn timeline(
     id: &RunId,
     after: u64,
     limit: usize,
-) -> Answer<Vec<(u64, TimelineEntry)>> {
+) -> StoreResult<Vec<(u64, TimelineEntry)>> {
     let mut query = connection
         .prepare_cached("SELECT n, body FROM run_lines WHERE run = ? AND n > ? ORDER BY n LIMIT ?")
         .map_err(failed)?;

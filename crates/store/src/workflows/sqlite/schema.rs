@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Result};
 
 pub const VERSION: u64 = 1;
 
-/// Makes the tables if they are not there, and says of which version they are.
+/// Creates the tables if they do not exist, and returns their version.
 pub fn open(connection: &Connection) -> Result<u64> {
     connection.execute_batch("CREATE TABLE IF NOT EXISTS flows_schema (version INTEGER NOT NULL)")?;
     let found = connection

@@ -7,7 +7,7 @@ use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_engine::{Audience, Engine, NextEvents, Reader, Settings, What};
 use reveille_roster::{MemoryRoster, Scope};
-use reveille_test_kit::{Http, Reply, World, create_key};
+use reveille_test_kit::{Reply, TestHttp, TestWorld, create_key};
 use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Setup {
     pub networks: Vec<String>,
     /// Instead of real connections, where a test owns the time.
     pub a2a: Option<Arc<dyn A2aClient>>,
-    world: World,
+    world: TestWorld,
     seed: u64,
 }
 
@@ -32,7 +32,7 @@ impl Setup {
             settings: Settings::default(),
             networks: vec!["loopback".to_owned()],
             a2a: None,
-            world: World::new(),
+            world: TestWorld::new(),
             seed: 1,
         }
     }
@@ -50,7 +50,7 @@ impl Setup {
             None => engine.networks(&self.networks),
         };
         let engine = engine.seed(self.seed).start().await.engine;
-        Platform { http: Http::checked(reveille_api::router(engine.clone()), described::check), engine }
+        Platform { http: TestHttp::checked(reveille_api::router(engine.clone()), described::check), engine }
     }
 
     pub fn roster(&self) -> &MemoryRoster {
@@ -60,7 +60,7 @@ impl Setup {
 
 pub struct Platform {
     pub engine: Engine,
-    pub http: Http,
+    pub http: TestHttp,
 }
 
 pub struct Answer {

@@ -2,7 +2,7 @@
 
 use super::platform::{NOWHERE, Platform, Setup, id};
 use reveille_core::id::{TenantId, WorkspaceId};
-use reveille_roster::{EventQuery, Roster};
+use reveille_roster::{Roster, StructureEventQuery};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn silence_is_death_after_sixty_seconds_told_in_order_and_a_beat_brings_it
         // Whoever hears it finds the event and the status on the disk and in our answers.
         watcher.until("WORKSPACE_OFFLINE").await;
         assert_eq!(platform.status(&key, &id(1)).await, "offline");
-        let query = EventQuery {
+        let query = StructureEventQuery {
             tenant: TenantId::known("acme"),
             workspace: Some(WorkspaceId::known(id(1))),
             limit: 1,
