@@ -37,6 +37,11 @@ pub enum Breakage {
     RenameA2aRequest,
     /// The roster acknowledges a drain and drops it.
     ForgetDrains,
+    /// The roster acknowledges that a key is there, or revoked, and drops it.
+    ForgetNewKeys,
+    ForgetRevocations,
+    /// A start finds keys without their ends.
+    KeepExpired,
     /// A member's row never goes back in time, however far ahead it is.
     KeepTheFuture,
     /// The store records some decisions a second time.
@@ -80,7 +85,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 33] = [
+    pub const ALL: [(&str, Self); 36] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -98,6 +103,9 @@ impl Breakage {
         ("skip-rung", Self::SkipRung),
         ("rename-letter", Self::RenameA2aRequest),
         ("forget-drains", Self::ForgetDrains),
+        ("forget-new-keys", Self::ForgetNewKeys),
+        ("forget-revocations", Self::ForgetRevocations),
+        ("keep-expired", Self::KeepExpired),
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),
         ("no-net", Self::NoNet),

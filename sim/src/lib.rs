@@ -24,6 +24,7 @@ pub mod faults;
 pub mod flows;
 pub mod invariants;
 pub mod kernel;
+pub mod key_holders;
 pub mod links;
 mod network;
 pub mod operators;

@@ -49,7 +49,9 @@ impl SimRoster {
             (Some(Breakage::SkipRung), Change::Event(event)) => {
                 event.payload.get("status").is_some_and(|status| status == "received")
             }
-            (Some(Breakage::ForgetDrains), Change::Drain(_)) => true,
+            (Some(Breakage::ForgetDrains), Change::Drain(_))
+            | (Some(Breakage::ForgetNewKeys), Change::Key(_))
+            | (Some(Breakage::ForgetRevocations), Change::RevokeKey { .. }) => true,
             (Some(Breakage::KeepTheFuture), Change::Presence(row)) => {
                 let kept = self.world.look_up(|archive| archive.last_seen(&row.key));
                 kept.is_some_and(|kept| row.last_seen < kept)
@@ -66,7 +68,11 @@ impl Roster for SimRoster {
     }
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError> {
-        self.port.read("keys", self.world.roster.keys()).await
+        let mut keys = self.port.read("keys", self.world.roster.keys()).await?;
+        if self.world.breakage == Some(Breakage::KeepExpired) {
+            keys.iter_mut().for_each(|key| key.expires_at = None);
+        }
+        Ok(keys)
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError> {

@@ -51,6 +51,11 @@ situations! {
     Fenced = "step fenced";
     QuotaExceeded = "no room any more";
     DrainOutlived = "drain outlived a start";
+    /// A key opened a server that had not made it, or opened none any more because of what another server, or another
+    /// life, was told.
+    KeyKnownElsewhere = "key known elsewhere";
+    KeyRevokedElsewhere = "key revoked elsewhere";
+    KeyExpired = "key expired";
     AgentOffline = "agent offline";
     AgentBack = "agent back";
     AgentRestored = "agent restored";

@@ -16,6 +16,7 @@ use crate::flows::history::FlowHistory;
 use crate::flows::reference::Compared;
 use crate::flows::starters;
 use crate::invariants::{InvariantResult, JobHistory};
+use crate::key_holders::{self, KeyLog};
 use crate::network::Network;
 use crate::operators::Drains;
 use crate::outages::Outages;
@@ -55,6 +56,7 @@ pub struct World {
     pub agents_watched: AgentsWatched,
     pub workspaces_watched: WorkspacesWatched,
     pub drains: Drains,
+    pub key_log: KeyLog,
     /// Jobs that the safety net had to see to.
     pub caught: AtomicU64,
     /// How many runs were compared with the reference, once they were.
@@ -165,6 +167,7 @@ impl World {
             agents_watched: AgentsWatched::default(),
             workspaces_watched: WorkspacesWatched::default(),
             drains: Drains::default(),
+            key_log: KeyLog::default(),
             caught: AtomicU64::new(0),
             compared: OnceLock::new(),
             network: Network::default(),
@@ -217,6 +220,8 @@ impl World {
         }
         tokio::spawn(people::decide(self.clone()));
         tokio::spawn(operators::drain_now_and_then(self.clone()));
+        tokio::spawn(key_holders::issue_and_revoke(self.clone()));
+        tokio::spawn(key_holders::try_keys(self.clone()));
         tokio::spawn(watch::watch(self.clone()));
         let chaos = tokio::spawn(chaos::stir(self.clone()));
         tokio::join!(
