@@ -12,6 +12,8 @@ const SUCCEEDED_PERCENT_MIN: u64 = 35;
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     pub seeds: u64,
+    /// Of the seeds, those whose world has several servers.
+    pub shared_seeds: u64,
     pub jobs: u64,
     pub runs: u64,
     /// Of the runs, those that the reference had a say in, and how many of them were shared by servers.
@@ -33,6 +35,7 @@ pub struct Coverage {
 impl Coverage {
     pub fn merge(&mut self, other: &Self) {
         self.seeds += other.seeds;
+        self.shared_seeds += other.shared_seeds;
         self.jobs += other.jobs;
         self.runs += other.runs;
         self.compared += other.compared;
@@ -81,6 +84,7 @@ impl Coverage {
             let _ = writeln!(table, "  {name:<24}{value:>12}");
         };
         line("seeds", self.seeds.to_string());
+        line("  of several servers", self.shared_seeds.to_string());
         line("jobs", self.jobs.to_string());
         line("runs", self.runs.to_string());
         line("runs compared", self.compared.to_string());

@@ -264,6 +264,7 @@ impl World {
         let (ledger, compared) = (self.ledger(), self.compared.get());
         let mut coverage = Coverage {
             seeds: 1,
+            shared_seeds: u64::from(self.plan.is_shared()),
             jobs: ledger.jobs().count() as u64,
             runs: self.read_flow_history(|history| history.runs.len() as u64),
             commits: ledger.commits,
