@@ -1,5 +1,6 @@
 //! The client itself: where the server is, who asks, and how a question is put.
 
+use crate::tls::Tls;
 use crate::{Approvals, Error, Jobs, Pages, Presence, Runs, Workers};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -25,16 +26,19 @@ pub struct Client {
     url: String,
     key: String,
     tenant: Option<String>,
+    timeout: Duration,
+    tls: Tls,
 }
 
 impl Client {
-    /// Nobody is asked yet, so that only a url that is not `http://` is refused.
+    /// Nobody is asked yet, so that only a url that is neither `http://` nor `https://` is refused.
     pub fn new(url: &str, key: impl Into<String>) -> Result<Self, Error> {
         let url = url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") {
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(Error::Url(url));
         }
-        Ok(Self { agent: agent(ANSWER_WITHIN), url, key: key.into(), tenant: None })
+        let (timeout, tls) = (ANSWER_WITHIN, Tls::default());
+        Ok(Self { agent: agent(&url, timeout, &tls), url, key: key.into(), tenant: None, timeout, tls })
     }
 
     /// For operators that act for one tenant; every other key has its own.
@@ -44,7 +48,20 @@ impl Client {
 
     /// How long one exchange may take, what the server was asked to wait included; 330 s unless told.
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { agent: agent(timeout), ..self }
+        Self { agent: agent(&self.url, timeout, &self.tls), timeout, ..self }
+    }
+
+    /// Believes servers whose certificate one of these authorities (PEM) has signed, and no others; without this, those
+    /// that the system believes.
+    pub fn trusting(self, authorities: &[u8]) -> Result<Self, Error> {
+        let tls = self.tls.trusting(authorities)?;
+        Ok(Self { agent: agent(&self.url, self.timeout, &tls), tls, ..self })
+    }
+
+    /// Shows this certificate (PEM, with those between it and its authority) to a server that asks for one.
+    pub fn showing(self, certificates: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let tls = self.tls.showing(certificates, key)?;
+        Ok(Self { agent: agent(&self.url, self.timeout, &tls), tls, ..self })
     }
 
     pub fn jobs(&self) -> Jobs<'_> {
@@ -156,8 +173,13 @@ pub(crate) fn segment(id: &str) -> String {
     utf8_percent_encode(id, SEGMENT).to_string()
 }
 
-fn agent(timeout: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
+fn agent(url: &str, timeout: Duration, tls: &Tls) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder();
+    // Reading the system's certificates takes a while, and most servers are asked on the same machine.
+    if url.starts_with("https://") {
+        config = config.tls_config(tls.config());
+    }
+    let config = config
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         // The key would go along.

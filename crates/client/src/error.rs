@@ -8,8 +8,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The address is none that this client can ask.
-    #[error("{0:?} must start with http:// (put a TLS proxy in front for https)")]
+    #[error("{0:?} must start with http:// or https://")]
     Url(String),
+    /// A certificate or a key cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// Nobody can say whether it was done: no answer came.
     #[error("{url} does not answer ({reason}); is `reveille serve` running?")]
     Unreachable { url: String, reason: String },

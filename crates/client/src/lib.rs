@@ -42,8 +42,9 @@
 //! - `wait` asks the server to wait, again and again until it is over or patience is.
 //! - Nothing is asked again by itself. What may be asked for twice has an `idempotency_key`.
 //! - The key goes to the server that was named and nowhere else: no redirect is followed.
+//! - Over `https://` it believes what the system believes, or whom it is told to ([`Client::trusting`]).
 //!
-//! TLS, the stream of events and asking asynchronously are not here. Whoever has a runtime asks from a thread that may
+//! The stream of events and asking asynchronously are not here. Whoever has a runtime asks from a thread that may
 //! block; a [`Client`] is cheap to clone.
 
 mod approvals;
@@ -54,6 +55,7 @@ pub mod models;
 mod pages;
 mod presence;
 mod runs;
+mod tls;
 mod workers;
 
 pub use approvals::Approvals;

@@ -4,11 +4,24 @@ use crate::args::ServerArgs;
 use crate::serve::KEY_FILE;
 use anyhow::{Context, Result};
 use reveille_client::{Client, Error};
+use std::path::Path;
 use tokio::task::spawn_blocking;
 
 /// The server that the command line names.
 pub fn connect(server: &ServerArgs) -> Result<Client> {
-    Client::new(&server.url, key(server)?).context("--url")
+    let mut client = Client::new(&server.url, key(server)?).context("--url")?;
+    if let Some(authority) = &server.ca {
+        client = client.trusting(&file("--ca", authority)?).context("--ca")?;
+    }
+    if let (Some(certificate), Some(key)) = (&server.cert, &server.cert_key) {
+        let (certificate, key) = (file("--cert", certificate)?, file("--cert-key", key)?);
+        client = client.showing(&certificate, &key).context("--cert and --cert-key")?;
+    }
+    Ok(client)
+}
+
+fn file(flag: &str, path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("{flag}: {} cannot be read", path.display()))
 }
 
 /// Asks from where nothing may block.

@@ -22,14 +22,11 @@ fn somebody_else(says: &'static str) -> Client {
 }
 
 #[test]
-fn only_plain_http_is_spoken() {
-    for url in ["https://reveille.example", "127.0.0.1:8080", "ftp://x", ""] {
+fn only_http_is_spoken() {
+    for url in ["127.0.0.1:8080", "ftp://x", ""] {
         let error = Client::new(url, "k").unwrap_err();
         assert_eq!(error, Error::Url(url.to_owned()));
-        assert_eq!(
-            error.to_string(),
-            format!("{url:?} must start with http:// (put a TLS proxy in front for https)")
-        );
+        assert_eq!(error.to_string(), format!("{url:?} must start with http:// or https://"));
     }
 }
 

@@ -8,3 +8,4 @@ mod house;
 mod jobs;
 mod models;
 mod runs;
+mod tls;
