@@ -13,8 +13,8 @@ use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::time::Millis;
 use reveille_roster::{
-    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
-    StructureEventQuery, Tenant,
+    Change, EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, StructureEventQuery, Tenant,
 };
 use std::sync::Arc;
 
@@ -73,6 +73,10 @@ impl Roster for SimRoster {
             keys.iter_mut().for_each(|key| key.expires_at = None);
         }
         Ok(keys)
+    }
+
+    async fn ended_sessions(&self) -> Result<Vec<EndedSessions>, RosterError> {
+        self.port.read("ended sessions", self.world.roster.ended_sessions()).await
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reveille_a2a::A2aReply;
 use reveille_core::id::{JobId, TenantId, WorkerId, WorkspaceId};
 use reveille_core::presence::workspace::Pulse;
-use reveille_engine::{WorkspaceError, WorkspaceRegistration};
+use reveille_engine::{WorkspaceClaim, WorkspaceError, WorkspaceRegistration};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,8 +108,8 @@ impl SimWorkspace {
         }
         let agent_card = json!({ "name": self.id.as_str() });
         let registration = WorkspaceRegistration { id: self.id.clone(), url: self.url(), agent_card };
-        let answer =
-            life.answer(engine.workspaces().register_workspace(Some(&self.tenant), None, registration)).await;
+        let claim = WorkspaceClaim::Key(self.tenant.clone());
+        let answer = life.answer(engine.workspaces().register_workspace(&claim, registration)).await;
         let Some(Ok(_)) = answer else { return };
         world.trace.say(format_args!("{} is registered at {}", self.id, self.url()));
         world.workspaces_watched.heard(&self.id, world.now());

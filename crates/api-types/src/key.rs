@@ -1,4 +1,4 @@
-//! Keys over HTTP. The secret appears only in [`CreatedKey`].
+//! Keys over HTTP. The secret appears only in [`CreatedKey`] and [`RotatedKey`].
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,35 @@ pub struct Key {
     pub expires_at: Option<String>,
     #[serde(rename = "revokedAt")]
     pub revoked_at: Option<String>,
+    /// To about a minute.
+    #[serde(rename = "lastUsedAt", default)]
+    pub last_used_at: Option<String>,
+    /// The key whose place it has taken.
+    #[serde(default)]
+    pub replaces: Option<String>,
+    /// The key that has taken its place.
+    #[serde(rename = "replacedBy", default)]
+    pub replaced_by: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RotateKey {
+    /// For how long the old secret goes on: an hour unless told, at most 7 days. With 0 it is revoked at once.
+    #[serde(rename = "overlapSec")]
+    pub overlap_sec: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RotatedKey {
+    pub key: Key,
+    /// Shown here and never again.
+    pub secret: String,
+    /// When the old key ends.
+    #[serde(rename = "oldExpiresAt")]
+    pub old_expires_at: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,9 @@ use reveille_core::id::BadId;
 use reveille_core::job::Refusal;
 use reveille_core::policy::ExpensiveRule;
 use reveille_core::request::BadRequest;
-use reveille_engine::{DriveError, KeyError, ReplayError, RetryError, SubmitError, TooManyQuestions};
+use reveille_engine::{
+    DriveError, KeyError, ReplayError, RetryError, RotateError, SubmitError, TooManyQuestions,
+};
 use reveille_kernel::NoAnswer;
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
@@ -242,6 +244,22 @@ impl From<KeyError> for ApiError {
         match error {
             KeyError::TooMany => Self::new(StatusCode::CONFLICT, "too_many_keys", error.to_string()),
             KeyError::Roster(error) => error.into(),
+        }
+    }
+}
+
+impl From<RotateError> for ApiError {
+    fn from(error: RotateError) -> Self {
+        let message = error.to_string();
+        match error {
+            RotateError::Unknown => Self::not_found("key"),
+            RotateError::Ended => Self::new(StatusCode::CONFLICT, "key_ended", message),
+            RotateError::Replaced(next) => {
+                Self::new(StatusCode::CONFLICT, "key_replaced", message).with("replaced_by", next.as_str())
+            }
+            RotateError::FromEnvironment => Self::new(StatusCode::CONFLICT, "key_from_environment", message),
+            RotateError::Overlap => Self::field("overlapSec", message),
+            RotateError::Key(error) => error.into(),
         }
     }
 }

@@ -92,6 +92,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/pools/{name}/undrain", post(pools::undrain))
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
+        .route("/auth/keys/{id}/rotate", post(keys::rotate))
         .route("/openapi.json", get(openapi::serve));
     let api = api
         .merge(policy::routes())

@@ -8,7 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use reveille_api::stream::{Watch, WatchItem, answer};
-use reveille_engine::{NextEvents, What};
+use reveille_engine::{BrowserSession, Engine, NextEvents, What};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ pub struct LiveQuery {
 }
 
 struct LiveFeed {
+    engine: Engine,
+    /// Nothing for those who have no key.
+    signed_in: Option<BrowserSession>,
     watch: Watch,
     wanted: Vec<String>,
 }
@@ -34,7 +37,8 @@ pub async fn follow(
 ) -> Response {
     let wanted = wanted.what.split_whitespace().take(8).map(str::to_owned).collect();
     let watch = Watch::new(&console.engine, session.auth.caller(), session.auth.audience(), None, PACE);
-    answer(unfold(LiveFeed { watch, wanted }, LiveFeed::next))
+    let feed = LiveFeed { engine: console.engine, signed_in: session.signed_in, watch, wanted };
+    answer(unfold(feed, LiveFeed::next))
 }
 
 impl LiveFeed {
@@ -42,6 +46,7 @@ impl LiveFeed {
         loop {
             let said: &'static [u8] = match self.watch.next().await {
                 WatchItem::End => return None,
+                WatchItem::Look if self.is_signed_out() => return None,
                 WatchItem::Look => continue,
                 WatchItem::KeepAlive => b": still here\n\n",
                 WatchItem::Events(NextEvents::StartAfresh(_)) => b"event: changed\ndata: all\n\n",
@@ -54,6 +59,10 @@ impl LiveFeed {
             };
             return Some((Bytes::from_static(said), self));
         }
+    }
+
+    fn is_signed_out(&self) -> bool {
+        self.signed_in.as_ref().is_some_and(|session| self.engine.access().session_is_over(session))
     }
 
     fn wants(&self, what: &What) -> bool {

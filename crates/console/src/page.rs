@@ -118,10 +118,11 @@ fn framed(
                 div.who {
                     @if auth.is_operator() { (tenant_choice(console, session)) }
                     @else { span.quiet title="tenant" { (auth.tenant) } }
-                    @if session.has_key {
+                    @if session.signed_in.is_some() {
                         form method="post" action="/ui/sign-out" {
                             input type="hidden" name="seal" value=(session.form_seal);
                             button.plain type="submit" title={ "signed in as " (auth.name()) } { "Sign out" }
+                            button.plain type="submit" name="everywhere" value="true" title="in every browser in which this key is signed in" { "everywhere" }
                         }
                     } @else { a href="/ui/sign-in" { "Sign in" } }
                 }

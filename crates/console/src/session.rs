@@ -1,8 +1,9 @@
 //! Who is at the other end: a cookie that a key has sealed.
 //!
-//! The browser keeps no key. It keeps the key's name, an end, and a seal over both ([`Engine::sealed_by`]), which
-//! scripts cannot read. Forms carry a second seal: a page elsewhere can make a browser send a cookie, and cannot know
-//! that. Where callers without a key are let in, so are browsers; their forms must come from our own pages.
+//! The browser keeps no key. It keeps the key's id, the session's id and end, and a token over them
+//! (`Access::begin_session`), which scripts cannot read. Whoever signs out ends the session at every server, so that a
+//! cookie that was copied opens nothing either. Forms carry a second token: a page elsewhere can make a browser send a
+//! cookie, and cannot know that. Where callers without a key are let in, so are browsers; their forms must come from our own pages.
 
 use crate::Console;
 use crate::error_page::ErrorPage;
@@ -15,16 +16,15 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use reveille_api::auth::Auth;
-use reveille_core::id::{KeyId, TenantId};
+use reveille_core::id::{KeyId, SessionId, TenantId};
 use reveille_core::rate::RetryAfter;
-use reveille_engine::{Engine, SESSION_TOKEN_LEN};
+use reveille_core::time::Millis;
+use reveille_engine::{BrowserSession, Engine, SESSION_MS, SESSION_TOKEN_LEN};
 use serde::Deserialize;
 use std::fmt::Write;
 
 const SESSION: &str = "reveille_session";
 const TENANT: &str = "reveille_tenant";
-/// How long a browser stays signed in.
-const LASTS_MS: i64 = 12 * 3600 * 1000;
 /// Nobody is sent back to a longer place than this.
 const NEXT_LEN_MAX: usize = 1_000;
 
@@ -35,7 +35,8 @@ pub struct Session {
     pub form_seal: String,
     /// The tenant that an operator has chosen to look at.
     pub chosen: Option<TenantId>,
-    pub has_key: bool,
+    /// Nothing for those who have no key.
+    pub signed_in: Option<BrowserSession>,
     /// Where it came from, to lead back there.
     pub uri: String,
 }
@@ -70,24 +71,19 @@ impl FromRequestParts<Console> for Session {
 impl Session {
     fn of(headers: &HeaderMap, engine: &Engine, uri: &str) -> Option<Self> {
         let signed = cookie(headers, SESSION).and_then(|text| {
-            let mut parts = text.splitn(3, '.');
-            let key = KeyId::parse(parts.next()?).ok()?;
-            let end: i64 = parts.next()?.parse().ok()?;
-            let seal = unhex(parts.next()?)?;
-            let caller = (engine.now().0 < end)
-                .then(|| engine.access().verify_session_token(&key, &words(end), &seal))??;
-            let form_seal = hex(&engine.access().session_token(&key, &form_words(end))?);
-            Some((caller, form_seal))
+            let (session, token) = read(text)?;
+            let caller = engine.access().resume_session(&session, &token)?;
+            let form_seal = hex(&engine.access().form_token(&session)?);
+            Some((caller, form_seal, Some(session)))
         });
-        let has_key = signed.is_some();
-        let (caller, form_seal) = match signed {
+        let (caller, form_seal, signed_in) = match signed {
             Some(signed) => signed,
-            None => (engine.access().anonymous()?, String::new()),
+            None => (engine.access().anonymous()?, String::new(), None),
         };
         let chosen = cookie(headers, TENANT).and_then(|name| TenantId::parse(name).ok());
         let chosen = chosen.filter(|tenant| caller.sees(tenant));
         let auth = Auth::acting_for(caller, chosen.clone())?;
-        Some(Self { auth, form_seal, chosen, has_key, uri: uri.to_owned() })
+        Some(Self { auth, form_seal, chosen, signed_in, uri: uri.to_owned() })
     }
 
     /// A form of ours says so.
@@ -118,12 +114,13 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     }
 }
 
-fn words(end: i64) -> String {
-    format!("console session until {end}")
-}
-
-fn form_words(end: i64) -> String {
-    format!("console form until {end}")
+/// A cookie: whose session, which one, until when, and the token that vouches for it.
+fn read(text: &str) -> Option<(BrowserSession, Vec<u8>)> {
+    let mut parts = text.splitn(4, '.');
+    let key = KeyId::parse(parts.next()?).ok()?;
+    let id = SessionId::parse(parts.next()?).ok()?;
+    let end = Millis(parts.next()?.parse().ok()?);
+    Some((BrowserSession { key, id, end }, unhex(parts.next()?)?))
 }
 
 #[derive(Deserialize)]
@@ -137,7 +134,7 @@ pub async fn ask(
     Query(ask): Query<SignInQuery>,
 ) -> Response {
     let next = place(ask.next.as_deref());
-    if Session::of(&headers, &console.engine, "/").is_some_and(|session| session.has_key) {
+    if Session::of(&headers, &console.engine, "/").is_some_and(|session| session.signed_in.is_some()) {
         return Redirect::to(next).into_response();
     }
     form(next, None)
@@ -180,29 +177,43 @@ pub async fn sign_in(
     if !is_from_here(&headers) {
         return form(next, Some("This form was sent from another site."));
     }
-    let end = console.engine.now().0 + LASTS_MS;
-    let Some((caller, seal)) =
-        console.engine.access().session_token_by_secret(form_sent.key.trim(), &words(end))
-    else {
+    let Some((session, token)) = console.engine.access().begin_session(form_sent.key.trim()) else {
         return form(next, Some("That key is wrong, expired or revoked."));
     };
-    let value = format!("{}.{end}.{}", caller.key, hex(&seal));
+    let value = format!("{}.{}.{}.{}", session.key, session.id, session.end.0, hex(&token));
     let mut response = Redirect::to(next).into_response();
-    set_cookie(&mut response, &headers, SESSION, &value, LASTS_MS / 1000);
+    set_cookie(&mut response, &headers, SESSION, &value, SESSION_MS / 1000);
     response
 }
 
 #[derive(Deserialize)]
 pub struct SignOutForm {
     seal: String,
+    /// Every browser in which this key is signed in.
+    #[serde(default)]
+    everywhere: bool,
 }
 
 pub async fn sign_out(
+    State(console): State<Console>,
     session: Session,
     headers: HeaderMap,
     Form(form_sent): Form<SignOutForm>,
 ) -> Result<Response, ErrorPage> {
     session.allows(&form_sent.seal)?;
+    if let Some(signed_in) = &session.signed_in {
+        let access = console.engine.access();
+        let ended = if form_sent.everywhere {
+            access.end_all_sessions(&signed_in.key).await
+        } else {
+            access.end_session(signed_in).await
+        };
+        ended.map_err(|_| {
+            let words =
+                "You are signed out here, and other servers could not be told. Sign in and out again later.";
+            ErrorPage::new(StatusCode::SERVICE_UNAVAILABLE, words)
+        })?;
+    }
     let mut response = Redirect::to("/ui/sign-in").into_response();
     set_cookie(&mut response, &headers, SESSION, "", 0);
     set_cookie(&mut response, &headers, TENANT, "", 0);
@@ -232,7 +243,7 @@ pub async fn choose_tenant(
     if !session.auth.sees(&tenant) {
         return Err(ErrorPage::new(StatusCode::FORBIDDEN, "Your key sees its own tenant only."));
     }
-    set_cookie(&mut response, &headers, TENANT, tenant.as_str(), LASTS_MS / 1000);
+    set_cookie(&mut response, &headers, TENANT, tenant.as_str(), SESSION_MS / 1000);
     Ok(response)
 }
 

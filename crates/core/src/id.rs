@@ -95,6 +95,8 @@ ids! {
     TenantId = "tenant_id";
     /// The public half of a key.
     KeyId = "key_id";
+    /// One sign-in of a browser.
+    SessionId = "session_id";
     /// A workflow, within its tenant.
     WorkflowId = "workflow_id";
     /// One run of a workflow.

@@ -1,13 +1,17 @@
 //! Who may call: keys, the session tokens made from them, and how often each key may call.
 
 mod call_limits;
+mod ended_sessions;
 mod key_index;
 mod keys;
+mod rotation;
 mod session_tokens;
 
+pub use ended_sessions::{ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, EndedSessionIndex};
 pub use key_index::KeyIndex;
-pub use keys::{Caller, KEY_PREFIX, KeyError, KeyStanding, NewKey};
-pub use session_tokens::SESSION_TOKEN_LEN;
+pub use keys::{Caller, ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey};
+pub use rotation::{ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError, Rotation};
+pub use session_tokens::{BrowserSession, SESSION_MS, SESSION_TOKEN_LEN};
 
 use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;
@@ -29,6 +33,7 @@ pub struct Inner {
     writer: RosterWriter,
     audit: AuditWriter,
     keys: Arc<KeyIndex>,
+    ended_sessions: Arc<EndedSessionIndex>,
     call_limits: CallLimits,
 }
 
@@ -48,8 +53,9 @@ impl Access {
         writer: RosterWriter,
         audit: AuditWriter,
         keys: Arc<KeyIndex>,
+        ended_sessions: Arc<EndedSessionIndex>,
     ) -> Self {
         let call_limits = CallLimits::default();
-        Self(Arc::new(Inner { runtime, observe, roster, writer, audit, keys, call_limits }))
+        Self(Arc::new(Inner { runtime, observe, roster, writer, audit, keys, ended_sessions, call_limits }))
     }
 }

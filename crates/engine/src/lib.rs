@@ -33,15 +33,19 @@ mod settings;
 mod tick;
 mod workflows;
 
-pub use access::{Access, Caller, KEY_PREFIX, KeyError, KeyStanding, NewKey, SESSION_TOKEN_LEN};
+pub use access::{
+    Access, BrowserSession, Caller, ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, ENVIRONMENT_KEY,
+    KEY_PREFIX, KeyError, KeyStanding, NewKey, ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError,
+    Rotation, SESSION_MS, SESSION_TOKEN_LEN,
+};
 pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use cluster::{Cluster, Lease};
 pub use delegations::{DelegateError, Delegations, TakenDelegation};
 pub use engine::{Engine, Parts, StartError};
 pub use evaluation::TooManyQuestions;
 pub use fleet::workspaces::{
-    NewWorkspace, Patch, RegisteredWorkspace, Whereabouts, WorkspaceError, WorkspaceRegistration,
-    WorkspaceRemoval, WorkspaceView, Workspaces,
+    NewWorkspace, Patch, RegisteredWorkspace, Whereabouts, WorkspaceAct, WorkspaceClaim, WorkspaceError,
+    WorkspaceRegistration, WorkspaceRemoval, WorkspaceView, Workspaces,
 };
 pub use fleet::{
     BeatError, Census, Count, DRAIN_SECONDS, DRAIN_SECONDS_MAX, Fleet, Snapshot, WorkerView, in_hand,

@@ -31,6 +31,8 @@ pub struct Settings {
     pub keep_offline_ms: i64,
     /// Who callers without a key are, where that is allowed at all.
     pub open_tenant: Option<TenantId>,
+    /// Whether a workspace that was set up may register for the first time with nothing but its id.
+    pub open_registration: bool,
     /// The names by which they may reach us, beside `localhost` and addresses.
     pub open_hosts: Vec<String>,
     /// Mixed into every session token: whoever has the database cannot make one.
@@ -69,6 +71,7 @@ impl Default for Settings {
             snapshot_every: Duration::from_secs(5),
             keep_offline_ms: 7 * 24 * 3600 * 1000,
             open_tenant: None,
+            open_registration: false,
             open_hosts: Vec::new(),
             session_secret: SessionSecret::default(),
             replica: "reveille".to_owned(),

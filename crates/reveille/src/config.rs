@@ -81,6 +81,8 @@ pub struct AuthSection {
     pub open: bool,
     /// Who they are then.
     pub open_tenant: String,
+    /// Whether a Molecule workspace that was set up may register for the first time with nothing but its id.
+    pub open_registration: bool,
     /// Names by which they may reach the server, beside `localhost` and addresses.
     #[serde(deserialize_with = "one_or_many")]
     pub open_hosts: Vec<String>,
@@ -283,6 +285,7 @@ impl Default for AuthSection {
         Self {
             open: false,
             open_tenant: "operator".to_owned(),
+            open_registration: false,
             open_hosts: Vec::new(),
             session_secret_file: None,
         }
@@ -445,17 +448,18 @@ impl FleetSection {
     }
 }
 
-/// A length of time: a number of seconds, or one with `ms`, `s`, `m` or `h`.
-fn duration(text: &str) -> Result<Duration> {
+/// A length of time: a number of seconds, or one with `ms`, `s`, `m`, `h` or `d`.
+pub fn duration(text: &str) -> Result<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let wrong = || format!("{text:?} is not a time such as 500ms, 5s, 30m or 24h");
+    let wrong = || format!("{text:?} is not a time such as 500ms, 5s, 30m, 24h or 7d");
     let number: u64 = number.parse().with_context(wrong)?;
     let unit_ms = match unit {
         "ms" => 1,
         "" | "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => bail!(wrong()),
     };
     number.checked_mul(unit_ms).map(Duration::from_millis).with_context(wrong)

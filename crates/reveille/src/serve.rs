@@ -188,6 +188,11 @@ fn warn_about_openness(config: &Config, engine: &Engine, files: &RuleFiles) {
             "auth.open: callers without a key are let in, as a tenant of their own"
         );
     }
+    if config.auth.open_registration {
+        tracing::warn!(
+            "auth.open_registration: whoever knows the id of a workspace that was set up may register it and is given its token"
+        );
+    }
     if files.policy.is_none() && engine.jobs().policy().kernel_address().is_none() {
         tracing::warn!("no policy file: every job is allowed, and recorded as builtin-allow");
     }
@@ -242,6 +247,7 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
         } else {
             None
         },
+        open_registration: config.auth.open_registration,
         open_hosts: config.auth.open_hosts.clone(),
         session_secret: operator::session_secret(
             config.auth.session_secret_file.as_deref(),

@@ -1,5 +1,6 @@
 //! What is written to the roster, and what it is asked for.
 
+use crate::ended::EndedSessions;
 use crate::key::KeyRecord;
 use reveille_core::id::{KeyId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
@@ -24,6 +25,19 @@ pub enum Change {
     KeyUsed {
         id: KeyId,
         at: Millis,
+    },
+    /// Another key takes the place of this one, which expires then if it does not before. The first time counts.
+    ReplaceKey {
+        id: KeyId,
+        by: KeyId,
+        expires_at: Millis,
+    },
+    /// The later end counts. The end of all sessions of a key takes the place of those of single ones that are not
+    /// later.
+    EndSessions(EndedSessions),
+    /// Takes out the ended sessions that would be over by then in any case.
+    ForgetSessions {
+        over_by: Millis,
     },
     /// Known from now on; one that is already there keeps its date.
     Tenant(Tenant),

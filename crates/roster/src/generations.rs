@@ -14,6 +14,7 @@ use crate::Change;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Generations {
     pub keys: u64,
+    pub sessions: u64,
     pub workspaces: u64,
     pub drains: u64,
 }
@@ -23,6 +24,7 @@ impl Generations {
     pub(crate) fn named(&mut self, name: &str) -> Option<&mut u64> {
         match name {
             KEYS => Some(&mut self.keys),
+            SESSIONS => Some(&mut self.sessions),
             WORKSPACES => Some(&mut self.workspaces),
             DRAINS => Some(&mut self.drains),
             _ => None,
@@ -31,6 +33,7 @@ impl Generations {
 }
 
 const KEYS: &str = "keys";
+const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";
 const DRAINS: &str = "drains";
 
@@ -44,10 +47,13 @@ pub(crate) fn moved<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Vec<&'
 
 fn name(change: &Change) -> Option<&'static str> {
     match change {
-        Change::Key(_) | Change::RevokeKey { .. } => Some(KEYS),
+        Change::Key(_) | Change::RevokeKey { .. } | Change::ReplaceKey { .. } => Some(KEYS),
+        Change::EndSessions(_) => Some(SESSIONS),
         Change::Workspace(_) | Change::PurgeWorkspace(_) => Some(WORKSPACES),
         Change::Drain(_) | Change::Undrain(_) => Some(DRAINS),
-        Change::KeyUsed { .. }
+        // A session that is over is over for those too who have not forgotten it.
+        Change::ForgetSessions { .. }
+        | Change::KeyUsed { .. }
         | Change::Tenant(_)
         | Change::Presence(_)
         | Change::Event(_)

@@ -57,6 +57,12 @@ pub struct KeyRecord {
     pub project_ids: Option<Vec<String>>,
     pub created_at: Millis,
     pub expires_at: Option<Millis>,
+    /// The key whose place it takes.
+    #[serde(default)]
+    pub replaces: Option<KeyId>,
+    /// The key that takes its place.
+    #[serde(default)]
+    pub replaced_by: Option<KeyId>,
     pub revoked_at: Option<Millis>,
     #[serde(default)]
     pub revoked_by: String,

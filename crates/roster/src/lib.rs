@@ -1,9 +1,10 @@
 //! The Roster port: who may call, who was there, and how the fleet is built up; and its adapters.
 //!
 //! The engine holds working copies of nearly all of this in memory. The roster is what a restart finds:
-//! keys and tenants, presence rows, workspaces, structure events, delegations, drains.
+//! keys and tenants, sessions that were ended, presence rows, workspaces, structure events, delegations, drains.
 
 pub mod change;
+mod ended;
 mod generations;
 pub mod key;
 mod memory;
@@ -13,6 +14,7 @@ mod sqlite;
 pub mod suite;
 
 pub use change::{AHEAD_MS, Change, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
+pub use ended::EndedSessions;
 pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, Scope};
 pub use memory::MemoryRoster;
@@ -88,6 +90,9 @@ pub trait Roster: Send + Sync + 'static {
     /// Every key, revoked ones too, by id.
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError>;
 
+    /// Sessions that were ended, by key and session.
+    async fn ended_sessions(&self) -> Result<Vec<EndedSessions>, RosterError>;
+
     /// Every tenant that ever had a key or a workspace, by id.
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError>;
 
@@ -127,7 +132,7 @@ pub trait Roster: Send + Sync + 'static {
     /// Every drain: workers before pools, by name.
     async fn drains(&self) -> Result<Vec<Drain>, RosterError>;
 
-    /// How often keys, workspaces and drains have changed.
+    /// How often keys, ended sessions, workspaces and drains have changed.
     async fn generations(&self) -> Result<Generations, RosterError>;
 
     /// Removes presence rows last seen before `seen_before`, except those of workspaces that are there;

@@ -6,10 +6,10 @@
 mod state;
 
 use crate::{
-    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
-    StructureEventQuery, Tenant,
+    Change, EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, StructureEventQuery, Tenant,
 };
-use reveille_core::id::{JobId, WorkspaceId};
+use reveille_core::id::{JobId, KeyId, SessionId, WorkspaceId};
 use reveille_core::presence::Drain;
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
@@ -47,6 +47,16 @@ impl Roster for MemoryRoster {
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError> {
         Ok(self.state().keys.values().cloned().collect())
+    }
+
+    async fn ended_sessions(&self) -> Result<Vec<EndedSessions>, RosterError> {
+        let state = self.state();
+        let ended = |((key, session), until): (&(KeyId, Option<SessionId>), &Millis)| EndedSessions {
+            key: key.clone(),
+            session: session.clone(),
+            until: *until,
+        };
+        Ok(state.ended_sessions.iter().map(ended).collect())
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError> {

@@ -14,8 +14,8 @@ pub use checks::examine;
 pub use reveille_store::postgres::PostgresOptions;
 
 use crate::{
-    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
-    StructureEventQuery, Tenant,
+    Change, EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, StructureEventQuery, Tenant,
 };
 use batch::PostgresBatch;
 use reveille_core::id::{JobId, WorkspaceId};
@@ -65,6 +65,10 @@ impl Roster for PostgresRoster {
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError> {
         Ok(self.database.ask(queries::keys).await?)
+    }
+
+    async fn ended_sessions(&self) -> Result<Vec<EndedSessions>, RosterError> {
+        Ok(self.database.ask(queries::ended_sessions).await?)
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError> {

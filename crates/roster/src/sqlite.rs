@@ -12,8 +12,8 @@ mod queries;
 mod schema;
 
 use crate::{
-    Change, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError, StructureEvent,
-    StructureEventQuery, Tenant,
+    Change, EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, Roster, RosterError,
+    StructureEvent, StructureEventQuery, Tenant,
 };
 use batch::SqliteBatch;
 use reveille_core::id::{JobId, WorkspaceId};
@@ -63,6 +63,10 @@ impl Roster for SqliteRoster {
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError> {
         Ok(self.file.read(queries::keys).await?)
+    }
+
+    async fn ended_sessions(&self) -> Result<Vec<EndedSessions>, RosterError> {
+        Ok(self.file.read(queries::ended_sessions).await?)
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, RosterError> {

@@ -14,6 +14,7 @@ pub mod generations;
 pub mod keys;
 pub mod presence;
 pub mod pruning;
+pub mod sessions;
 pub mod workspaces;
 
 use crate::{Change, KeyRecord, PresenceKey, PresenceRow, Roster, Scope, StructureEvent};
@@ -31,6 +32,7 @@ pub const NOW: Millis = Millis(1_000_000);
 /// Runs every check, in order.
 pub async fn run(roster: &Arc<dyn Roster>) {
     keys::run(&**roster).await;
+    sessions::run(&**roster).await;
     presence::run(roster).await;
     workspaces::run(&**roster).await;
     events::run(&**roster).await;
@@ -62,6 +64,8 @@ pub fn key(check: &str, number: u8) -> KeyRecord {
         project_ids: Some(vec!["voice".to_owned()]),
         created_at: NOW,
         expires_at: None,
+        replaces: None,
+        replaced_by: None,
         revoked_at: None,
         revoked_by: String::new(),
         last_used_at: None,

@@ -630,7 +630,13 @@ class Key:
     created_at: str = field(metadata={"wire": "createdAt"})
     expires_at: str | None = field(default=None, metadata={"wire": "expiresAt"})
     id: str
+    last_used_at: str | None = field(default=None, metadata={"wire": "lastUsedAt"})
+    """To about a minute."""
     name: str
+    replaced_by: str | None = field(default=None, metadata={"wire": "replacedBy"})
+    """The key that has taken its place."""
+    replaces: str | None = None
+    """The key whose place it has taken."""
     revoked_at: str | None = field(default=None, metadata={"wire": "revokedAt"})
     scopes: list[str]
     tenant: str
@@ -916,6 +922,20 @@ class RollbackHint:
 
     has_compensation: bool
     hint: str
+
+
+class RotateKey(TypedDict, total=False):
+    overlapSec: int | None
+    """For how long the old secret goes on: an hour unless told, at most 7 days. With 0 it is revoked at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotatedKey:
+    key: Key
+    old_expires_at: str = field(metadata={"wire": "oldExpiresAt"})
+    """When the old key ends."""
+    secret: str = field(repr=False)
+    """Shown here and never again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

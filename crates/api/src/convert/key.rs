@@ -2,10 +2,10 @@
 
 use super::text::parse_rfc3339;
 use crate::ApiError;
-use reveille_api_types::key::{CreateKey, Key};
+use reveille_api_types::key::{CreateKey, Key, RotateKey, RotatedKey};
 use reveille_core::id::TenantId;
 use reveille_core::time::Millis;
-use reveille_engine::NewKey;
+use reveille_engine::{NewKey, ROTATION_OVERLAP_MS, Rotation};
 use reveille_roster::{KeyRecord, Scope};
 
 const NAME_LEN_MAX: usize = 128;
@@ -31,6 +31,20 @@ pub fn new_key(body: CreateKey, own_tenant: &TenantId, by: &str) -> Result<NewKe
     })
 }
 
+/// What was asked for, or an hour. What is far too long stays so.
+pub fn overlap_ms(body: &RotateKey) -> i64 {
+    let ms = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+    body.overlap_sec.map_or(ROTATION_OVERLAP_MS, ms)
+}
+
+pub fn rotated_key(rotation: Rotation) -> RotatedKey {
+    RotatedKey {
+        key: key(&rotation.key),
+        secret: rotation.secret,
+        old_expires_at: rotation.old_expires_at.rfc3339(),
+    }
+}
+
 pub fn key(key: &KeyRecord) -> Key {
     Key {
         id: key.id.to_string(),
@@ -40,5 +54,8 @@ pub fn key(key: &KeyRecord) -> Key {
         created_at: key.created_at.rfc3339(),
         expires_at: key.expires_at.map(Millis::rfc3339),
         revoked_at: key.revoked_at.map(Millis::rfc3339),
+        last_used_at: key.last_used_at.map(Millis::rfc3339),
+        replaces: key.replaces.as_ref().map(ToString::to_string),
+        replaced_by: key.replaced_by.as_ref().map(ToString::to_string),
     }
 }

@@ -1,13 +1,14 @@
 //! Who is calling: a key of a tenant, a workspace with its token, or nobody.
 
 use super::refusal::MoleculeRefusal;
+use super::retired;
 use crate::auth::{Auth, secret};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use reveille_core::id::{KeyId, TenantId, WorkspaceId};
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::Engine;
+use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim};
 use reveille_roster::Scope;
 use std::sync::Arc;
 
@@ -125,34 +126,28 @@ impl Credential {
         }
     }
 
-    /// Whether the caller may speak for a workspace at the registry, where one that has no token yet needs
-    /// none. A key needs one of `scopes`.
-    pub fn registers(
+    /// The living workspace that the caller may speak for at the registry; nothing if there is no such workspace. A key
+    /// needs one of `scopes`. Whoever may speak for one that was retired is told where to go instead.
+    pub fn acts_for(
         &self,
         engine: &Engine,
-        workspace: &Workspace,
+        id: &WorkspaceId,
+        act: WorkspaceAct,
         scopes: &[Scope],
-    ) -> Result<(), MoleculeRefusal> {
-        let tenant = self.registry_tenant(scopes)?;
-        Ok(engine.workspaces().may_speak_for(workspace, tenant, self.secret.as_deref())?)
+    ) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
+        let Some(known) = engine.workspaces().any_workspace(id) else { return Ok(None) };
+        engine.workspaces().admit(&known, &self.claim(scopes)?, act)?;
+        retired::spoken_to(engine, &known).map(Some)
     }
 
-    /// The tenant whose key this is. Being nobody in particular, where that is allowed, is not enough to
-    /// speak for a workspace that has a token.
-    pub fn registry_tenant(&self, scopes: &[Scope]) -> Result<Option<&TenantId>, MoleculeRefusal> {
-        match &self.kind {
-            Kind::Key(auth) if self.secret.is_some() => Ok(Some(&any_of(auth, scopes)?.tenant)),
-            _ => Ok(None),
-        }
-    }
-
-    /// The tenant in which it may set up workspaces by registering them.
-    pub fn registers_new(&self) -> Result<&TenantId, MoleculeRefusal> {
-        match &self.kind {
-            Kind::Key(auth) => Ok(&any_of(auth, BEATS)?.tenant),
-            Kind::Workspace(_) | Kind::Wrong => Err(MoleculeRefusal::token_wrong()),
-            Kind::Nobody => Err(MoleculeRefusal::token_missing()),
-        }
+    /// What is shown for a workspace. Being nobody in particular, where that is allowed, is not a key.
+    pub fn claim(&self, scopes: &[Scope]) -> Result<WorkspaceClaim, MoleculeRefusal> {
+        Ok(match (&self.kind, &self.secret) {
+            (Kind::Key(auth), Some(_)) => WorkspaceClaim::Key(any_of(auth, scopes)?.tenant.clone()),
+            (Kind::Key(auth), None) => WorkspaceClaim::Open(auth.tenant.clone()),
+            (_, Some(secret)) => WorkspaceClaim::Token(secret.clone()),
+            (_, None) => WorkspaceClaim::Nothing,
+        })
     }
 
     /// The key that was shown, or stands for whoever needs none; nothing for a workspace's own token.
@@ -161,10 +156,6 @@ impl Credential {
             Kind::Key(auth) => Some(&auth.caller().key),
             Kind::Workspace(_) | Kind::Wrong | Kind::Nobody => None,
         }
-    }
-
-    pub fn secret(&self) -> Option<&str> {
-        self.secret.as_deref()
     }
 
     /// Whether this would still be let in: keys are revoked, and workspaces retired.

@@ -10,10 +10,11 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use reveille_core::id::WorkspaceId;
-use reveille_core::presence::workspace::WorkspaceStatus;
-use reveille_engine::Engine;
+use reveille_core::presence::workspace::{Workspace, WorkspaceStatus};
+use reveille_engine::{Engine, WorkspaceAct};
 use reveille_roster::Scope;
 use serde::Deserialize;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Says where a workspace is reached, to one that may talk to it.
@@ -30,9 +31,7 @@ pub async fn discover(
     let id = workspace_id(&id)?;
     let caller =
         caller(&headers)?.ok_or_else(|| MoleculeRefusal::bad("X-Workspace-ID header is required"))?;
-    let caller = engine.workspaces().any_workspace(&caller).ok_or_else(MoleculeRefusal::not_found)?;
-    credential.registers(&engine, &caller, &[Scope::Read])?;
-    let caller = retired::spoken_to(&engine, &caller)?;
+    let caller = speaker(&engine, &credential, &caller)?;
     let asked = engine.workspaces().workspace(&caller.tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     if !engine.workspaces().may_talk(&caller, &asked) {
         return Err(MoleculeRefusal::forbidden("not authorized to discover this workspace"));
@@ -46,6 +45,15 @@ pub async fn discover(
             Err(MoleculeRefusal::unavailable("workspace not available").with("status", found.status.as_str()))
         }
     }
+}
+
+fn speaker(
+    engine: &Engine,
+    credential: &Credential,
+    id: &WorkspaceId,
+) -> Result<Arc<Workspace>, MoleculeRefusal> {
+    let found = credential.acts_for(engine, id, WorkspaceAct::Speak, &[Scope::Read])?;
+    found.ok_or_else(MoleculeRefusal::not_found)
 }
 
 /// Which workspace the caller says it is.
@@ -71,9 +79,7 @@ pub async fn peers(
     Query(query): Query<PeersQuery>,
 ) -> Result<Json<Vec<Peer>>, MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let own = engine.workspaces().any_workspace(&id).ok_or_else(MoleculeRefusal::not_found)?;
-    credential.registers(&engine, &own, &[Scope::Read])?;
-    let own = retired::spoken_to(&engine, &own)?;
+    let own = speaker(&engine, &credential, &id)?;
     let wanted = query.q.unwrap_or_default().to_lowercase();
     let mut peers = engine.workspaces().peers_of(&own);
     peers.retain(|peer| {

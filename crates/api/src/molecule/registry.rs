@@ -14,12 +14,13 @@ use axum::{Extension, Json};
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::{Engine, WorkspaceError};
+use reveille_engine::{Engine, WorkspaceAct, WorkspaceError};
 use std::sync::Arc;
 
 /// Registers a workspace, or one that comes back.
 ///
-/// A key or the workspace's own token; a workspace that was set up and has no token yet needs none.
+/// A key or the workspace's own token. Where `auth.open_registration` is set, a workspace that was set up and has no token yet
+/// needs none.
 #[utoipa::path(post, path = "/registry/register", tag = "molecule", security((), ("key" = []), ("bearer" = [])), request_body = Register, responses(
     (status = 200, body = Registered), (status = 404, description = "It is another tenant's"),
     (status = 409, description = "The tenant has as many workspaces as it may"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
@@ -30,20 +31,13 @@ pub async fn register(
     Posted(body): Posted<Register>,
 ) -> Result<Json<Registered>, MoleculeRefusal> {
     let registration = body.understood()?;
-    let known = engine.workspaces().any_workspace(&registration.id);
     // A credential that is checked in memory costs less than the refusal that it would save; and whoever
     // does not have it cannot use up a workspace's share.
-    let tenant = if let Some(known) = &known {
-        registers(&engine, &credential, known)?;
-        limiter.call(&known.id, engine.now())?;
-        retired::spoken_to(&engine, known)?;
-        credential.registry_tenant(BEATS)?
-    } else {
-        limiter.stranger(engine.now())?;
-        Some(credential.registers_new()?)
-    };
-    let registered =
-        engine.workspaces().register_workspace(tenant, credential.secret(), registration).await?;
+    match acts_for(&engine, &credential, &registration.id, WorkspaceAct::Register)? {
+        Some(known) => limiter.call(&known.id, engine.now())?,
+        None => limiter.stranger(engine.now())?,
+    }
+    let registered = engine.workspaces().register_workspace(&credential.claim(BEATS)?, registration).await?;
     Ok(Json(Registered { status: "registered", auth_token: registered.token }))
 }
 
@@ -93,18 +87,22 @@ fn speaker(
     credential: &Credential,
     id: &WorkspaceId,
 ) -> Result<Arc<Workspace>, MoleculeRefusal> {
-    let Some(known) = engine.workspaces().any_workspace(id) else {
+    let Some(known) = acts_for(engine, credential, id, WorkspaceAct::Speak)? else {
         limiter.stranger(engine.now())?;
         return Err(not_registered());
     };
-    registers(engine, credential, &known)?;
     limiter.call(id, engine.now())?;
-    retired::spoken_to(engine, &known)
+    Ok(known)
 }
 
 /// Another tenant's workspace is one that nobody has registered.
-fn registers(engine: &Engine, credential: &Credential, known: &Workspace) -> Result<(), MoleculeRefusal> {
-    credential.registers(engine, known, BEATS).map_err(|refused| match refused {
+fn acts_for(
+    engine: &Engine,
+    credential: &Credential,
+    id: &WorkspaceId,
+    act: WorkspaceAct,
+) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
+    credential.acts_for(engine, id, act, BEATS).map_err(|refused| match refused {
         MoleculeRefusal::Ours { status: StatusCode::NOT_FOUND, .. } => not_registered(),
         other => other,
     })

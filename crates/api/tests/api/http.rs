@@ -8,6 +8,7 @@ mod described;
 mod dry_run;
 mod events;
 mod jobs;
+mod keys;
 mod limits;
 mod molecule;
 mod openorca;

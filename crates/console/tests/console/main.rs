@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod attacks;
 mod browser;
 mod forms;
 mod house;

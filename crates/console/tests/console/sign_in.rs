@@ -42,12 +42,14 @@ async fn a_session_ends_with_its_cookie_its_time_and_its_key() {
     let reply = ann.post("/ui/sign-out", &[("seal", &seal)]).await;
     assert_eq!((reply.status, reply.header("location")), (303, "/ui/sign-in"));
     assert!(reply.header("set-cookie").contains("Max-Age=0"));
+    assert_eq!(ann.get("/ui/jobs").await.status, 303, "a copy of the cookie opens nothing either");
 
+    let ann = house.browser("ann2", "acme", USER).await;
     let false_cookie = ann.cookie.replace(&ann.cookie[ann.cookie.len() - 4..], "0000");
     let forger = Browser { http: house.http.clone(), cookie: false_cookie };
     assert_eq!(forger.get("/ui/jobs").await.status, 303);
 
-    let key = house.server.access().list_keys().into_iter().find(|key| key.name == "ann").unwrap();
+    let key = house.server.access().list_keys().into_iter().find(|key| key.name == "ann2").unwrap();
     assert!(house.server.access().revoke_key(&key.id, "root").await.unwrap());
     assert_eq!(ann.get("/ui/jobs").await.status, 303, "its key is revoked");
 

@@ -121,6 +121,23 @@ impl KeyIndex {
         Some(revoked)
     }
 
+    /// Another key takes its place, and it ends then if it does not before. The first time counts.
+    pub fn mark_replaced(&self, id: &KeyId, by: &KeyId, expires_at: Millis) {
+        let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = keys.values_mut().map(|known| &mut known.key);
+        if let Some(key) = keys.find(|key| key.id == *id && key.replaced_by.is_none()) {
+            key.expires_at = Some(key.expires_at.map_or(expires_at, |end| end.min(expires_at)));
+            key.replaced_by = Some(by.clone());
+        }
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn get(&self, id: &KeyId) -> Option<KeyRecord> {
+        let hash = *self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&hash).map(|known| known.key.clone())
+    }
+
     /// Keys that were used since it was last written down, and when.
     pub fn take_used(&self) -> Vec<(KeyId, Millis)> {
         let mut keys = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
@@ -141,9 +158,7 @@ impl KeyIndex {
 
     /// What a key is called, also when it is revoked.
     pub fn name_of(&self, id: &KeyId) -> Option<String> {
-        let hash = *self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id)?;
-        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        keys.get(&hash).map(|known| known.key.name.clone())
+        self.get(id).map(|key| key.name)
     }
 
     /// Everybody who has a key.
@@ -186,6 +201,8 @@ mod tests {
             project_ids: None,
             created_at: Millis(1),
             expires_at: None,
+            replaces: None,
+            replaced_by: None,
             revoked_at: None,
             revoked_by: String::new(),
             last_used_at: None,

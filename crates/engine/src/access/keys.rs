@@ -6,6 +6,7 @@ use super::Access;
 use super::key_index::KeyIndex;
 use crate::observe::audit_writer;
 use crate::roster::{RosterBatch, RosterCopy};
+use crate::runtime::Runtime;
 use crate::secret::{SECRET_LEN_MAX, hash};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 
 pub const KEY_PREFIX: &str = "vk_";
 pub const KEYS_MAX: usize = 100_000;
+/// The name of a key whose secret came from the environment.
+pub const ENVIRONMENT_KEY: &str = "operator (environment)";
+
 /// Whoever made a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -110,11 +114,7 @@ impl Access {
 
     /// Makes a key. The secret is returned here and nowhere else.
     pub async fn create_key(&self, new: NewKey) -> Result<(KeyRecord, String), KeyError> {
-        let mut secret = String::from(KEY_PREFIX);
-        for _ in 0..3 {
-            let _ = write!(secret, "{:016x}", self.runtime.random());
-        }
-        secret.truncate(KEY_PREFIX.len() + 40);
+        let secret = new_secret(&self.runtime);
         let key = self.keep_key(&secret, new).await?;
         Ok((key, secret))
     }
@@ -128,28 +128,7 @@ impl Access {
         if self.keys.len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
-        let hash = hash(secret);
-        let mut id = String::from("key_");
-        for byte in &hash[..6] {
-            let _ = write!(id, "{byte:02x}");
-        }
-        let key = KeyRecord {
-            id: KeyId::known(id),
-            hash,
-            // Eight characters tell keys apart and give 20 of 160 bits away.
-            prefix: secret.chars().take(8).collect(),
-            name: new.name,
-            tenant: new.tenant,
-            scopes: new.scopes,
-            created_by: new.created_by,
-            issued_by: new.issued_by,
-            project_ids: new.project_ids,
-            created_at: self.runtime.now(),
-            expires_at: new.expires_at,
-            revoked_at: None,
-            revoked_by: String::new(),
-            last_used_at: None,
-        };
+        let key = record_of(secret, new, self.runtime.now());
         let access = self.clone();
         self.runtime
             .run_detached(async move {
@@ -173,13 +152,17 @@ impl Access {
             .run_detached(async move {
                 let change = Change::RevokeKey { id: id.clone(), at, by: by.clone() };
                 access.writer.write(change).await?;
-                if let Some(draft) = access.keys.revoke(&id, at, by).as_ref().and_then(audit_writer::revoked)
-                {
-                    access.audit.record(draft).await;
-                }
+                access.note_revoked(&id, at, by).await;
                 Ok(true)
             })
             .await
+    }
+
+    /// A key was revoked in the roster; the copy and the trail follow.
+    pub(super) async fn note_revoked(&self, id: &KeyId, at: Millis, by: String) {
+        if let Some(draft) = self.keys.revoke(id, at, by).as_ref().and_then(audit_writer::revoked) {
+            self.audit.record(draft).await;
+        }
     }
 
     /// Notes when keys were last used.
@@ -199,6 +182,44 @@ impl Access {
     /// Every key, by id.
     pub fn list_keys(&self) -> Vec<KeyRecord> {
         self.keys.list()
+    }
+}
+
+/// Hard to guess: 160 bits.
+pub(super) fn new_secret(runtime: &Runtime) -> String {
+    let mut secret = String::from(KEY_PREFIX);
+    for _ in 0..3 {
+        let _ = write!(secret, "{:016x}", runtime.random());
+    }
+    secret.truncate(KEY_PREFIX.len() + 40);
+    secret
+}
+
+/// What is kept of a key that is made now.
+pub(super) fn record_of(secret: &str, new: NewKey, now: Millis) -> KeyRecord {
+    let hash = hash(secret);
+    let mut id = String::from("key_");
+    for byte in &hash[..6] {
+        let _ = write!(id, "{byte:02x}");
+    }
+    KeyRecord {
+        id: KeyId::known(id),
+        hash,
+        // Eight characters tell keys apart and give 20 of 160 bits away.
+        prefix: secret.chars().take(8).collect(),
+        name: new.name,
+        tenant: new.tenant,
+        scopes: new.scopes,
+        created_by: new.created_by,
+        issued_by: new.issued_by,
+        project_ids: new.project_ids,
+        created_at: now,
+        expires_at: new.expires_at,
+        replaces: None,
+        replaced_by: None,
+        revoked_at: None,
+        revoked_by: String::new(),
+        last_used_at: None,
     }
 }
 

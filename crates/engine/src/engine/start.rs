@@ -109,6 +109,7 @@ impl Engine {
             roster,
             observe: self.observe().clone(),
             keys: Arc::new(self.access().clone()),
+            sessions: self.access().ended_sessions(),
             workspaces: Arc::new(self.workspaces().clone()),
             drains: Arc::new(self.fleet().clone()),
             seen: tokio::sync::Mutex::new(generations),

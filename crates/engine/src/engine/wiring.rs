@@ -1,7 +1,7 @@
 //! How the rooms are put together: the lower first, each handed what it needs, and hooks for those that call back.
 
 use super::{Parts, Rooms, StartError};
-use crate::access::{Access, KeyIndex};
+use crate::access::{Access, EndedSessionIndex, KeyIndex};
 use crate::base::Base;
 use crate::cluster::{Alone, Cluster, PeerMessages, SharedCluster};
 use crate::delegations::{DelegationParts, Delegations};
@@ -42,13 +42,15 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     let Parts { store, roster, bus, a2a, .. } = parts;
     let generations = roster.generations().await?;
     let keys = Arc::new(KeyIndex::load(&**roster).await?);
+    let ended = Arc::new(EndedSessionIndex::load(roster.clone()).await?);
     let index = Arc::new(WorkspaceIndex::load(&**roster).await?);
     let (base, joined) = base(parts, generations);
     let Base { runtime, observe, placement, .. } = base.clone();
     let (audit, audit_writes) = AuditWriter::new(runtime.clone(), observe.clone(), store.clone());
     let (writer, roster_task) =
         RosterWriter::new(runtime.clone(), observe.clone(), placement, roster.clone());
-    let access = Access::new(runtime, observe, roster.clone(), writer.clone(), audit.clone(), keys.clone());
+    let access =
+        Access::new(runtime, observe, roster.clone(), writer.clone(), audit.clone(), keys.clone(), ended);
     let jobs = Jobs::new(base.clone(), keys, store.clone(), bus.clone(), parts.kernel.clone());
     let departures = Departures::new(base.clone(), jobs.clone());
     let workspaces = Workspaces::new(WorkspaceParts {

@@ -14,6 +14,7 @@ mod talk;
 
 pub(crate) use beats::LOCK as SILENCE_LOCK;
 pub use changes::Patch;
+pub use credentials::{WorkspaceAct, WorkspaceClaim};
 pub use index::WorkspaceIndex;
 pub use registry::{NewWorkspace, RegisteredWorkspace, WorkspaceRegistration};
 pub use retire::{Whereabouts, WorkspaceRemoval};

@@ -1,4 +1,4 @@
-//! What another server has written into the roster: keys, workspaces and drains, of which each server holds
+//! What another server has written into the roster: keys, ended sessions, workspaces and drains, of which each server holds
 //! copies. The roster counts its changes; a server that sees a count move reads again.
 
 use crate::observe::{Observe, Trouble};
@@ -20,6 +20,7 @@ pub struct Refresh {
     pub roster: Arc<dyn Roster>,
     pub observe: Observe,
     pub keys: Arc<dyn RosterCopy>,
+    pub sessions: Arc<dyn RosterCopy>,
     pub workspaces: Arc<dyn RosterCopy>,
     pub drains: Arc<dyn RosterCopy>,
     /// The changes that the copies have.
@@ -43,6 +44,7 @@ impl Refresh {
         let now = self.roster.generations().await?;
         let copies = [
             (now.keys != seen.keys, &self.keys),
+            (now.sessions != seen.sessions, &self.sessions),
             (now.workspaces != seen.workspaces, &self.workspaces),
             (now.drains != seen.drains, &self.drains),
         ];

@@ -51,6 +51,8 @@ fn key(name: &str, created_at: Millis) -> KeyRecord {
         project_ids: None,
         created_at,
         expires_at: None,
+        replaces: None,
+        replaced_by: None,
         revoked_at: None,
         revoked_by: String::new(),
         last_used_at: None,

@@ -64,6 +64,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("audit verify", "reveille audit verify"),
     ("key create", "reveille key create ci --scope read --scope write --tenant acme"),
     ("key list", "reveille key list"),
+    ("key rotate", "reveille key rotate key_0a1b2c3d4e5f --overlap 24h"),
     ("key revoke", "reveille key revoke key_0a1b2c3d4e5f"),
     (
         "doctor",

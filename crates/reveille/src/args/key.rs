@@ -25,6 +25,15 @@ pub enum KeyCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+    /// Give a key a new secret, shown once; the old one goes on for a while
+    Rotate {
+        id: String,
+        /// For how long the old secret goes on, such as 30m or 7d, at most 7d; 0 revokes it at once
+        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::config::duration)]
+        overlap: std::time::Duration,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Revoke a key
     Revoke {
         id: String,

@@ -4,7 +4,7 @@ use crate::args::KeyCommand;
 use crate::client::connect;
 use crate::output;
 use anyhow::Result;
-use reveille_api_types::key::{self as shape, CreateKey, CreatedKey, KeyList};
+use reveille_api_types::key::{self as shape, CreateKey, CreatedKey, KeyList, RotateKey, RotatedKey};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -22,7 +22,19 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
             let answer: Value = connect(&server)?.get("/api/v1/auth/keys", &[])?;
             output::answer(&server, &answer, |KeyList { items }| {
                 let rows: Vec<Vec<String>> = items.into_iter().map(row).collect();
-                output::table(&["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", ""], &rows);
+                let titles = ["KEY", "NAME", "TENANT", "SCOPES", "CREATED", "EXPIRES", "LAST USED", ""];
+                output::table(&titles, &rows);
+            })?;
+        }
+        KeyCommand::Rotate { id, overlap, server } => {
+            let body = RotateKey { overlap_sec: Some(overlap.as_secs()) };
+            let answer: Value = connect(&server)?.post(&format!("/api/v1/auth/keys/{id}/rotate"), &body)?;
+            output::answer(&server, &answer, |RotatedKey { key, secret, old_expires_at }| {
+                eprintln!(
+                    "key {} takes the place of {id}, which ends at {old_expires_at}; the secret is shown once:",
+                    key.id
+                );
+                output::line(&secret);
             })?;
         }
         KeyCommand::Revoke { id, server } => {
@@ -38,7 +50,9 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
 }
 
 fn row(key: shape::Key) -> Vec<String> {
-    let status = if key.revoked_at.is_some() { "revoked" } else { "" };
+    let replaced = key.replaced_by.map(|next| format!("replaced by {next}"));
+    let revoked = key.revoked_at.map(|_| "revoked".to_owned());
+    let status: Vec<String> = [revoked, replaced].into_iter().flatten().collect();
     vec![
         key.id,
         key.name,
@@ -46,6 +60,7 @@ fn row(key: shape::Key) -> Vec<String> {
         key.scopes.join(","),
         key.created_at,
         key.expires_at.unwrap_or_default(),
-        status.to_owned(),
+        key.last_used_at.unwrap_or_default(),
+        status.join(", "),
     ]
 }

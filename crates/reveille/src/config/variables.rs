@@ -56,8 +56,17 @@ const TEXTS: &[&str] = &[
     "service_name",
 ];
 /// Keys that are so or not.
-const TRUTHS: &[&str] =
-    &["enabled", "hold", "insecure", "json", "open", "require_key", "tls_required", "warm_start"];
+const TRUTHS: &[&str] = &[
+    "enabled",
+    "hold",
+    "insecure",
+    "json",
+    "open",
+    "open_registration",
+    "require_key",
+    "tls_required",
+    "warm_start",
+];
 
 /// The environment, as far as it is text.
 pub fn all() -> impl Iterator<Item = (String, String)> {

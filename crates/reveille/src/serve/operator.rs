@@ -1,7 +1,7 @@
 //! The operator key: from the environment, or made on the first start.
 
 use anyhow::{Context, Result};
-use reveille_engine::{Engine, NewKey, SessionSecret};
+use reveille_engine::{ENVIRONMENT_KEY, Engine, NewKey, SessionSecret};
 use reveille_roster::Scope;
 use std::io::Write;
 use std::path::Path;
@@ -12,8 +12,6 @@ const SECRET_LEN_MIN: usize = 16;
 /// Where the secret of sessions is kept, if nobody names another place.
 const SESSION_SECRET_FILE: &str = "session.key";
 const SESSION_SECRET_LEN_MIN: usize = 32;
-/// The name of a key whose secret came from the environment.
-const FROM_ENVIRONMENT: &str = "operator (environment)";
 
 /// Who makes and revokes these keys, for the audit trail.
 const US: &str = "server";
@@ -37,11 +35,11 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         );
         let kept = engine
             .access()
-            .keep_key(&secret, NewKey { name: FROM_ENVIRONMENT.to_owned(), ..operator() })
+            .keep_key(&secret, NewKey { name: ENVIRONMENT_KEY.to_owned(), ..operator() })
             .await?;
         // Another secret in the environment replaces the one that was there before.
         for key in engine.access().list_keys() {
-            if key.name == FROM_ENVIRONMENT && key.id != kept.id && key.revoked_at.is_none() {
+            if key.name == ENVIRONMENT_KEY && key.id != kept.id && key.revoked_at.is_none() {
                 engine.access().revoke_key(&key.id, US).await?;
             }
         }

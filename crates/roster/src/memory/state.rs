@@ -1,8 +1,10 @@
 //! What the memory roster holds, and what each change does to it.
 
 use crate::generations::moved;
-use crate::{Change, Generations, KeyRecord, PresenceKey, PresenceRow, RosterError, StructureEvent};
-use reveille_core::id::{JobId, KeyId, TenantId, WorkspaceId};
+use crate::{
+    Change, EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, RosterError, StructureEvent,
+};
+use reveille_core::id::{JobId, KeyId, SessionId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{Contract, Drain, Drained};
@@ -12,6 +14,8 @@ use std::collections::BTreeMap;
 #[derive(Default, Clone)]
 pub(super) struct RosterState {
     pub keys: BTreeMap<KeyId, KeyRecord>,
+    /// With the end that each would have had.
+    pub ended_sessions: BTreeMap<(KeyId, Option<SessionId>), Millis>,
     /// With the time from which each is known.
     pub tenants: BTreeMap<TenantId, Millis>,
     pub presence: BTreeMap<PresenceKey, PresenceRow>,
@@ -57,6 +61,14 @@ impl RosterState {
                     key.last_used_at = key.last_used_at.max(Some(at));
                 }
             }
+            Change::ReplaceKey { id, by, expires_at } => {
+                if let Some(key) = self.keys.get_mut(&id).filter(|key| key.replaced_by.is_none()) {
+                    key.expires_at = Some(key.expires_at.map_or(expires_at, |end| end.min(expires_at)));
+                    key.replaced_by = Some(by);
+                }
+            }
+            Change::EndSessions(ended) => self.end_sessions(ended),
+            Change::ForgetSessions { over_by } => self.ended_sessions.retain(|_, until| *until > over_by),
             Change::Tenant(tenant) => self.know_tenant(&tenant.id, tenant.created_at),
             Change::Presence(row) => self.see(row),
             Change::Workspace(workspace) => {
@@ -90,6 +102,15 @@ impl RosterState {
         self.know_tenant(&key.tenant, key.created_at);
         self.keys.insert(key.id.clone(), key);
         Ok(())
+    }
+
+    fn end_sessions(&mut self, ended: EndedSessions) {
+        let EndedSessions { key, session, until } = ended;
+        if session.is_none() {
+            self.ended_sessions.retain(|(whose, one), end| *whose != key || one.is_none() || *end > until);
+        }
+        let kept = self.ended_sessions.entry((key, session)).or_insert(until);
+        *kept = until.max(*kept);
     }
 
     fn know_tenant(&mut self, id: &TenantId, created_at: Millis) {

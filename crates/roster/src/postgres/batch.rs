@@ -25,6 +25,7 @@ pub(super) struct PostgresBatch {
 #[derive(Default)]
 pub(super) struct BatchStage {
     pub keys: Vec<KeyChange>,
+    pub sessions: Vec<SessionChange>,
     /// Each with the first date.
     pub tenants: BTreeMap<String, i64>,
     pub presence: RowRounds<PresenceKey, BeatRow>,
@@ -41,6 +42,20 @@ pub(super) enum KeyChange {
     Put(Box<PostgresKey>),
     Revoke { id: String, at: i64, by: String },
     Used(BTreeMap<String, i64>),
+    Replace { id: String, by: String, expires_at: i64 },
+}
+
+/// Sessions are ended one at a time, and in their order.
+pub(super) enum SessionChange {
+    /// An empty session stands for all.
+    End {
+        key: String,
+        session: String,
+        until: i64,
+    },
+    Forget {
+        over_by: i64,
+    },
 }
 
 pub(super) struct PostgresKey {
@@ -50,6 +65,8 @@ pub(super) struct PostgresKey {
     pub revoked_at: Option<i64>,
     pub revoked_by: String,
     pub last_used_at: Option<i64>,
+    pub replaced_by: Option<String>,
+    pub expires_at: Option<i64>,
 }
 
 pub(super) struct BeatRow {
@@ -146,6 +163,8 @@ impl BatchStage {
                     revoked_at: key.revoked_at.map(|at| at.0),
                     revoked_by: stored(&key.revoked_by),
                     last_used_at: key.last_used_at.map(|at| at.0),
+                    replaced_by: key.replaced_by.as_ref().map(|by| stored(by.as_str())),
+                    expires_at: key.expires_at.map(|at| at.0),
                     record: json(&key)?,
                 };
                 self.keys.push(KeyChange::Put(Box::new(line)));
@@ -154,6 +173,19 @@ impl BatchStage {
                 self.keys.push(KeyChange::Revoke { id: stored(id.as_str()), at: at.0, by: stored(&by) });
             }
             Change::KeyUsed { id, at } => self.use_key(stored(id.as_str()), at.0),
+            Change::ReplaceKey { id, by, expires_at } => self.keys.push(KeyChange::Replace {
+                id: stored(id.as_str()),
+                by: stored(by.as_str()),
+                expires_at: expires_at.0,
+            }),
+            Change::EndSessions(ended) => self.sessions.push(SessionChange::End {
+                key: stored(ended.key.as_str()),
+                session: ended.session.map_or_else(String::new, |session| stored(session.as_str())),
+                until: ended.until.0,
+            }),
+            Change::ForgetSessions { over_by } => {
+                self.sessions.push(SessionChange::Forget { over_by: over_by.0 });
+            }
             Change::Tenant(tenant) => self.know_tenant(tenant.id.as_str(), tenant.created_at.0),
             Change::Presence(row) => {
                 let beat = BeatRow { last_seen: row.last_seen.0, about: json(&row.about)? };

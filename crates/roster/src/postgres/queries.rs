@@ -1,8 +1,11 @@
 //! The reading side of the tables. Each statement can be read in order from an index.
 
 use super::contract_number;
-use crate::{Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
-use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use crate::{
+    EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery,
+    Tenant,
+};
+use reveille_core::id::{JobId, KeyId, SessionId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{Contract, Drain};
@@ -37,7 +40,8 @@ const ROWS_MAX: usize = 10_000;
 type Statement = Query<'static, Postgres, PgArguments>;
 
 pub(super) async fn keys(connection: &mut PgConnection) -> Result<Vec<KeyRecord>> {
-    let all = "SELECT record, revoked_at, revoked_by, last_used_at FROM keys ORDER BY id";
+    let all =
+        "SELECT record, revoked_at, revoked_by, last_used_at, replaced_by, expires_at FROM keys ORDER BY id";
     let rows = sqlx::query(all).fetch_all(connection).await?;
     Ok(readable(rows.iter().map(|row| {
         let written: KeyRecord = record(row, 0)?;
@@ -45,9 +49,30 @@ pub(super) async fn keys(connection: &mut PgConnection) -> Result<Vec<KeyRecord>
             revoked_at: row.try_get::<Option<i64>, _>(1)?.map(Millis),
             revoked_by: told(row.try_get(2)?),
             last_used_at: row.try_get::<Option<i64>, _>(3)?.map(Millis),
+            replaced_by: row.try_get::<Option<String>, _>(4)?.map(|by| KeyId::known(told(by))),
+            expires_at: row
+                .try_get::<Option<i64>, _>(5)?
+                .map(Millis)
+                .into_iter()
+                .chain(written.expires_at)
+                .min(),
             ..written
         })
     })))
+}
+
+pub(super) async fn ended_sessions(connection: &mut PgConnection) -> Result<Vec<EndedSessions>> {
+    let all = "SELECT key_id, session_id, until FROM ended_sessions ORDER BY key_id, session_id";
+    let rows = sqlx::query(all).fetch_all(connection).await?;
+    let ended = |row: &PgRow| {
+        let session: String = row.try_get(1)?;
+        Ok(EndedSessions {
+            key: KeyId::known(told(row.try_get(0)?)),
+            session: (!session.is_empty()).then(|| SessionId::known(told(session))),
+            until: Millis(row.try_get(2)?),
+        })
+    };
+    rows.iter().map(ended).collect()
 }
 
 pub(super) async fn tenants(connection: &mut PgConnection) -> Result<Vec<Tenant>> {

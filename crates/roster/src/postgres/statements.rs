@@ -1,6 +1,8 @@
 //! The statements that write a stage, each over arrays with one element for each row.
 
-use super::batch::{BatchStage, BeatRow, DelegationRow, EventRow, KeyChange, PostgresKey, WorkspaceRow};
+use super::batch::{
+    BatchStage, BeatRow, DelegationRow, EventRow, KeyChange, PostgresKey, SessionChange, WorkspaceRow,
+};
 use super::contract_number;
 use crate::{AHEAD_MS, PresenceKey};
 use reveille_core::presence::{Contract, Drained};
@@ -15,6 +17,15 @@ pub(super) async fn write(connection: &mut PgConnection, stage: &BatchStage) -> 
             KeyChange::Put(key) => put_key(connection, key).await?,
             KeyChange::Revoke { id, at, by } => revoke(connection, id, *at, by).await?,
             KeyChange::Used(used) => use_keys(connection, used).await?,
+            KeyChange::Replace { id, by, expires_at } => replace(connection, id, by, *expires_at).await?,
+        }
+    }
+    for change in &stage.sessions {
+        match change {
+            SessionChange::End { key, session, until } => {
+                end_sessions(connection, key, session, *until).await?;
+            }
+            SessionChange::Forget { over_by } => forget_sessions(connection, *over_by).await?,
         }
     }
     know(connection, &stage.tenants).await?;
@@ -38,11 +49,12 @@ pub(super) async fn write(connection: &mut PgConnection, stage: &BatchStage) -> 
 
 async fn put_key(connection: &mut PgConnection, key: &PostgresKey) -> Result<()> {
     sqlx::query(
-        "INSERT INTO keys (id, hash, record, revoked_at, revoked_by, last_used_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
+        "INSERT INTO keys (id, hash, record, revoked_at, revoked_by, last_used_at, replaced_by, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (id) DO UPDATE
          SET hash = excluded.hash, record = excluded.record, revoked_at = excluded.revoked_at,
-             revoked_by = excluded.revoked_by, last_used_at = excluded.last_used_at",
+             revoked_by = excluded.revoked_by, last_used_at = excluded.last_used_at,
+             replaced_by = excluded.replaced_by, expires_at = excluded.expires_at",
     )
     .bind(&key.id)
     .bind(key.hash)
@@ -50,6 +62,8 @@ async fn put_key(connection: &mut PgConnection, key: &PostgresKey) -> Result<()>
     .bind(key.revoked_at)
     .bind(&key.revoked_by)
     .bind(key.last_used_at)
+    .bind(&key.replaced_by)
+    .bind(key.expires_at)
     .execute(connection)
     .await?;
     Ok(())
@@ -62,6 +76,45 @@ async fn revoke(connection: &mut PgConnection, id: &str, at: i64, by: &str) -> R
         .bind(by)
         .execute(connection)
         .await?;
+    Ok(())
+}
+
+async fn replace(connection: &mut PgConnection, id: &str, by: &str, expires_at: i64) -> Result<()> {
+    sqlx::query(
+        "UPDATE keys SET replaced_by = $2, expires_at = least(expires_at, $3)
+         WHERE id = $1 AND replaced_by IS NULL",
+    )
+    .bind(id)
+    .bind(by)
+    .bind(expires_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn end_sessions(connection: &mut PgConnection, key: &str, session: &str, until: i64) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO ended_sessions (key_id, session_id, until) VALUES ($1, $2, $3)
+         ON CONFLICT (key_id, session_id) DO UPDATE
+         SET until = greatest(ended_sessions.until, excluded.until)",
+    )
+    .bind(key)
+    .bind(session)
+    .bind(until)
+    .execute(&mut *connection)
+    .await?;
+    if session.is_empty() {
+        sqlx::query("DELETE FROM ended_sessions WHERE key_id = $1 AND session_id <> '' AND until <= $2")
+            .bind(key)
+            .bind(until)
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+async fn forget_sessions(connection: &mut PgConnection, over_by: i64) -> Result<()> {
+    sqlx::query("DELETE FROM ended_sessions WHERE until <= $1").bind(over_by).execute(connection).await?;
     Ok(())
 }
 

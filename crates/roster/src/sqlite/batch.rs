@@ -5,8 +5,8 @@
 
 use super::contract_number;
 use crate::generations::moved;
-use crate::{AHEAD_MS, Change, KeyRecord, PresenceRow, RosterError, StructureEvent};
-use reveille_core::id::{TenantId, WorkspaceId};
+use crate::{AHEAD_MS, Change, EndedSessions, KeyRecord, PresenceRow, RosterError, StructureEvent};
+use reveille_core::id::{SessionId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{About, Contract, Drained};
@@ -69,6 +69,9 @@ fn encode(change: &mut Change, text: &mut Vec<u8>) -> serde_json::Result<()> {
         Change::Drain(drain) => json(drain, text),
         Change::RevokeKey { .. }
         | Change::KeyUsed { .. }
+        | Change::ReplaceKey { .. }
+        | Change::EndSessions(_)
+        | Change::ForgetSessions { .. }
         | Change::Tenant(_)
         | Change::PurgeWorkspace(_)
         | Change::Undrain(_) => Ok(()),
@@ -95,6 +98,16 @@ impl RosterTables<'_> {
                  WHERE id = ?1 AND coalesce(record ->> '$.last_used_at', ?2) <= ?2",
                 params![id.as_str(), at.0],
             ),
+            Change::ReplaceKey { id, by, expires_at } => self.run(
+                "UPDATE keys SET record = json_set(record, '$.replaced_by', ?2,
+                     '$.expires_at', min(coalesce(record ->> '$.expires_at', ?3), ?3))
+                 WHERE id = ?1 AND record ->> '$.replaced_by' IS NULL",
+                params![id.as_str(), by.as_str(), expires_at.0],
+            ),
+            Change::EndSessions(ended) => self.end_sessions(ended),
+            Change::ForgetSessions { over_by } => {
+                self.run("DELETE FROM ended_sessions WHERE until <= ?1", [over_by.0])
+            }
             Change::Tenant(tenant) => self.know_tenant(&tenant.id, tenant.created_at),
             Change::Presence(row) => self.see(row, text),
             Change::Workspace(workspace) => self.put_workspace(workspace, text),
@@ -139,6 +152,20 @@ impl RosterTables<'_> {
             params![key.id.as_str(), key.hash, record],
         )?;
         Ok(rows + self.know_tenant(&key.tenant, key.created_at)?)
+    }
+
+    fn end_sessions(&self, ended: &EndedSessions) -> Result<usize> {
+        let (key, session) = (ended.key.as_str(), ended.session.as_ref().map_or("", SessionId::as_str));
+        let mut rows = self.run(
+            "INSERT INTO ended_sessions (key_id, session_id, until) VALUES (?1, ?2, ?3)
+             ON CONFLICT (key_id, session_id) DO UPDATE SET until = max(until, excluded.until)",
+            params![key, session, ended.until.0],
+        )?;
+        if ended.session.is_none() {
+            let covered = "DELETE FROM ended_sessions WHERE key_id = ?1 AND session_id <> '' AND until <= ?2";
+            rows += self.run(covered, params![key, ended.until.0])?;
+        }
+        Ok(rows)
     }
 
     fn know_tenant(&self, id: &TenantId, created_at: Millis) -> Result<usize> {

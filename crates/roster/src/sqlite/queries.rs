@@ -1,8 +1,11 @@
 //! The reading side of the tables. Each statement is read in order from an index.
 
 use super::contract_number;
-use crate::{Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
-use reveille_core::id::{JobId, TenantId, WorkspaceId};
+use crate::{
+    EndedSessions, Generations, KeyRecord, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery,
+    Tenant,
+};
+use reveille_core::id::{JobId, KeyId, SessionId, TenantId, WorkspaceId};
 use reveille_core::presence::delegation::Delegation;
 use reveille_core::presence::workspace::Workspace;
 use reveille_core::presence::{Contract, Drain};
@@ -31,6 +34,18 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 pub(super) fn keys(connection: &Connection) -> Result<Vec<KeyRecord>> {
     records(connection, "SELECT record FROM keys ORDER BY id", [], usize::MAX)
+}
+
+pub(super) fn ended_sessions(connection: &Connection) -> Result<Vec<EndedSessions>> {
+    let all = "SELECT key_id, session_id, until FROM ended_sessions ORDER BY key_id, session_id";
+    readable(connection, all, [], usize::MAX, |row| {
+        let session: String = row.get(1)?;
+        Ok(EndedSessions {
+            key: KeyId::known(row.get::<_, String>(0)?),
+            session: (!session.is_empty()).then(|| SessionId::known(session)),
+            until: Millis(row.get(2)?),
+        })
+    })
 }
 
 pub(super) fn tenants(connection: &Connection) -> Result<Vec<Tenant>> {

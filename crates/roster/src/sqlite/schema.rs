@@ -14,21 +14,31 @@ pub(super) fn open(connection: &Connection) -> Result<u64> {
     let version = connection.query_row("SELECT version FROM roster_schema", [], |row| row.get::<_, i64>(0));
     if let Some(version) = version.optional()? {
         if version as u64 == VERSION {
-            connection.execute_batch(GENERATIONS)?;
+            connection.execute_batch(LATER)?;
         }
         return Ok(version as u64);
     }
     connection.execute_batch(CREATE)?;
-    connection.execute_batch(GENERATIONS)?;
+    connection.execute_batch(LATER)?;
     connection.execute("INSERT INTO roster_schema (version) VALUES (?1)", [VERSION as i64])?;
     Ok(VERSION)
 }
 
-/// Came later. Who does not know it can do without, so that it is no new version.
-const GENERATIONS: &str = "CREATE TABLE IF NOT EXISTS generations (
-    what TEXT NOT NULL PRIMARY KEY,
-    n INTEGER NOT NULL
-) WITHOUT ROWID;";
+/// Came later. Who does not know them can do without, so that they are no new version.
+const LATER: &str = "
+    CREATE TABLE IF NOT EXISTS generations (
+        what TEXT NOT NULL PRIMARY KEY,
+        n INTEGER NOT NULL
+    ) WITHOUT ROWID;
+
+    -- An empty session_id stands for every session of the key that would have ended no later.
+    CREATE TABLE IF NOT EXISTS ended_sessions (
+        key_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        until INTEGER NOT NULL,
+        PRIMARY KEY (key_id, session_id)
+    ) WITHOUT ROWID;
+";
 
 /// The store of version 1 had the keys; they are taken over as they are, and their tenants with them.
 const CREATE: &str = "

@@ -1,8 +1,8 @@
 //! Generations grow with what they are named after, and with nothing else.
 
 use super::{NOW, agent, delegation, event, key, workspace};
-use crate::{Change, Generations, KeyRecord, Roster, Tenant};
-use reveille_core::id::{KeyId, TenantId, WorkerId};
+use crate::{Change, EndedSessions, Generations, KeyRecord, Roster, Tenant};
+use reveille_core::id::{KeyId, SessionId, TenantId, WorkerId};
 use reveille_core::presence::delegation::DelegationStatus;
 use reveille_core::presence::{Drain, Drained};
 use std::sync::Arc;
@@ -20,18 +20,27 @@ pub async fn a_generation_grows_with_what_it_is_named_after(roster: &dyn Roster)
     let drain = Drain { what: what(), since: NOW, until: NOW, by: String::new() };
     let tenant = Tenant { id: TenantId::known("suite-generation-2"), created_at: NOW };
     let given = delegation(&workspace, "1", DelegationStatus::Failed, NOW);
+    let session = Some(SessionId::known("a"));
+    let ended = EndedSessions { key: id(), session, until: NOW };
+    let replaced =
+        Change::ReplaceKey { id: id(), by: KeyId::known("suite-generation-next"), expires_at: NOW };
+    let [none, keys, sessions] = [[false; 4], [true, false, false, false], [false, true, false, false]];
+    let [workspaces, drains] = [[false, false, true, false], [false, false, false, true]];
     let changes = [
-        (Change::Key(key.clone()), [true, false, false]),
-        (Change::RevokeKey { id: id(), at: NOW, by: String::new() }, [true, false, false]),
-        (Change::KeyUsed { id: id(), at: NOW }, [false; 3]),
-        (Change::Tenant(tenant), [false; 3]),
-        (Change::Presence(agent("suite-generation", "a", NOW)), [false; 3]),
-        (Change::Workspace(workspace.clone()), [false, true, false]),
-        (Change::Event(event(&workspace, "1", NOW)), [false; 3]),
-        (Change::Delegation(given), [false; 3]),
-        (Change::PurgeWorkspace(workspace.id.clone()), [false, true, false]),
-        (Change::Drain(drain), [false, false, true]),
-        (Change::Undrain(what()), [false, false, true]),
+        (Change::Key(key.clone()), keys),
+        (Change::RevokeKey { id: id(), at: NOW, by: String::new() }, keys),
+        (replaced, keys),
+        (Change::EndSessions(ended), sessions),
+        (Change::ForgetSessions { over_by: NOW }, none),
+        (Change::KeyUsed { id: id(), at: NOW }, none),
+        (Change::Tenant(tenant), none),
+        (Change::Presence(agent("suite-generation", "a", NOW)), none),
+        (Change::Workspace(workspace.clone()), workspaces),
+        (Change::Event(event(&workspace, "1", NOW)), none),
+        (Change::Delegation(given), none),
+        (Change::PurgeWorkspace(workspace.id.clone()), workspaces),
+        (Change::Drain(drain), drains),
+        (Change::Undrain(what()), drains),
     ];
     let start = roster.generations().await.unwrap();
     for (change, expected) in changes.clone() {
@@ -41,7 +50,7 @@ pub async fn a_generation_grows_with_what_it_is_named_after(roster: &dyn Roster)
         assert_eq!(grown(before, roster.generations().await.unwrap()), expected, "{words}");
     }
     roster.write(changes.map(|(change, _)| change).to_vec()).await.unwrap();
-    assert_eq!(grown(start, roster.generations().await.unwrap()), [true; 3]);
+    assert_eq!(grown(start, roster.generations().await.unwrap()), [true; 4]);
 }
 
 pub async fn a_refused_batch_moves_no_generation(roster: &dyn Roster) {
@@ -77,9 +86,12 @@ pub async fn whoever_sees_a_generation_sees_what_it_counts(roster: &Arc<dyn Rost
     writer.await.unwrap();
 }
 
-/// Which of keys, workspaces and drains have moved. None goes back.
-fn grown(before: Generations, after: Generations) -> [bool; 3] {
-    let Generations { keys, workspaces, drains } = before;
-    assert!(after.keys >= keys && after.workspaces >= workspaces && after.drains >= drains, "{after:?}");
-    [after.keys > keys, after.workspaces > workspaces, after.drains > drains]
+/// Which of keys, ended sessions, workspaces and drains have moved. None goes back.
+fn grown(before: Generations, after: Generations) -> [bool; 4] {
+    let counts = |of: Generations| [of.keys, of.sessions, of.workspaces, of.drains];
+    let (before, after) = (counts(before), counts(after));
+    std::array::from_fn(|at| {
+        assert!(after[at] >= before[at], "{after:?} after {before:?}");
+        after[at] > before[at]
+    })
 }

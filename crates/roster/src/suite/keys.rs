@@ -9,6 +9,7 @@ pub async fn run(roster: &dyn Roster) {
     keys_are_read_back_by_id(roster).await;
     the_first_revocation_counts(roster).await;
     the_latest_use_counts(roster).await;
+    a_key_is_replaced_once_and_ends_no_later(roster).await;
     a_key_can_be_written_anew(roster).await;
     a_tenant_is_known_by_its_name_a_key_or_a_workspace(roster).await;
 }
@@ -55,12 +56,41 @@ pub async fn the_latest_use_counts(roster: &dyn Roster) {
     assert_eq!(keys_of(roster, "suite-used").await, [used]);
 }
 
+pub async fn a_key_is_replaced_once_and_ends_no_later(roster: &dyn Roster) {
+    let [old, next] = [1, 2].map(|number| key("suite-replaced", number));
+    let next = KeyRecord { replaces: Some(old.id.clone()), ..next };
+    let ending = KeyRecord { expires_at: Some(NOW + 3), ..key("suite-replaced", 3) };
+    let replace = |id: &KeyId, by: &str, expires_at: Millis| Change::ReplaceKey {
+        id: id.clone(),
+        by: KeyId::known(by),
+        expires_at,
+    };
+    let batch = vec![
+        Change::Key(old.clone()),
+        Change::Key(ending.clone()),
+        Change::Key(next.clone()),
+        replace(&old.id, next.id.as_str(), NOW + 7),
+        replace(&ending.id, "suite-replaced-4", NOW + 7),
+        Change::KeyUsed { id: old.id.clone(), at: NOW + 1 },
+    ];
+    roster.write(batch).await.unwrap();
+    write(roster, replace(&old.id, "suite-replaced-5", NOW + 1)).await;
+    write(roster, replace(&KeyId::known("suite-nobody"), "suite-replaced-6", NOW)).await;
+    let (expires_at, last_used_at) = (Some(NOW + 7), Some(NOW + 1));
+    let old = KeyRecord { expires_at, last_used_at, replaced_by: Some(next.id.clone()), ..old };
+    let ending = KeyRecord { replaced_by: Some(KeyId::known("suite-replaced-4")), ..ending };
+    assert_eq!(keys_of(roster, "suite-replaced").await, [old, next, ending]);
+}
+
 /// An operator who puts an old secret back into the environment means it.
 pub async fn a_key_can_be_written_anew(roster: &dyn Roster) {
     let record = key("suite-anew", 1);
     let revoke = Change::RevokeKey { id: record.id.clone(), at: NOW, by: "bob".to_owned() };
+    let replaced =
+        Change::ReplaceKey { id: record.id.clone(), by: KeyId::known("suite-anew-2"), expires_at: NOW };
     let renewed = KeyRecord { hash: [0xa5; 32], name: "renewed".to_owned(), ..record.clone() };
-    roster.write(vec![Change::Key(record.clone()), revoke, Change::Key(renewed.clone())]).await.unwrap();
+    let batch = vec![Change::Key(record.clone()), replaced, revoke, Change::Key(renewed.clone())];
+    roster.write(batch).await.unwrap();
     assert_eq!(keys_of(roster, "suite-anew").await, [renewed], "the same id is the same key");
 }
 

@@ -51,7 +51,7 @@ async fn replicas_that_start_together_make_the_tables_once() {
     }
     let mut session = session(&url).await;
     let made = sqlx::query("SELECT count(*) FROM reveille_migrations").fetch_one(&mut session);
-    assert_eq!(made.await.unwrap().get::<i64, _>(0), 1);
+    assert_eq!(made.await.unwrap().get::<i64, _>(0), 2);
 }
 
 #[tokio::test]
@@ -62,17 +62,17 @@ async fn a_newer_roster_is_refused_left_alone_and_holds_up_nobody() {
     tamper(
         &url,
         "INSERT INTO reveille_migrations (version, description, success, checksum, execution_time)
-         VALUES (2, 'later', true, '', 0); CREATE TABLE later ()",
+         VALUES (3, 'later', true, '', 0); CREATE TABLE later ()",
     )
     .await;
     for _ in 0..2 {
         let error = PostgresRoster::open(&PostgresOptions::new(&url)).await.err().unwrap();
-        assert_eq!(error, RosterError::Newer { found: 2, known: 1 });
+        assert_eq!(error, RosterError::Newer { found: 3, known: 2 });
         assert!(!error.is_transient());
     }
     // While versions are mixed, whoever runs goes on.
     running.write(vec![Change::Presence(agent("newer", "a", NOW))]).await.unwrap();
-    tamper(&url, "SELECT * FROM later; DELETE FROM reveille_migrations WHERE version = 2").await;
+    tamper(&url, "SELECT * FROM later; DELETE FROM reveille_migrations WHERE version = 3").await;
     assert_eq!(open(&url).await.presence(None, 10).await.unwrap(), [agent("newer", "a", NOW)]);
 }
 

@@ -5,3 +5,4 @@ mod blobs;
 mod four_eyes;
 mod policy;
 mod trail;
+mod workspaces;

@@ -1,4 +1,4 @@
-//! Who may speak for a workspace: whoever has its token, or a key of its tenant.
+//! Who may speak for a workspace: whoever has its token, or a key of its tenant. One function decides.
 
 use super::{WorkspaceError, Workspaces};
 use crate::secret::{SECRET_LEN_MAX, base64url, hash};
@@ -6,34 +6,55 @@ use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::Workspace;
 use std::sync::Arc;
 
+/// What somebody shows who would speak for a workspace.
+#[derive(Clone)]
+pub enum WorkspaceClaim {
+    /// A key of this tenant.
+    Key(TenantId),
+    /// No key, where none is needed: they are this tenant. A workspace that has a token is not theirs to speak for.
+    Open(TenantId),
+    /// A secret that is no key.
+    Token(String),
+    Nothing,
+}
+
+/// What they would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceAct {
+    Register,
+    /// Beat, change its card, look for its peers.
+    Speak,
+}
+
 impl Workspaces {
-    /// Whose token this is.
+    /// Whose token this is. A retired workspace's opens nothing.
     pub fn workspace_of_token(&self, token: &str) -> Option<Arc<Workspace>> {
         if token.len() > SECRET_LEN_MAX {
             return None;
         }
-        self.index.by_token(&hash(token))
+        self.index.by_token(&hash(token)).filter(|workspace| !workspace.is_removed())
     }
 
-    /// Whether somebody with this credential may speak for a workspace. A foreign tenant's workspace does
-    /// not exist.
-    pub fn may_speak_for(
+    /// Whether somebody with this credential may speak for a workspace; every way to one asks here. Knowing its id is
+    /// not enough, except to register for the first time where a setting says so. A foreign tenant's workspace does not
+    /// exist, and of a retired one a stranger learns that it is, and no more.
+    pub fn admit(
         &self,
         workspace: &Workspace,
-        tenant: Option<&TenantId>,
-        token: Option<&str>,
+        claim: &WorkspaceClaim,
+        act: WorkspaceAct,
     ) -> Result<(), WorkspaceError> {
-        if let Some(token) = token
-            && workspace.token_hash == Some(hash(token))
-        {
-            return Ok(());
-        }
-        match tenant {
-            Some(tenant) if *tenant != workspace.tenant => Err(WorkspaceError::NotFound),
-            Some(_) => Ok(()),
-            None if workspace.token_hash.is_none() => Ok(()),
-            None if token.is_some() => Err(WorkspaceError::TokenWrong),
-            None => Err(WorkspaceError::TokenMissing),
+        let has_token = workspace.token_hash.is_some();
+        let may_begin = act == WorkspaceAct::Register && self.runtime.settings().open_registration;
+        match claim {
+            WorkspaceClaim::Key(tenant) if *tenant != workspace.tenant => Err(WorkspaceError::NotFound),
+            WorkspaceClaim::Key(_) => Ok(()),
+            WorkspaceClaim::Token(token) if workspace.token_hash == Some(hash(token)) => Ok(()),
+            _ if workspace.is_removed() => Err(WorkspaceError::Removed),
+            WorkspaceClaim::Open(tenant) if *tenant == workspace.tenant && !has_token => Ok(()),
+            _ if may_begin && !has_token => Ok(()),
+            WorkspaceClaim::Token(_) => Err(WorkspaceError::TokenWrong),
+            WorkspaceClaim::Open(_) | WorkspaceClaim::Nothing => Err(WorkspaceError::TokenMissing),
         }
     }
 

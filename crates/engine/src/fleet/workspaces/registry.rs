@@ -1,5 +1,6 @@
 //! A workspace is set up, starts, and starts again on another machine.
 
+use super::credentials::{WorkspaceAct, WorkspaceClaim};
 use super::{WORKSPACES_MAX, WorkspaceError, Workspaces};
 use crate::secret::hash;
 use reveille_core::id::{TenantId, WorkspaceId};
@@ -24,6 +25,13 @@ pub struct RegisteredWorkspace {
     pub workspace: Arc<Workspace>,
     /// Shown here and nowhere else, and only if it had none.
     pub token: Option<String>,
+}
+
+/// Which workspace somebody registers who may.
+enum MayRegister {
+    Known(Arc<Workspace>),
+    /// Nobody has set it up: it is of the tenant whose key was shown.
+    New(TenantId),
 }
 
 /// A workspace that somebody sets up before it starts.
@@ -88,35 +96,32 @@ impl Workspaces {
 
     /// A workspace starts, or starts again elsewhere. It is durable when this returns.
     ///
-    /// `tenant` is the credential's. Without one only a workspace that somebody has set up, and that has
-    /// no token yet, may register: its id is what it was given to show.
+    /// A new one is of the tenant whose key was shown.
     pub async fn register_workspace(
         &self,
-        tenant: Option<&TenantId>,
-        token: Option<&str>,
+        claim: &WorkspaceClaim,
         registration: WorkspaceRegistration,
     ) -> Result<RegisteredWorkspace, WorkspaceError> {
         // Who may not register at all makes us look up no names.
-        self.may_register(&registration.id, tenant, token)?;
+        self.may_register(&registration.id, claim)?;
         self.check_url(&registration.url).await?;
         check_card(&registration.agent_card)?;
-        let (workspaces, tenant, token) = (self.clone(), tenant.cloned(), token.map(str::to_owned));
+        let (workspaces, claim) = (self.clone(), claim.clone());
         self.runtime
-            .run_detached(async move { workspaces.take_in_workspace(tenant, token, registration).await })
+            .run_detached(async move { workspaces.take_in_workspace(&claim, registration).await })
             .await
     }
 
     async fn take_in_workspace(
         &self,
-        tenant: Option<TenantId>,
-        token: Option<String>,
+        claim: &WorkspaceClaim,
         registration: WorkspaceRegistration,
     ) -> Result<RegisteredWorkspace, WorkspaceError> {
         let WorkspaceRegistration { id, url, agent_card } = registration;
         let _lock = self.index.lock(&id).await;
-        let mut workspace = match self.may_register(&id, tenant.as_ref(), token.as_deref())? {
-            Some(known) => (*known).clone(),
-            None => self.self_made(id, tenant.ok_or(WorkspaceError::TokenMissing)?, &agent_card)?,
+        let mut workspace = match self.may_register(&id, claim)? {
+            MayRegister::Known(known) => (*known).clone(),
+            MayRegister::New(tenant) => self.self_made(id, tenant, &agent_card)?,
         };
         let new_token = workspace.token_hash.is_none().then(|| self.new_token());
         if let Some(token) = &new_token {
@@ -134,20 +139,17 @@ impl Workspaces {
         Ok(RegisteredWorkspace { workspace: Arc::new(workspace), token: new_token })
     }
 
-    /// The workspace, if there is one; otherwise somebody with a key makes it by registering.
-    fn may_register(
-        &self,
-        id: &WorkspaceId,
-        tenant: Option<&TenantId>,
-        token: Option<&str>,
-    ) -> Result<Option<Arc<Workspace>>, WorkspaceError> {
-        match self.index.find(id) {
-            Some(known) => {
-                self.may_speak_for(&known, tenant, token)?;
-                if known.is_removed() { Err(WorkspaceError::Removed) } else { Ok(Some(known)) }
+    fn may_register(&self, id: &WorkspaceId, claim: &WorkspaceClaim) -> Result<MayRegister, WorkspaceError> {
+        match (self.index.find(id), claim) {
+            (Some(known), _) => {
+                self.admit(&known, claim, WorkspaceAct::Register)?;
+                if known.is_removed() { Err(WorkspaceError::Removed) } else { Ok(MayRegister::Known(known)) }
             }
-            None if tenant.is_some() => Ok(None),
-            None => Err(WorkspaceError::TokenMissing),
+            (None, WorkspaceClaim::Key(tenant) | WorkspaceClaim::Open(tenant)) => {
+                Ok(MayRegister::New(tenant.clone()))
+            }
+            (None, WorkspaceClaim::Token(_)) => Err(WorkspaceError::TokenWrong),
+            (None, WorkspaceClaim::Nothing) => Err(WorkspaceError::TokenMissing),
         }
     }
 

@@ -159,7 +159,6 @@ impl Workspaces {
         let retired = Workspace {
             status: WorkspaceStatus::Removed,
             forwarded_to,
-            token_hash: None,
             updated_at: self.runtime.now(),
             ..(*known).clone()
         };

@@ -10,11 +10,16 @@ use reveille_store::{AuditOrder, AuditQuery, PAGE_LEN_MAX, StoreError};
 use std::collections::BTreeMap;
 
 const CREATED: &str = "key_created";
+const ROTATED: &str = "key_rotated";
 const REVOKED: &str = "key_revoked";
 const KEY_ID: &str = "key_id";
 
+/// A key was made, perhaps in the place of another.
 pub fn created(key: &KeyRecord) -> Draft {
-    Draft { identity: key.created_by.clone(), ..draft(key, key.created_at, CREATED) }
+    let action = if key.replaces.is_some() { ROTATED } else { CREATED };
+    let mut draft = Draft { identity: key.created_by.clone(), ..draft(key, key.created_at, action) };
+    draft.extra.extend(key.replaces.as_ref().map(|old| ("replaces".to_owned(), old.to_string())));
+    draft
 }
 
 /// Nothing while the key is not revoked.

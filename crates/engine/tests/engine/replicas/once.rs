@@ -2,7 +2,7 @@
 
 use super::watching::Watcher;
 use super::*;
-use reveille_engine::Rules;
+use reveille_engine::{Rules, WorkspaceClaim};
 
 /// One after the other, so that each has heard of the last. What is more than the rule allows is turned away,
 /// whoever is asked.
@@ -68,7 +68,8 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
         let url = format!("http://{name}.example/");
         let registration =
             WorkspaceRegistration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
-        servers[0].workspaces().register_workspace(Some(&tenant), None, registration).await.unwrap();
+        let claim = WorkspaceClaim::Key(tenant.clone());
+        servers[0].workspaces().register_workspace(&claim, registration).await.unwrap();
         workspaces.push(made.id.clone());
     }
     sleep(3_000).await;

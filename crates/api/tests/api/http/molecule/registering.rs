@@ -38,13 +38,17 @@ async fn a_token_is_given_once_demanded_afterwards_and_kept_as_a_hash() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_was_set_up_may_register_once_without_a_credential() {
-    let platform = Platform::open().await;
+async fn where_a_setting_allows_it_a_workspace_that_was_set_up_registers_once_without_a_credential() {
+    let mut setup = Setup::new();
+    setup.settings.open_registration = true;
+    let platform = setup.start().await;
     let key = platform.user("acme").await;
     let made =
         platform.post(&key, "/workspaces", json!({ "name": "seo", "canvas": { "x": 1, "y": 2 } })).await;
     assert_eq!((made.status, made.body["status"].as_str()), (201, Some("provisioning")));
     let id = made.body["id"].as_str().unwrap().to_owned();
+    platform.beat("", &id, json!({})).await.is(401, "missing workspace auth token");
+    platform.get("", &format!("/registry/{id}/peers")).await.is(401, "missing workspace auth token");
     let token = platform.join("", &id, NOWHERE).await;
     platform.register("", &id, NOWHERE).await.is(401, "missing workspace auth token");
     let seen = platform.get(&token, &format!("/workspaces/{id}")).await.ok();

@@ -116,7 +116,7 @@ async fn a_workspace_sees_whom_it_may_talk_to_and_hears_of_its_childs_end() {
     let other = platform.join(&key, &id(2), NOWHERE).await;
     let child = platform.post(&key, "/workspaces", json!({ "name": "dev", "parent_id": id(1) })).await.ok();
     let child = child["id"].as_str().unwrap();
-    let child_token = platform.join("", child, NOWHERE).await;
+    let child_token = platform.join(&key, child, NOWHERE).await;
     let server = Server::of(&platform).await;
     let mut parent =
         server.open(&[("authorization", &bearer(&lead)), ("x-workspace-id", &id(1))]).await.unwrap();
