@@ -40,6 +40,8 @@ pub enum Breakage {
     /// The roster acknowledges that a key is there, or revoked, and drops it.
     ForgetNewKeys,
     ForgetRevocations,
+    /// The roster acknowledges that a browser has signed out, and drops it.
+    ForgetSignOuts,
     /// A start finds keys without their ends.
     KeepExpired,
     /// A member's row never goes back in time, however far ahead it is.
@@ -85,7 +87,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 36] = [
+    pub const ALL: [(&str, Self); 37] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -105,6 +107,7 @@ impl Breakage {
         ("forget-drains", Self::ForgetDrains),
         ("forget-new-keys", Self::ForgetNewKeys),
         ("forget-revocations", Self::ForgetRevocations),
+        ("forget-sign-outs", Self::ForgetSignOuts),
         ("keep-expired", Self::KeepExpired),
         ("keep-the-future", Self::KeepTheFuture),
         ("record-twice", Self::RecordTwice),

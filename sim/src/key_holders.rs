@@ -1,7 +1,8 @@
 //! Operators who make keys and revoke them, and holders who go on using theirs.
 //!
 //! A key that was acknowledged opens every server until it ends, whoever dies meanwhile. One that was revoked or has
-//! expired opens nothing: at once where that was said, within two seconds elsewhere. What it had opened ends with it.
+//! expired opens nothing: at once where that was said, within two seconds elsewhere. What it had opened ends with it, and a
+//! browser that has signed out is signed out everywhere.
 
 use crate::invariants::InvariantResult;
 use crate::server::Life;
@@ -9,7 +10,7 @@ use crate::situations::Situation;
 use crate::world::{World, sleep_ms};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
-use reveille_engine::{Caller, Engine, NewKey};
+use reveille_engine::{BrowserSession, Caller, Engine, NewKey, SESSION_TOKEN_LEN};
 use reveille_roster::Scope;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,14 +36,18 @@ struct KeyStory {
     secret: String,
     /// What a connection that the key has opened holds on to.
     opened: Arc<Caller>,
+    session: BrowserSession,
+    token: [u8; SESSION_TOKEN_LEN],
     made: Acknowledged,
     /// By the clock of whoever is asked.
     expires_at: Option<Millis>,
-    revocation: Revocation,
+    revocation: Ending,
+    sign_out: Ending,
 }
 
+/// Whether somebody has ended a key or a session.
 #[derive(Clone, Copy)]
-enum Revocation {
+enum Ending {
     None,
     /// Somebody has asked for it, and nobody knows what came of that.
     Asked,
@@ -63,18 +68,20 @@ impl KeyLog {
     }
 }
 
-/// Makes a few keys and revokes some of them while things go wrong.
+/// Makes a few keys, signs out some of their sessions and revokes some of them, while things go wrong.
 pub async fn issue_and_revoke(world: Arc<World>) {
     while world.faults.are_on() {
         sleep_ms(world.rng.between(1_000, 20_000)).await;
         let candidates: Vec<KeyId> = {
             let notes = world.key_log.notes();
-            let is_there = |story: &KeyStory| !matches!(story.revocation, Revocation::Certain(_));
+            let is_there = |story: &KeyStory| !matches!(story.revocation, Ending::Certain(_));
             notes.keys.iter().filter(|(_, story)| is_there(story)).map(|(id, _)| id.clone()).collect()
         };
         let has_room = world.key_log.notes().keys.len() < KEYS_MAX;
         if candidates.is_empty() || has_room && world.rng.percent(60) {
             issue(&world).await;
+        } else if world.rng.percent(50) {
+            sign_out(&world, world.rng.pick(&candidates)).await;
         } else {
             revoke(&world, world.rng.pick(&candidates)).await;
         }
@@ -97,7 +104,9 @@ async fn issue(world: &World) {
         project_ids: None,
     };
     let Some(Ok((key, secret))) = life.answer(engine.access().create_key(new)).await else { return };
-    let Some(opened) = engine.access().authenticate(&secret) else {
+    let access = engine.access();
+    let Some((opened, (session, token))) = access.authenticate(&secret).zip(access.begin_session(&secret))
+    else {
         let has_expired = expires_at.is_some_and(|end| engine.now() >= end);
         if !has_expired {
             world.fail(&format!("{} was made and opens nothing", key.id));
@@ -108,9 +117,12 @@ async fn issue(world: &World) {
     let story = KeyStory {
         secret,
         opened,
+        session,
+        token,
         made: Acknowledged::by(&life, world.now()),
         expires_at,
-        revocation: Revocation::None,
+        revocation: Ending::None,
+        sign_out: Ending::None,
     };
     world.key_log.notes().keys.insert(key.id, story);
 }
@@ -122,11 +134,28 @@ async fn revoke(world: &World, id: &KeyId) {
             story.revocation = revocation;
         }
     };
-    note(Revocation::Asked);
+    note(Ending::Asked);
     let done = life.answer(engine.access().revoke_key(id, "op")).await;
     world.trace.say(format_args!("op revokes {id}: {done:?}"));
     if let Some(Ok(true)) = done {
-        note(Revocation::Certain(Acknowledged::by(&life, world.now())));
+        note(Ending::Certain(Acknowledged::by(&life, world.now())));
+    }
+}
+
+async fn sign_out(world: &World, id: &KeyId) {
+    let Some((engine, life)) = world.engine() else { return };
+    let session = world.key_log.notes().keys.get(id).map(|story| story.session.clone());
+    let Some(session) = session else { return };
+    let note = |ending| {
+        if let Some(story) = world.key_log.notes().keys.get_mut(id) {
+            story.sign_out = ending;
+        }
+    };
+    note(Ending::Asked);
+    let done = life.answer(engine.access().end_session(&session)).await;
+    world.trace.say(format_args!("a browser of {id} signs out: {done:?}"));
+    if let Some(Ok(())) = done {
+        note(Ending::Certain(Acknowledged::by(&life, world.now())));
     }
 }
 
@@ -166,26 +195,54 @@ fn try_at(world: &World, engine: &Engine, life: &Life) -> InvariantResult {
         if opens != keeps_open {
             return Err(format!("{id} opens: {opens}; what it has opened stays open: {keeps_open}"));
         }
+        signed_in(world, engine, life, id, story, opens, known_since)?;
         let has_expired = story.expires_at.is_some_and(|end| engine.now() >= end);
         match story.revocation {
             _ if has_expired && opens => return Err(format!("{id} has expired and opens")),
-            Revocation::Certain(said) if world.now() > known_since(said) && opens => {
+            Ending::Certain(said) if world.now() > known_since(said) && opens => {
                 return Err(format!("{id} was revoked at {:?} and opens", said.at));
             }
-            Revocation::None if !has_expired && !opens && world.now() > known_since(story.made) => {
+            Ending::None if !has_expired && !opens && world.now() > known_since(story.made) => {
                 return Err(format!("{id} was made at {:?} and opens nothing", story.made.at));
             }
             _ if has_expired => world.situations.record(Situation::KeyExpired),
-            Revocation::Certain(said) if !said.is_of(life) && !opens => {
+            Ending::Certain(said) if !said.is_of(life) && !opens => {
                 world.situations.record(Situation::KeyRevokedElsewhere);
             }
-            Revocation::None if !story.made.is_of(life) && opens => {
+            Ending::None if !story.made.is_of(life) && opens => {
                 world.situations.record(Situation::KeyKnownElsewhere);
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// A browser is signed in for as long as its key opens anything and it has not signed out.
+fn signed_in(
+    world: &World,
+    engine: &Engine,
+    life: &Life,
+    id: &KeyId,
+    story: &KeyStory,
+    opens: bool,
+    known_since: impl Fn(Acknowledged) -> Millis,
+) -> InvariantResult {
+    let is_signed_in = engine.access().resume_session(&story.session, &story.token).is_some();
+    match story.sign_out {
+        _ if is_signed_in && !opens => Err(format!("{id} opens nothing, and its session goes on")),
+        Ending::Certain(said) if is_signed_in && world.now() > known_since(said) => {
+            Err(format!("a browser of {id} signed out at {:?}, and its session goes on", said.at))
+        }
+        Ending::None if opens && !is_signed_in && engine.now() < story.session.end => {
+            Err(format!("a browser of {id} is signed out, and nobody did that"))
+        }
+        Ending::Certain(said) if !said.is_of(life) && opens && !is_signed_in => {
+            world.situations.record(Situation::SignedOutElsewhere);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Acknowledged {

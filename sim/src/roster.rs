@@ -51,6 +51,7 @@ impl SimRoster {
             }
             (Some(Breakage::ForgetDrains), Change::Drain(_))
             | (Some(Breakage::ForgetNewKeys), Change::Key(_))
+            | (Some(Breakage::ForgetSignOuts), Change::EndSessions(_))
             | (Some(Breakage::ForgetRevocations), Change::RevokeKey { .. }) => true,
             (Some(Breakage::KeepTheFuture), Change::Presence(row)) => {
                 let kept = self.world.look_up(|archive| archive.last_seen(&row.key));

@@ -56,6 +56,8 @@ situations! {
     KeyKnownElsewhere = "key known elsewhere";
     KeyRevokedElsewhere = "key revoked elsewhere";
     KeyExpired = "key expired";
+    /// A browser was signed out because of what another server, or another life, was told.
+    SignedOutElsewhere = "signed out elsewhere";
     AgentOffline = "agent offline";
     AgentBack = "agent back";
     AgentRestored = "agent restored";
