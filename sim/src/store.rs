@@ -301,6 +301,10 @@ impl AuditTrail for SimStore {
         self.port.read("chain", self.store.chain(tenant, after, limit)).await
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        self.port.read("chains", self.store.chains(after, limit)).await
+    }
+
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         self.port.write("prune audit", self.store.prune_audit(before, limit)).await
     }

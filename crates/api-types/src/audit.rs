@@ -31,6 +31,76 @@ pub struct VerifyQuery {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct CheckpointQuery {
+    /// Whose chain; the caller's unless told.
+    pub tenant: Option<String>,
+    /// Every chain there is, page by page. For operators.
+    pub all: Option<bool>,
+    /// The `next_cursor` of the page before.
+    pub cursor: Option<String>,
+    /// 50 unless told, at most 500.
+    pub limit: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct LinkQuery {
+    /// Whose chain; the caller's unless told.
+    pub tenant: Option<String>,
+    /// The entry's number.
+    pub seq: u64,
+}
+
+/// What chains were at this moment, signed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CheckpointPage {
+    pub signing_key: SigningKey,
+    pub items: Vec<CheckpointLine>,
+    /// Nothing on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// The public half of the key that checkpoints are signed with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SigningKey {
+    pub key_id: String,
+    /// Ed25519, as PEM.
+    pub public_key: String,
+}
+
+/// One chain's checkpoint, as it stands in a file of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointLine {
+    /// The text that is signed: a JSON object with `format`, `tenant`, `first_seq`, `last_seq`, `last_hash`, `last_at`,
+    /// `at` and `key_id`.
+    pub payload: String,
+    /// Ed25519 over the bytes of `payload`, in base64.
+    pub signature: String,
+}
+
+/// What a chain has at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChainLink {
+    pub tenant_id: String,
+    pub seq: u64,
+    /// `kept`, `pruned`, `altered` or `missing`.
+    pub standing: String,
+    /// Of an entry that is kept, and of the last that was pruned.
+    pub event_hash: Option<String>,
+    /// The oldest entry that must still be there.
+    pub retention_boundary_seq: u64,
+    pub last_seq: u64,
+    /// What was recorded after this is not pruned yet.
+    pub kept_since: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TrailPage {
     pub items: Vec<AuditEvent>,

@@ -1,12 +1,16 @@
-//! The audit trail: read it, and see whether it is what it was. Nothing here writes to it.
+//! The audit trail: read it, see whether it is what it was, and take away what it is now. Nothing here writes to it.
 
 use crate::ApiError;
 use crate::auth::Auth;
 use crate::convert;
+use crate::convert::text::limit;
 use axum::extract::{Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
-use reveille_api_types::audit::{AuditEvent, TrailPage, TrailQuery, Verified, VerifyQuery};
+use reveille_api_types::audit::{
+    AuditEvent, ChainLink, CheckpointPage, CheckpointQuery, LinkQuery, SigningKey, TrailPage, TrailQuery,
+    Verified, VerifyQuery,
+};
 use reveille_core::id::TenantId;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
@@ -20,6 +24,9 @@ pub fn routes() -> Router<Engine> {
         .route("/audit", get(list))
         .route("/audit/events", get(events))
         .route("/audit/verify", get(verify))
+        .route("/audit/checkpoint", get(checkpoint))
+        .route("/audit/link", get(link))
+        .route("/audit/public-key", get(public_key))
 }
 
 /// Lists a tenant's audit trail, newest first.
@@ -61,6 +68,54 @@ pub async fn verify(
     let tenant = named(&auth, query.tenant.as_deref())?.unwrap_or_else(|| auth.tenant.clone());
     let found = engine.jobs().verify_audit(&tenant, VERIFY_MAX).await?;
     Ok(Json(convert::verified(tenant.to_string(), &found, VERIFY_MAX)))
+}
+
+/// Says what a tenant's chain is now, signed, to be kept elsewhere; or what all of them are.
+#[utoipa::path(get, path = "/api/v1/audit/checkpoint", tag = "audit", params(CheckpointQuery), responses((status = 200, body = CheckpointPage),
+    (status = 403, description = "Another tenant's trail"), (status = 409, description = "chain_broken: the chain does not end with the entry that it should")))]
+pub async fn checkpoint(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<CheckpointQuery>,
+) -> Result<Json<CheckpointPage>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let checkpoints = engine.checkpoints();
+    let (signed, next) = match named(&auth, query.tenant.as_deref())? {
+        None if query.all == Some(true) => {
+            auth.needs(Scope::Admin)?;
+            let after = convert::given(query.cursor.as_deref()).map(TenantId::parse).transpose()?;
+            let limit = limit(query.limit.as_deref())?;
+            let (signed, last) = checkpoints.of_all(after.as_ref(), limit).await?;
+            let is_full = signed.len() == limit;
+            (signed, last.filter(|_| is_full))
+        }
+        named => (vec![checkpoints.of(&named.unwrap_or_else(|| auth.tenant.clone())).await?], None),
+    };
+    Ok(Json(CheckpointPage {
+        signing_key: convert::signing_key(checkpoints.public_key()),
+        items: signed.into_iter().map(convert::checkpoint_line).collect(),
+        next_cursor: next.map(|tenant| tenant.to_string()),
+    }))
+}
+
+/// Shows the public half of the key that checkpoints are signed with.
+#[utoipa::path(get, path = "/api/v1/audit/public-key", tag = "audit", responses((status = 200, body = SigningKey)))]
+pub async fn public_key(State(engine): State<Engine>, auth: Auth) -> Result<Json<SigningKey>, ApiError> {
+    auth.needs(Scope::Read)?;
+    Ok(Json(convert::signing_key(engine.checkpoints().public_key())))
+}
+
+/// Says what a tenant's chain has at one place, for whoever has a checkpoint of it.
+#[utoipa::path(get, path = "/api/v1/audit/link", tag = "audit", params(LinkQuery), responses((status = 200, body = ChainLink), (status = 403, description = "Another tenant's trail")))]
+pub async fn link(
+    State(engine): State<Engine>,
+    auth: Auth,
+    Query(query): Query<LinkQuery>,
+) -> Result<Json<ChainLink>, ApiError> {
+    auth.needs(Scope::Read)?;
+    let tenant = named(&auth, query.tenant.as_deref())?.unwrap_or_else(|| auth.tenant.clone());
+    let found = engine.checkpoints().link(&tenant, query.seq).await?;
+    Ok(Json(convert::chain_link(tenant.to_string(), query.seq, &found)))
 }
 
 /// The tenant that the query names, if the caller may look at its trail.

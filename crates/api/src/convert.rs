@@ -25,7 +25,7 @@ pub use approval::{
     approval, approval_answer, approvals_limit, approved_before, approved_now, blast_radius,
     include_resolved, prior_approval, rejected_before, rejected_now, rollback_hint, snapshot_summary,
 };
-pub use audit::{audit_event, audit_query, given, verified};
+pub use audit::{audit_event, audit_query, chain_link, checkpoint_line, given, signing_key, verified};
 pub use dead_letter::{dead_letter, dead_letter_stats, letter_query, retried_job, retried_many, retry_query};
 pub use dead_packet::{dead_packet, packet_query};
 pub use drain::{drain_seconds, drained};

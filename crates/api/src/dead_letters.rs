@@ -73,7 +73,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let letter = visible(&engine, &auth, &id).await?;
-    let was_there = engine.jobs().remove_dead_letter(&letter.job_id).await?;
+    let was_there = engine.jobs().delete_dead_letter(letter, auth.caller()).await?;
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
@@ -106,7 +106,8 @@ pub async fn retry_many(
 
 /// Lists packets from the bus that nobody could read.
 #[utoipa::path(get, path = "/api/v1/dlq/packets", tag = "dead letters", params(PacketQuery), responses(
-    (status = 200, body = DeadPacketPage), (status = 403, description = "Only for operators: a packet that nobody can read is nobody's")))]
+    (status = 200, body = DeadPacketPage), (status = 403, description = "Only for operators: a packet that nobody can read is nobody's"),
+    (status = 503, description = "audit_unavailable: who reads them is recorded first, and that is not possible now")))]
 pub async fn packets(
     State(engine): State<Engine>,
     auth: Auth,
@@ -114,7 +115,7 @@ pub async fn packets(
 ) -> Result<Json<DeadPacketPage>, ApiError> {
     auth.needs(Scope::Admin)?;
     let (cursor, limit) = convert::packet_query(&query)?;
-    let page = engine.jobs().dead_packets(cursor, limit).await?;
+    let page = engine.jobs().dead_packets(cursor, limit, auth.caller()).await?;
     Ok(Json(DeadPacketPage {
         items: page.items.iter().map(convert::dead_packet).collect(),
         next_cursor: page.next.map(|next| next.to_string()),

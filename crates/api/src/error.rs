@@ -8,7 +8,8 @@ use reveille_core::job::Refusal;
 use reveille_core::policy::ExpensiveRule;
 use reveille_core::request::BadRequest;
 use reveille_engine::{
-    DriveError, KeyError, ReplayError, RetryError, RotateError, SubmitError, TooManyQuestions,
+    CheckpointError, DriveError, HeldReadError, KeyError, ReplayError, RetryError, RotateError, SubmitError,
+    TooManyQuestions,
 };
 use reveille_kernel::NoAnswer;
 use reveille_roster::RosterError;
@@ -123,6 +124,31 @@ impl From<StoreError> for ApiError {
                 "store_corrupt",
                 "the store holds something unreadable",
             ),
+        }
+    }
+}
+
+impl From<HeldReadError> for ApiError {
+    fn from(error: HeldReadError) -> Self {
+        match error {
+            HeldReadError::Unrecorded(unrecorded) => {
+                tracing::warn!(error = %unrecorded, "what is held back was not shown");
+                let words = "who reads this is recorded first, and the audit trail cannot be written now; nothing was shown";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable", words)
+            }
+            HeldReadError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<CheckpointError> for ApiError {
+    fn from(error: CheckpointError) -> Self {
+        match &error {
+            CheckpointError::Broken { tenant, seq } => {
+                let broken = Self::new(StatusCode::CONFLICT, "chain_broken", error.to_string());
+                broken.with("tenant", tenant.as_str()).with("seq", *seq)
+            }
+            CheckpointError::Store(error) => error.clone().into(),
         }
     }
 }

@@ -167,7 +167,7 @@ pub async fn cancel(
 ) -> Result<Json<Cancelled>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = visible(&engine, &auth, &id).await?;
-    match engine.jobs().cancel(job.id(), auth.name(), "").await {
+    match engine.jobs().cancel(job.id(), &**auth.caller(), "").await {
         Ok(job) => {
             Ok(Json(Cancelled { id: job.id().to_string(), state: job.state().to_string(), reason: None }))
         }

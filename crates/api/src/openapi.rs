@@ -47,7 +47,7 @@ use utoipa::OpenApi;
         quarantine::list, quarantine::show, quarantine::release, quarantine::discard,
         workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, dry_run::dry_run, runs::start, runs::list_of, runs::list, runs::get,
         runs::delete, runs::timeline, runs::cancel, runs::cancel_of, runs::rerun,
-        audit::events, audit::list, audit::verify,
+        audit::events, audit::list, audit::verify, audit::checkpoint, audit::public_key, audit::link,
         keys::create, keys::list, keys::rotate, keys::revoke, presence::take, stream::events,
         health::alive, health::live, health::ready, health::metrics, health::health, serve,
         heartbeat::heartbeat, voicegateway::agents::list, voicegateway::keys::create, voicegateway::keys::list,

@@ -32,7 +32,7 @@ pub async fn drain(
 ) -> Result<Json<Drained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
-    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, auth.name()).await?;
+    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, &**auth.caller()).await?;
     Ok(Json(convert::drained(&drain)))
 }
 
@@ -45,6 +45,6 @@ pub async fn undrain(
 ) -> Result<Json<Undrained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
-    let was_drained = engine.fleet().undrain_workers(what, auth.name()).await?;
+    let was_drained = engine.fleet().undrain_workers(what, &**auth.caller()).await?;
     Ok(Json(Undrained { name, was_drained }))
 }

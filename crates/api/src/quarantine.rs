@@ -74,7 +74,7 @@ pub async fn release(
         let words = "nobody releases the result of their own job; somebody else has to";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "self_release_denied", words));
     }
-    let done = engine.jobs().release(job.id(), auth.name(), &note(body)?).await;
+    let done = engine.jobs().release(job.id(), &**auth.caller(), &note(body)?).await;
     resolved(done, "released")
 }
 
@@ -88,7 +88,7 @@ pub async fn discard(
 ) -> Result<Json<ResolvedReply>, ApiError> {
     auth.needs(Scope::Write)?;
     let job = held(&engine, &auth, &id).await?;
-    let done = engine.jobs().discard(job.id(), auth.name(), &note(body)?).await;
+    let done = engine.jobs().discard(job.id(), &**auth.caller(), &note(body)?).await;
     resolved(done, "discarded")
 }
 

@@ -163,7 +163,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let run = visible(&engine, &auth, &id).await?;
-    if engine.workflows().delete_run(&run.head.id).await? {
+    if engine.workflows().delete_run(&run.head, &**auth.caller()).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     // One that owed nothing when it was read, and is not there to be deleted, is gone meanwhile.
@@ -198,7 +198,7 @@ pub async fn cancel(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let run = visible(&engine, &auth, &id).await?;
-    engine.workflows().cancel_run(&run.head.id, auth.name(), &body.reason).await?;
+    engine.workflows().cancel_run(&run.head.id, &**auth.caller(), &body.reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

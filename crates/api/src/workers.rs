@@ -95,7 +95,7 @@ pub async fn drain(
     if !is_known && !engine.fleet().drains().iter().any(|drain| drain.what == what) {
         return Err(ApiError::not_found("worker"));
     }
-    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, auth.name()).await?;
+    let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, &**auth.caller()).await?;
     Ok(Json(convert::drained(&drain)))
 }
 
@@ -108,6 +108,6 @@ pub async fn undrain(
 ) -> Result<Json<Undrained>, ApiError> {
     auth.needs(Scope::Admin)?;
     let what = presence::Drained::Worker(WorkerId::parse(&id)?);
-    let was_drained = engine.fleet().undrain_workers(what, auth.name()).await?;
+    let was_drained = engine.fleet().undrain_workers(what, &**auth.caller()).await?;
     Ok(Json(Undrained { name: id, was_drained }))
 }

@@ -40,7 +40,7 @@ pub async fn save(
     // What the server says of it when it is read is no part of it when it is saved again.
     let document = WorkflowDocument { org_id: None, version: None, created_by: None, ..document };
     let id = document.id.clone();
-    let version = engine.workflows().save_workflow(&auth.tenant, document, auth.name()).await?;
+    let version = engine.workflows().save_workflow(&auth.tenant, document, &**auth.caller()).await?;
     Ok((StatusCode::CREATED, Json(SavedReply { id, version })))
 }
 
@@ -85,7 +85,7 @@ pub async fn delete(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Write)?;
     let was_there = match WorkflowId::parse(&id) {
-        Ok(id) => engine.workflows().delete_workflow(&auth.tenant, &id).await?,
+        Ok(id) => engine.workflows().delete_workflow(&auth.tenant, &id, &**auth.caller()).await?,
         Err(_) => false,
     };
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("workflow")) }

@@ -11,6 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
+use reveille_api::ApiError;
 use reveille_api::body::OptionalBody;
 use reveille_api::quarantine;
 use reveille_api_types::quarantine::{Decided, Held, HeldQuery, OutputFinding};
@@ -35,7 +36,7 @@ pub async fn list(
     let now = console.engine.now();
     let mut shown = Vec::new();
     for held in &page.items {
-        shown.push((held, text(&console, &session, held).await));
+        shown.push((held, text(&console, &session, held).await?));
     }
     let content = html! {
         h1 { "Quarantine" }
@@ -75,14 +76,18 @@ fn card(session: &Session, held: &Held, text: Option<&str>, now: Millis) -> Mark
     }
 }
 
-/// The result with what was found covered, for those who may decide about it.
-async fn text(console: &Console, session: &Session, held: &Held) -> Option<String> {
-    session.auth.needs(Scope::Write).ok()?;
-    let job = console.engine.jobs().job(&JobId::parse(&held.job_id).ok()?).await.ok()??;
-    let bytes = console.engine.jobs().held_result(&job).await.ok()??;
-    let text = (bytes.len() <= SHOWN_LEN_MAX).then(|| String::from_utf8(bytes.to_vec()).ok())??;
-    let text = text.replace([FROM, TO], "");
-    Some(covered(&text, &held.output_safety.as_ref()?.findings))
+/// The result with what was found covered, for those who may decide about it. Who saw it is in the audit trail.
+async fn text(console: &Console, session: &Session, held: &Held) -> Result<Option<String>, ApiError> {
+    let Ok(id) = JobId::parse(&held.job_id) else { return Ok(None) };
+    if session.auth.needs(Scope::Write).is_err() {
+        return Ok(None);
+    }
+    let Some(job) = console.engine.jobs().job(&id).await? else { return Ok(None) };
+    let bytes = console.engine.jobs().held_result(&job, session.auth.caller()).await?;
+    let readable = bytes.filter(|bytes| bytes.len() <= SHOWN_LEN_MAX);
+    let text = readable.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
+    let findings = held.output_safety.as_ref().map(|safety| &safety.findings);
+    Ok(text.zip(findings).map(|(text, findings)| covered(&text.replace([FROM, TO], ""), findings)))
 }
 
 /// The text with every finding replaced by its name, between marks.

@@ -177,7 +177,7 @@ pub async fn sign_in(
     if !is_from_here(&headers) {
         return form(next, Some("This form was sent from another site."));
     }
-    let Some((session, token)) = console.engine.access().begin_session(form_sent.key.trim()) else {
+    let Some((session, token)) = console.engine.access().sign_in(form_sent.key.trim()).await else {
         return form(next, Some("That key is wrong, expired or revoked."));
     };
     let value = format!("{}.{}.{}.{}", session.key, session.id, session.end.0, hex(&token));
@@ -204,9 +204,9 @@ pub async fn sign_out(
     if let Some(signed_in) = &session.signed_in {
         let access = console.engine.access();
         let ended = if form_sent.everywhere {
-            access.end_all_sessions(&signed_in.key).await
+            access.sign_out_everywhere(session.auth.caller()).await
         } else {
-            access.end_session(signed_in).await
+            access.sign_out(session.auth.caller(), signed_in).await
         };
         ended.map_err(|_| {
             let words =

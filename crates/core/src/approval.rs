@@ -37,6 +37,9 @@ impl Choice {
 pub struct Decided {
     pub choice: Choice,
     pub by: String,
+    /// The credential the answer came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyId>,
     pub at: Millis,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
@@ -180,7 +183,8 @@ impl Answer {
     }
 
     pub(crate) fn decided(&self, choice: Choice, at: Millis) -> Decided {
-        Decided { choice, by: self.by.clone(), at, comment: self.comment.clone() }
+        let (by, key, comment) = (self.by.clone(), self.key.clone(), self.comment.clone());
+        Decided { choice, by, key, at, comment }
     }
 
     /// Who said it, and what they added.

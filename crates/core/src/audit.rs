@@ -5,13 +5,17 @@
 //! [`of_step`] says what a commit adds to the trail and [`Verifier`] checks a chain, page by page.
 //!
 //! Not here: keeping it. The store writes an entry in the same commit as what it records. Nor is there a
-//! secret in the hashes: who can rewrite the whole file can rewrite the chain, unless its head is known
-//! elsewhere.
+//! secret in the hashes: who can rewrite the whole file can rewrite the chain, unless a [`Checkpoint`] of it
+//! is kept elsewhere.
 
+mod act;
+mod checkpoint;
 mod hash;
 mod of_step;
 mod verify;
 
+pub use act::{Action, BY_KEY, CLAIMED};
+pub use checkpoint::{BadCheckpoint, Checkpoint};
 pub use hash::Hash;
 pub use of_step::of_step;
 pub use verify::{Fault, GAPS_MAX, Gap, Status, Verification, Verifier};
@@ -34,8 +38,12 @@ words! {
         PolicyChange = "safety.policy_change",
         /// Output was held back.
         Violation = "safety.violation",
-        /// A key was made or revoked.
+        /// A key was made or revoked, or somebody signed in with one.
         Auth = "system.auth",
+        /// Somebody changed something: a job was cancelled, workers were drained, a workflow was saved.
+        Act = "system.act",
+        /// Somebody read what is held back.
+        Read = "system.read",
     }
 }
 

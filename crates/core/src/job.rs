@@ -9,6 +9,7 @@ pub use table::{Event, Refusal, State, next};
 
 use crate::approval::{Choice, Decided};
 use crate::id::{JobId, PoolId, TenantId, Topic, WorkerId};
+use crate::identity::Identity;
 use crate::output::{OutputCheck, Resolution};
 use crate::policy::{Budgets, RecordedVerdict};
 use crate::reason::Reason;
@@ -123,6 +124,9 @@ pub struct Ending {
     /// Where the worker stood in its own trace when it reported, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+    /// Who cancelled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<Box<Identity>>,
 }
 
 /// One line of a job's past.

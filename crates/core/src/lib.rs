@@ -15,6 +15,7 @@ pub mod finding;
 pub mod fleet;
 pub mod flow;
 pub mod id;
+pub mod identity;
 pub mod job;
 pub mod life;
 pub mod output;

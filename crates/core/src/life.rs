@@ -16,6 +16,7 @@ pub use saga::{saga_settled, stillborn};
 use crate::approval::{Answer, Choice, Conflict};
 use crate::backoff;
 use crate::id::{PoolId, WorkerId};
+use crate::identity::Identity;
 use crate::job::{
     Attempt, Ending, Event, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, VERDICTS_MAX, next,
 };
@@ -214,10 +215,16 @@ pub fn lose_worker(job: &Job, number: u32, limits: &Limits, now: Millis) -> Resu
 }
 
 /// 11. A client cancels it. That is final: a result that comes later does not revive the job.
-pub fn cancel(job: &Job, by: &str, reason: &str, now: Millis) -> Result<Job, Refusal> {
-    let words =
-        if reason.is_empty() { format!("cancelled by {by}") } else { format!("cancelled by {by}: {reason}") };
-    let phase = ended(job, State::Cancelled, None, words.clone());
+pub fn cancel(job: &Job, by: impl Into<Identity>, reason: &str, now: Millis) -> Result<Job, Refusal> {
+    let by = by.into();
+    let mut words = format!("cancelled by {}", by.shown());
+    if !reason.is_empty() {
+        words = format!("{words}: {reason}");
+    }
+    let mut phase = ended(job, State::Cancelled, None, words.clone());
+    if let Phase::Ended(ending) = &mut phase {
+        ending.cancelled_by = Some(Box::new(by));
+    }
     let mut after = step(job, Event::Cancel, phase, now, words)?;
     after.owed.cancel = job.attempt().is_some();
     Ok(after)
@@ -264,6 +271,7 @@ fn ended(job: &Job, state: State, reason: Option<Reason>, words: String) -> Phas
         execution_ms: 0,
         is_fatal: false,
         trace: None,
+        cancelled_by: None,
     })
 }
 

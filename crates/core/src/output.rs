@@ -1,5 +1,6 @@
 //! What output policy said of a result, and what people did about it.
 
+use crate::id::KeyId;
 use crate::scan::Finding;
 use crate::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,9 @@ pub struct OutputCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolved {
     pub by: String,
+    /// The credential it was decided with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyId>,
     pub how: Resolution,
     pub at: Millis,
     #[serde(default, skip_serializing_if = "String::is_empty")]

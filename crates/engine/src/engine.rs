@@ -13,6 +13,7 @@ use crate::fleet::workspaces::Workspaces;
 use crate::jobs::Jobs;
 use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;
+use crate::observe::checkpoints::{BadSigningKey, Checkpoints};
 use crate::observe::events::Events;
 use crate::observe::metrics::Metrics;
 use crate::placement::PlacementTable;
@@ -55,6 +56,7 @@ pub struct Engine(Arc<Rooms>);
 struct Rooms {
     base: Base,
     audit: AuditWriter,
+    checkpoints: Checkpoints,
     access: Access,
     jobs: Jobs,
     workspaces: Workspaces,
@@ -112,6 +114,10 @@ impl Engine {
 
     pub fn audit(&self) -> &AuditWriter {
         &self.0.audit
+    }
+
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.0.checkpoints
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -202,4 +208,6 @@ pub enum StartError {
     Roster(#[from] RosterError),
     #[error(transparent)]
     Bus(#[from] BusError),
+    #[error(transparent)]
+    SigningKey(#[from] BadSigningKey),
 }

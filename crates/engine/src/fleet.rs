@@ -24,6 +24,7 @@ use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::jobs::Jobs;
 use crate::observe::Observe;
+use crate::observe::audit_writer::AuditWriter;
 use crate::placement::PlacementTable;
 use crate::roster::RosterWriter;
 use crate::runtime::Runtime;
@@ -45,6 +46,7 @@ pub struct Inner {
     cluster: Arc<dyn Cluster>,
     placement: PlacementTable,
     jobs: Jobs,
+    audit: AuditWriter,
     departures: Departures,
     workspaces: Workspaces,
     snapshots: SnapshotWriter,
@@ -60,6 +62,7 @@ pub struct Inner {
 pub struct FleetParts {
     pub base: Base,
     pub jobs: Jobs,
+    pub audit: AuditWriter,
     pub departures: Departures,
     pub workspaces: Workspaces,
     pub snapshots: SnapshotWriter,
@@ -78,7 +81,7 @@ impl Deref for Fleet {
 
 impl Fleet {
     pub fn new(parts: FleetParts) -> Self {
-        let FleetParts { base, jobs, departures, workspaces, snapshots, roster, writer, bus } = parts;
+        let FleetParts { base, jobs, audit, departures, workspaces, snapshots, roster, writer, bus } = parts;
         let Base { runtime, observe, cluster, placement } = base;
         Self(Arc::new(Inner {
             runtime,
@@ -86,6 +89,7 @@ impl Fleet {
             cluster,
             placement,
             jobs,
+            audit,
             departures,
             workspaces,
             snapshots,

@@ -9,6 +9,7 @@ use crate::runtime::{RETRY_PAUSE, Runtime};
 use dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
 use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, MessageOrigin, Subscription};
 use reveille_core::id::{KeyId, TenantId};
+use reveille_core::identity::Identity;
 use reveille_core::job::Job;
 use reveille_core::life;
 use reveille_store::{Receipt, Store};
@@ -247,8 +248,11 @@ impl Intake {
         cancel: JobCancel,
         origin: &MessageOrigin,
     ) -> Result<Option<String>, String> {
-        let (id, by, why) = convert::cancellation(cancel).map_err(|error| error.to_string())?;
+        let (id, claim, why) = convert::cancellation(cancel).map_err(|error| error.to_string())?;
         let tenant = self.tenant_of(origin);
+        // Who a packet says it is from is a claim; who is connected has shown a key, or needed none.
+        let by = key_of(origin).map(|key| self.jobs.identity_of(&key)).unwrap_or_default();
+        let by = Identity { claim, ..by };
         match self.jobs.job(&id).await {
             Ok(Some(job)) if job.request.tenant == tenant => {}
             Ok(_) => return Err(format!("job {id}: there is no such job")),

@@ -27,7 +27,7 @@ mod timeouts;
 mod waiters;
 
 pub use approvals::ApprovalOutcome;
-pub use blob_access::{BlobRead, Named};
+pub use blob_access::{BlobRead, HeldReadError, Named};
 pub use change::DriveError;
 pub use dead_letters::{Retried, RetryError};
 pub use explain::{Explainer, Explanation};
@@ -43,13 +43,15 @@ use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::hook::Hook;
 use crate::observe::Observe;
+use crate::observe::audit_writer::AuditWriter;
 use crate::placement::PlacementTable;
 use crate::runtime::Runtime;
 use in_doubt::InDoubt;
 use locks::JobLocks;
 use policy_check::PolicyChecker;
 use reveille_bus::Bus;
-use reveille_core::id::JobId;
+use reveille_core::id::{JobId, KeyId};
+use reveille_core::identity::Identity;
 use reveille_kernel::Kernel;
 use reveille_store::Store;
 use rustc_hash::FxHashSet;
@@ -66,6 +68,7 @@ pub struct Inner {
     cluster: Arc<dyn Cluster>,
     placement: PlacementTable,
     keys: Arc<KeyIndex>,
+    audit: AuditWriter,
     store: Arc<dyn Store>,
     bus: Arc<dyn Bus>,
     policy: PolicyChecker,
@@ -91,6 +94,7 @@ impl Jobs {
     pub fn new(
         base: Base,
         keys: Arc<KeyIndex>,
+        audit: AuditWriter,
         store: Arc<dyn Store>,
         bus: Arc<dyn Bus>,
         kernel: Option<Arc<dyn Kernel>>,
@@ -103,6 +107,7 @@ impl Jobs {
             cluster,
             placement,
             keys,
+            audit,
             store,
             bus,
             policy,
@@ -119,6 +124,11 @@ impl Jobs {
     pub fn set_hooks(&self, runs: &Arc<dyn RunHook>, delegations: &Arc<dyn DelegationHook>) {
         self.runs.set(runs);
         self.delegations.set(delegations);
+    }
+
+    /// Who has this key, by the name that it was given.
+    pub(crate) fn identity_of(&self, key: &KeyId) -> Identity {
+        Identity::of_key(&self.keys.name_of(key).unwrap_or_default(), key)
     }
 
     /// How policy is asked.

@@ -52,14 +52,18 @@ pub use fleet::{
     is_away, is_degraded, says_busy,
 };
 pub use jobs::{
-    ApprovalOutcome, BlobRead, Difference, DriveError, Explainer, Explanation, Jobs, Named, REPLAY_MAX,
-    Replay, ReplayError, Retried, RetryError, Submission, SubmitError, Submitted, Submitter,
+    ApprovalOutcome, BlobRead, Difference, DriveError, Explainer, Explanation, HeldReadError, Jobs, Named,
+    REPLAY_MAX, Replay, ReplayError, Retried, RetryError, Submission, SubmitError, Submitted, Submitter,
+};
+pub use observe::audit_writer::Unrecorded;
+pub use observe::checkpoints::{
+    BadSigningKey, CheckpointError, Checkpoints, FoundLink, LinkStanding, SignedCheckpoint, VerifyingKey,
 };
 pub use observe::events::{Audience, Event, EventId, Events, NextEvents, Reader, What, WorkerChange};
 pub use observe::metrics::{Circuit, Figures, Metrics};
 pub use placement::{Ahead, EligibleWorkers};
 pub use rules::{BadFile, RuleFiles, Rules};
-pub use settings::{LimitSettings, OutputSettings, SessionSecret, Settings};
+pub use settings::{LimitSettings, OutputSettings, SessionSecret, Settings, SigningSeed};
 pub use workflows::{
     DryRunReport, DryStep, Judged, RerunError, RunError, RunLocks, RunRequest, SaveError, StartRunError,
     Started, Workflows, rollback_id, rollback_of,

@@ -1,9 +1,10 @@
 //! What is seen of the engine: the events that are streamed, the metrics that are scraped, the traces that are
-//! exported, logs that do not flood, and the audit trail of what belongs to no job.
+//! exported, logs that do not flood, and the audit trail of what belongs to no job, with its checkpoints.
 //!
 //! The lowest room: it is told, and calls nobody.
 
 pub mod audit_writer;
+pub mod checkpoints;
 pub mod events;
 pub mod metrics;
 mod throttled_log;

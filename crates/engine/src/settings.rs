@@ -37,6 +37,8 @@ pub struct Settings {
     pub open_hosts: Vec<String>,
     /// Mixed into every session token: whoever has the database cannot make one.
     pub session_secret: SessionSecret,
+    /// What the audit trail's checkpoints are signed with: whoever has the database cannot sign one.
+    pub signing_seed: SigningSeed,
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
@@ -57,6 +59,16 @@ impl std::fmt::Debug for SessionSecret {
     }
 }
 
+/// The private half of an Ed25519 key. Never shown.
+#[derive(Clone, Default)]
+pub struct SigningSeed(pub [u8; 32]);
+
+impl std::fmt::Debug for SigningSeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SigningSeed")
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -74,6 +86,7 @@ impl Default for Settings {
             open_registration: false,
             open_hosts: Vec::new(),
             session_secret: SessionSecret::default(),
+            signing_seed: SigningSeed::default(),
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
             policy_fail_mode: None,

@@ -6,6 +6,7 @@
 
 mod definitions;
 mod dry_run;
+mod entries;
 mod open_runs;
 mod outcome;
 mod queries;
@@ -31,16 +32,19 @@ use crate::base::Base;
 use crate::cluster::{Cluster, Lease, PeerMessage};
 use crate::evaluation::at_once;
 use crate::jobs::{Jobs, RunHook, Waiters};
+use crate::observe::audit_writer::AuditWriter;
 use crate::observe::events::What;
 use crate::observe::{Observe, Trouble};
 use crate::runtime::{RETRY_PAUSE, Runtime};
 use open_runs::{OpenRun, OpenRuns};
 use reveille_bus::Bus;
+use reveille_core::audit::{Action, Draft};
 use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{
     Flow, Node, NodeKey, Run, RunChange, RunEvent, RunHead, RunRefusal, RunState, advance,
 };
 use reveille_core::id::RunId;
+use reveille_core::identity::Identity;
 use reveille_core::job::Job;
 use reveille_store::workflows::{RunCommit, RunStep, WorkflowStore};
 use reveille_store::{Store, StoreError};
@@ -74,6 +78,7 @@ pub struct Inner {
     observe: Observe,
     cluster: Arc<dyn Cluster>,
     jobs: Jobs,
+    audit: AuditWriter,
     store: Arc<dyn WorkflowStore>,
     bus: Arc<dyn Bus>,
     locks: RunLocks,
@@ -94,6 +99,7 @@ impl Workflows {
     pub fn new(
         base: Base,
         jobs: Jobs,
+        audit: AuditWriter,
         store: Arc<dyn WorkflowStore>,
         locks: Arc<dyn Store>,
         bus: Arc<dyn Bus>,
@@ -101,7 +107,7 @@ impl Workflows {
         let Base { runtime, observe, cluster, .. } = base;
         let locks = RunLocks::new(locks, runtime.end(), observe.metrics().run_lock_fallbacks());
         let (runs, waiters) = (OpenRuns::default(), Waiters::default());
-        Self(Arc::new(Inner { runtime, observe, cluster, jobs, store, bus, locks, runs, waiters }))
+        Self(Arc::new(Inner { runtime, observe, cluster, jobs, audit, store, bus, locks, runs, waiters }))
     }
 
     /// Changes a run as an event demands.
@@ -247,10 +253,24 @@ impl Workflows {
         self.act_on_run(loaded, &live);
     }
 
-    pub async fn cancel_run(&self, id: &RunId, by: &str, reason: &str) -> Result<RunHead, RunError> {
-        let event = RunEvent::Cancel { by: by.to_owned(), reason: reason.to_owned() };
+    /// Somebody wants a run no more, nor the jobs that it has sent off.
+    pub async fn cancel_run(
+        &self,
+        id: &RunId,
+        by: impl Into<Identity>,
+        reason: &str,
+    ) -> Result<RunHead, RunError> {
+        let (by, reason) = (by.into(), reason.to_owned());
         let (workflows, id) = (self.clone(), id.clone());
-        self.runtime.run_detached(async move { workflows.drive_run(&id, &event).await }).await
+        self.runtime
+            .run_detached(async move {
+                let event = RunEvent::Cancel { by: by.name.clone(), reason: reason.clone() };
+                let head = workflows.drive_run(&id, &event).await?;
+                let entry = workflows.about_run(&head, Action::RunCancelled, &by);
+                workflows.audit.record_act(Draft { reason, ..entry }).await;
+                Ok(head)
+            })
+            .await
     }
 }
 

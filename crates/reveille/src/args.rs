@@ -21,7 +21,7 @@ mod worker;
 mod workflow;
 
 pub use approval::{ApprovalCommand, ResolveArgs};
-pub use audit::{AuditCommand, AuditListArgs};
+pub use audit::{AuditCommand, AuditListArgs, AuditVerifyArgs, CheckpointArgs};
 pub use demo::DemoArgs;
 pub use dlq::{DlqCommand, LetterFilter};
 pub use drill::{DrillCommand, WarmStartArgs};
@@ -84,7 +84,7 @@ pub enum Command {
     /// Check, test and try out policies
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Read the audit trail, and see whether anybody changed it
+    /// Read the audit trail, take checkpoints of it, and see whether anybody changed it
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Make, list and revoke keys

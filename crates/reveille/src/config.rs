@@ -2,12 +2,14 @@
 //!
 //! Unknown keys are errors, because a setting that is misspelt is a setting that is not in force.
 
+mod audit;
 mod engines;
 mod limits;
 mod safety;
 mod tracing;
 mod variables;
 
+pub use audit::AuditSection;
 pub use engines::{EngineOptions, NatsSection, PostgresSection, RedisSection};
 pub use limits::LimitsSection;
 pub use safety::SafetySection;
@@ -40,6 +42,7 @@ pub struct Config {
     pub approvals: ApprovalsSection,
     pub fleet: FleetSection,
     pub auth: AuthSection,
+    pub audit: AuditSection,
     pub a2a: A2aSection,
     pub output: OutputSection,
     pub safety: SafetySection,

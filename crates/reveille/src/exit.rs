@@ -8,8 +8,11 @@ pub const JOB_FAILED: u8 = 3;
 /// The job has not ended in the time given.
 pub const NOT_YET: u8 = 4;
 
+/// What a checkpoint of the audit trail stands for was pruned; nothing else is wrong.
+pub const PRUNED: u8 = 5;
+
 /// Every code. 2 is clap's.
-const CODES: [(u8, &str); 5] = [
+const CODES: [(u8, &str); 6] = [
     (0, "It is done; of a job or a run that was waited for: it succeeded"),
     (
         FAILED,
@@ -18,6 +21,7 @@ const CODES: [(u8, &str); 5] = [
     (2, "The command line cannot be read; nothing was asked of the server"),
     (JOB_FAILED, "The job or run that was waited for did not succeed, or a dry run says that it would not"),
     (NOT_YET, "The job that was waited for has not ended within --timeout; it goes on"),
+    (PRUNED, "Everything that could be checked holds; a checkpoint is of entries that were pruned since"),
 ];
 
 /// As it stands under the help.

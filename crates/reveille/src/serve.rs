@@ -7,6 +7,7 @@ mod grpc;
 mod http;
 mod operator;
 mod reload;
+mod signing_key;
 mod tls;
 mod traces;
 
@@ -251,6 +252,11 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
         open_hosts: config.auth.open_hosts.clone(),
         session_secret: operator::session_secret(
             config.auth.session_secret_file.as_deref(),
+            &config.data.folder,
+            is_shared,
+        )?,
+        signing_seed: signing_key::signing_seed(
+            config.audit.signing_key_file.as_deref(),
             &config.data.folder,
             is_shared,
         )?,

@@ -112,6 +112,7 @@ async fn live(store: &SqliteStore, id: &str, clock: &ClockFn, latencies: &mut Ve
         execution_ms: 1,
         is_fatal: false,
         trace: None,
+        cancelled_by: None,
     };
     let over = Job { phase: Phase::Ended(ending), updated_at: clock(), ..(*job).clone() };
     timed(latencies, store.commit(Step::change(&job, over))).await;

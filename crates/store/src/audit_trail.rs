@@ -63,6 +63,10 @@ pub trait AuditTrail: Send + Sync {
     /// A tenant's entries after number `after`, oldest first, for a [`Verifier`].
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError>;
 
+    /// The tenants that have a chain, also one of which everything was pruned, in the order of their names' bytes: at
+    /// most `limit`, after `after`.
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError>;
+
     /// Removes at most `limit` entries that were recorded before `before`, oldest first, and remembers where each
     /// chain now begins. An entry is at least as old as every one that came after it, whatever a clock said. Returns
     /// how many were removed.

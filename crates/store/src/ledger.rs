@@ -27,6 +27,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// As [`AuditTrail::chain`](crate::AuditTrail::chain).
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<ChainPage, StoreError>;
 
+    /// As [`AuditTrail::chains`](crate::AuditTrail::chains).
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError>;
+
     /// As [`AuditTrail::prune_audit`](crate::AuditTrail::prune_audit).
     async fn prune(&self, before: Millis, limit: usize) -> Result<u64, StoreError>;
 }

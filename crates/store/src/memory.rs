@@ -272,6 +272,10 @@ impl AuditTrail for MemoryStore {
         Ok(self.state().trail.chain(tenant, after, page_len(limit)))
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        Ok(self.state().trail.chains(after, page_len(limit)))
+    }
+
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         Ok(self.state().trail.prune(before, limit))
     }

@@ -245,6 +245,14 @@ impl AuditTrail for SqliteStore {
             .await
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        let after = after.cloned();
+        self.shared
+            .readers
+            .read(move |connection| audit_trail::chains(connection, after.as_ref(), limit))
+            .await
+    }
+
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         self.write(SqliteChange::PruneAudit { before, limit }).await
     }

@@ -95,6 +95,7 @@ pub fn ended(job: &Job, state: State, now: Millis) -> Job {
         execution_ms: 1,
         is_fatal: false,
         trace: None,
+        cancelled_by: None,
     };
     let mut after = Job { phase: Phase::Ended(ending), updated_at: now, ..job.clone() };
     after.owed.dead_letter = state.is_dead_letter();

@@ -175,6 +175,23 @@ class ChainGap:
     """`missing`, `altered` or `reordered`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLink:
+    """What a chain has at one place."""
+
+    event_hash: str | None = None
+    """Of an entry that is kept, and of the last that was pruned."""
+    kept_since: str
+    """What was recorded after this is not pruned yet."""
+    last_seq: int
+    retention_boundary_seq: int
+    """The oldest entry that must still be there."""
+    seq: int
+    standing: str
+    """`kept`, `pruned`, `altered` or `missing`."""
+    tenant_id: str
+
+
 class CheckBudget(TypedDict, total=False):
     deadline_ms: int
     max_input_tokens: int
@@ -192,6 +209,28 @@ class CheckMeta(TypedDict, total=False):
     requires: list[str]
     risk_tags: list[str]
     tenant_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointLine:
+    """One chain's checkpoint, as it stands in a file of them."""
+
+    payload: str
+    """The text that is signed: a JSON object with `format`, `tenant`, `first_seq`, `last_seq`, `last_hash`,
+    `last_at`, `at` and `key_id`.
+    """
+    signature: str
+    """Ed25519 over the bytes of `payload`, in base64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPage:
+    """What chains were at this moment, signed."""
+
+    items: list[CheckpointLine]
+    next_cursor: str | None = None
+    """Nothing on the last page."""
+    signing_key: SigningKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -994,6 +1033,15 @@ class SavedReply:
     id: str
     version: int
     """Counts the versions of this workflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """The public half of the key that checkpoints are signed with."""
+
+    key_id: str
+    public_key: str
+    """Ed25519, as PEM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,13 @@
 
 use super::text::{cursor, limit, moment};
 use crate::ApiError;
-use reveille_api_types::audit::{AuditEvent, ChainGap, TrailQuery, Verified};
+use reveille_api_types::audit::{
+    AuditEvent, ChainGap, ChainLink, CheckpointLine, SigningKey, TrailQuery, Verified,
+};
 use reveille_core::audit::{Entry, EventType, Gap, Severity, Verification};
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
+use reveille_engine::{FoundLink, LinkStanding, SignedCheckpoint, VerifyingKey};
 use reveille_store::AuditQuery;
 
 /// What is asked for, without whose it is.
@@ -56,6 +59,32 @@ pub fn audit_event(entry: Entry) -> AuditEvent {
         extra: draft.extra,
         event_hash: event_hash.to_string(),
         prev_hash: prev_hash.to_string(),
+    }
+}
+
+pub fn signing_key(key: &VerifyingKey) -> SigningKey {
+    SigningKey { key_id: key.id(), public_key: key.to_pem() }
+}
+
+pub fn checkpoint_line(signed: SignedCheckpoint) -> CheckpointLine {
+    CheckpointLine { payload: signed.payload, signature: signed.signature }
+}
+
+pub fn chain_link(tenant_id: String, seq: u64, found: &FoundLink) -> ChainLink {
+    let (standing, hash) = match found.standing {
+        LinkStanding::Kept(hash) => ("kept", Some(hash)),
+        LinkStanding::Pruned(hash) => ("pruned", hash),
+        LinkStanding::Altered => ("altered", None),
+        LinkStanding::Missing => ("missing", None),
+    };
+    ChainLink {
+        tenant_id,
+        seq,
+        standing: standing.to_owned(),
+        event_hash: hash.map(|hash| hash.to_string()),
+        retention_boundary_seq: found.boundary_seq,
+        last_seq: found.last_seq,
+        kept_since: found.kept_since.rfc3339(),
     }
 }
 

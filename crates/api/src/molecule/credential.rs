@@ -7,6 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use reveille_core::id::{KeyId, TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim};
 use reveille_roster::Scope;
@@ -155,6 +156,15 @@ impl Credential {
         match &self.kind {
             Kind::Key(auth) => Some(&auth.caller().key),
             Kind::Workspace(_) | Kind::Wrong | Kind::Nobody => None,
+        }
+    }
+
+    /// Who it is, as far as the credential tells: a key, a workspace by its token, or nobody.
+    pub fn identity(&self) -> Identity {
+        match &self.kind {
+            Kind::Key(auth) => (&**auth.caller()).into(),
+            Kind::Workspace(own) => own.id.as_str().into(),
+            Kind::Wrong | Kind::Nobody => Identity::default(),
         }
     }
 

@@ -37,7 +37,9 @@ pub async fn register(
         Some(known) => limiter.call(&known.id, engine.now())?,
         None => limiter.stranger(engine.now())?,
     }
-    let registered = engine.workspaces().register_workspace(&credential.claim(BEATS)?, registration).await?;
+    let claim = credential.claim(BEATS)?;
+    let registered =
+        engine.workspaces().register_workspace(&claim, registration, credential.identity()).await?;
     Ok(Json(Registered { status: "registered", auth_token: registered.token }))
 }
 

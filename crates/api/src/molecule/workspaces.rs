@@ -14,8 +14,6 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use reveille_core::id::TenantId;
-use reveille_core::presence::workspace::Workspace as Record;
 use reveille_engine::Engine;
 use reveille_roster::Scope;
 use serde::Deserialize;
@@ -30,15 +28,16 @@ pub async fn create(
     headers: HeaderMap,
     Posted(body): Posted<CreateWorkspace>,
 ) -> Result<(StatusCode, Json<CreatedWorkspace>), MoleculeRefusal> {
-    let tenant = &credential.key(Scope::Write)?.tenant;
+    let auth = credential.key(Scope::Write)?;
+    let (tenant, caller) = (&auth.tenant, &**auth.caller());
     let external = body.external.unwrap_or_default();
-    let workspace = engine.workspaces().create_workspace(tenant, body.understood()?).await?;
+    let workspace = engine.workspaces().create_workspace(tenant, body.understood()?, caller).await?;
     let mut created = CreatedWorkspace::of(&workspace);
     if external {
         created.external = Some(true);
         if workspace.url.is_none() {
             // Somebody runs it elsewhere: this is all that it needs to know.
-            let token = engine.workspaces().new_workspace_token(tenant, &workspace.id).await?;
+            let token = engine.workspaces().new_workspace_token(tenant, &workspace.id, caller).await?;
             created.status = "awaiting_agent";
             created.connection = Some(WorkspaceConnection::new(&workspace, &platform_url(&headers), token));
         }
@@ -92,7 +91,10 @@ pub async fn patch(
         return Err(MoleculeRefusal::forbidden("a workspace may not change its own parent or tier"));
     }
     let needs_restart = body.runtime.is_some() && body.runtime != workspace.runtime;
-    engine.workspaces().patch_workspace(&workspace.tenant, &workspace.id, body.understood()?).await?;
+    engine
+        .workspaces()
+        .patch_workspace(&workspace.tenant, &workspace.id, body.understood()?, credential.identity())
+        .await?;
     Ok(Json(UpdatedWorkspace::new(needs_restart)))
 }
 
@@ -125,7 +127,8 @@ pub async fn remove(
     MaybePosted(body): MaybePosted<RemoveBody>,
 ) -> Result<Response, MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let tenant = &credential.key(Scope::Write)?.tenant;
+    let auth = credential.key(Scope::Write)?;
+    let (tenant, caller) = (&auth.tenant, &**auth.caller());
     let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     let forwarded_to = query.forwarded_to.or(body.forwarded_to);
     let forwarded_to = forwarded_to.as_deref().map(|to| uuid(to).ok_or_else(bad_forward)).transpose()?;
@@ -138,15 +141,14 @@ pub async fn remove(
             return Ok((StatusCode::CONFLICT, Json(unconfirmed)).into_response());
         }
         retired::spoken_to(&engine, &asked)?;
-        cascade = engine.workspaces().remove_workspace(tenant, &id, forwarded_to).await?.cascade;
+        cascade = engine.workspaces().remove_workspace(tenant, &id, forwarded_to, caller).await?.cascade;
     }
-    let status = if purge { purged(&engine, tenant, &asked).await? } else { "removed" };
+    let mut status = "removed";
+    if purge {
+        engine.workspaces().purge_workspace(tenant, &asked.id, caller).await?;
+        status = "purged";
+    }
     Ok(Json(RemovedWorkspace { status, cascade_deleted: cascade }).into_response())
-}
-
-async fn purged(engine: &Engine, tenant: &TenantId, asked: &Record) -> Result<&'static str, MoleculeRefusal> {
-    engine.workspaces().purge_workspace(tenant, &asked.id).await?;
-    Ok("purged")
 }
 
 fn bad_forward() -> MoleculeRefusal {
@@ -182,7 +184,7 @@ pub async fn new_token(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<WorkspaceToken>), MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let tenant = &credential.key(Scope::Write)?.tenant;
-    let token = engine.workspaces().new_workspace_token(tenant, &id).await?;
+    let auth = credential.key(Scope::Write)?;
+    let token = engine.workspaces().new_workspace_token(&auth.tenant, &id, &**auth.caller()).await?;
     Ok((StatusCode::CREATED, Json(WorkspaceToken { workspace_id: id.to_string(), auth_token: token })))
 }

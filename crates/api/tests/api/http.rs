@@ -1,5 +1,6 @@
 //! The HTTP surface over a real engine.
 
+mod acts;
 mod approvals;
 mod attacks;
 mod audit;

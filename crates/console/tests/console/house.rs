@@ -11,8 +11,8 @@ use reveille_engine::Rules;
 use reveille_roster::Scope;
 use reveille_store::{BlobKey, Blobs, PutMode};
 use reveille_test_kit::{
-    Reporter, TestHttp, TestServer, TestWorker, TestWorld, create_key, idle, introduce, rules, succeeded,
-    wait_for_state,
+    EngineBuilder, Reporter, TestHttp, TestServer, TestWorker, TestWorld, create_key, idle, introduce, rules,
+    succeeded, wait_for_state,
 };
 use reveille_wire::cap::{JobResult, JobStatus};
 use serde_json::{Value, json};
@@ -43,8 +43,13 @@ pub struct House {
 
 impl House {
     pub async fn full() -> Self {
+        Self::over(|_, engine| engine).await
+    }
+
+    /// The same, over an engine that is made otherwise.
+    pub async fn over(made: impl FnOnce(&TestWorld, EngineBuilder) -> EngineBuilder) -> Self {
         let world = TestWorld::new();
-        let server = world.engine().rules(policy()).start().await;
+        let server = made(&world, world.engine().rules(policy())).start().await;
         let findings = vec![("Memory".to_owned(), vec![Finding::Risky("It forgets everything.".to_owned())])];
         let console = reveille_console::router(server.engine.clone(), findings);
         let http = TestHttp::new(reveille_api::router(server.engine.clone()).merge(console));

@@ -8,3 +8,4 @@ mod forms;
 mod house;
 mod pages;
 mod sign_in;
+mod trail;

@@ -1,10 +1,10 @@
 //! What a commit adds to the trail, read off the marks it adds to the job.
 //!
 //! Whoever builds a step need not think of the trail, and so cannot forget it. What happens to a job
-//! without anybody deciding about it (it was placed, it ran, it failed) is in the job's own past; so is
-//! a cancel.
+//! without anybody deciding about it (it was placed, it ran, it failed) is in the job's own past.
 
 use super::{Draft, EventType, Severity};
+use crate::identity::Identity;
 use crate::job::{Event, Job, Mark};
 use crate::policy::RecordedVerdict;
 use crate::request::Request;
@@ -38,6 +38,7 @@ fn of_mark(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>) -> Option
         Event::Redact => of_output(job, mark, EventType::Violation, Severity::Medium),
         Event::Release => of_output(job, mark, EventType::Approval, Severity::High),
         Event::Discard => of_output(job, mark, EventType::Approval, Severity::Medium),
+        Event::Cancel => cancelled(job, mark),
         Event::Submit
         | Event::Unjudged
         | Event::Assign
@@ -49,7 +50,6 @@ fn of_mark(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>) -> Option
         | Event::Fail
         | Event::Retry
         | Event::LoseWorker
-        | Event::Cancel
         | Event::Expire
         | Event::GiveUp => return None,
     })
@@ -58,7 +58,10 @@ fn of_mark(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>) -> Option
 /// Policy spoke. Of more verdicts than a job keeps, the mark alone is left.
 fn judged(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>, severity: Severity) -> Draft {
     let mut draft = Draft { severity, ..draft(job, mark, EventType::Decision) };
-    draft.identity = submitter(&job.request);
+    let Request { submitted_by, submitter_name, .. } = &*job.request;
+    let submitter =
+        Identity { key: submitted_by.clone(), ..submitter_name.as_deref().unwrap_or_default().into() };
+    draft = draft.by(&submitter);
     // Who the submitter says it is stands beside that, as what was said.
     let actor = &job.request.actor;
     for (claim, name) in [("actor.principal_id", &actor.principal_id), ("actor.actor_id", &actor.actor_id)] {
@@ -78,17 +81,21 @@ fn judged(job: &Job, mark: &Mark, recorded: Option<&RecordedVerdict>, severity: 
     draft
 }
 
-/// Whose credential a job came with; nothing if it came without one.
-fn submitter(request: &Request) -> String {
-    let key = || request.submitted_by.as_ref().map(ToString::to_string);
-    request.submitter_name.clone().or_else(key).unwrap_or_default()
+/// Somebody did not want it any more.
+fn cancelled(job: &Job, mark: &Mark) -> Draft {
+    let draft =
+        Draft { severity: Severity::Low, reason: mark.note.clone(), ..draft(job, mark, EventType::Act) };
+    match job.ending().and_then(|ending| ending.cancelled_by.as_deref()) {
+        Some(by) => draft.by(by),
+        None => draft,
+    }
 }
 
 /// A person answered the rule that asked.
 fn answered(job: &Job, mark: &Mark, asked: Option<&RecordedVerdict>, severity: Severity) -> Draft {
     let mut draft = Draft { severity, ..draft(job, mark, EventType::Approval) };
     if let Some(decided) = &job.decided {
-        draft.identity.clone_from(&decided.by);
+        draft = draft.by(&Identity { key: decided.key.clone(), ..decided.by.as_str().into() });
         draft.reason.clone_from(&decided.comment);
     }
     if let Some(RecordedVerdict { verdict, .. }) = asked {
@@ -105,7 +112,7 @@ fn of_output(job: &Job, mark: &Mark, event_type: EventType, severity: Severity) 
     draft.matched_rule.clone_from(&check.verdict.rule_id);
     draft.policy_version.clone_from(&check.verdict.snapshot);
     if let Some(resolved) = check.resolved.as_ref().filter(|_| event_type == EventType::Approval) {
-        draft.identity.clone_from(&resolved.by);
+        draft = draft.by(&Identity { key: resolved.key.clone(), ..resolved.by.as_str().into() });
         draft.reason.clone_from(&resolved.note);
     }
     draft
@@ -129,7 +136,8 @@ fn draft(job: &Job, mark: &Mark, event_type: EventType) -> Draft {
 mod tests {
     use super::*;
     use crate::approval::Answer;
-    use crate::id::WorkerId;
+    use crate::audit::{BY_KEY, CLAIMED};
+    use crate::id::{KeyId, WorkerId};
     use crate::job::{MARKS_MAX, Progress, VERDICTS_MAX};
     use crate::life::{self, Destination, Made, Report, Status};
     use crate::output::{OutputDecision, OutputVerdict, Stage};
@@ -246,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn rejections_and_quarantines_are_recorded_and_cancels_are_not() {
+    fn rejections_quarantines_and_cancels_are_recorded_with_whoever_decided() {
         let asked = judge(&submitted(), Decision::RequireApproval, "ask");
         let rejected = life::reject(&asked, &Answer::by("bob"), NOW).unwrap();
         check(Some(&asked), &rejected, &["safety.approval reject ask bob"]);
@@ -261,7 +269,13 @@ mod tests {
             &life::discard(&held, "bob", "", NOW).unwrap(),
             &["safety.approval discard leak bob"],
         );
-        check(Some(&asked), &life::cancel(&asked, "ann", "", NOW).unwrap(), &[]);
+        check(Some(&asked), &life::cancel(&asked, "ann", "", NOW).unwrap(), &["system.act cancel  ann"]);
+        let by = Identity { claim: "bob".to_owned(), ..Identity::of_key("ann", &KeyId::known("key_1")) };
+        let [draft] = &of_step(Some(&asked), &life::cancel(&asked, &by, "late", NOW).unwrap())[..] else {
+            panic!()
+        };
+        assert_eq!((draft.identity.as_str(), draft.reason.as_str()), ("ann", "cancelled by bob: late"));
+        assert_eq!((draft.extra[BY_KEY].as_str(), draft.extra[CLAIMED].as_str()), ("key_1", "bob"));
     }
 
     #[test]

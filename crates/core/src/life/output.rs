@@ -2,6 +2,7 @@
 //! content has been looked at, and once more when a person decides.
 
 use super::{ended, step};
+use crate::identity::Identity;
 use crate::job::{Event, Job, Phase, Refusal, State};
 use crate::output::{OutputCheck, OutputDecision, OutputVerdict, Resolution, Resolved, Stage};
 use crate::reason::Reason;
@@ -61,7 +62,7 @@ fn hold(job: &Job, check: &mut OutputCheck, more: &str, now: Millis) -> Result<J
 }
 
 /// 14. A person lets a result out of quarantine. The job is not run again: it has succeeded.
-pub fn release(job: &Job, by: &str, note: &str, now: Millis) -> Result<Job, Refusal> {
+pub fn release(job: &Job, by: impl Into<Identity>, note: &str, now: Millis) -> Result<Job, Refusal> {
     let (mut check, from) = in_quarantine(job, Event::Release)?;
     let mut phase = ended(job, State::Succeeded, None, String::new());
     if let (Phase::Ended(ending), Some(before)) = (&mut phase, job.ending()) {
@@ -69,14 +70,14 @@ pub fn release(job: &Job, by: &str, note: &str, now: Millis) -> Result<Job, Refu
         (ending.execution_ms, ending.trace) = (before.execution_ms, before.trace);
         ending.from = from;
     }
-    resolve(job, check, (Event::Release, Resolution::Released), phase, (by, note), now)
+    resolve(job, check, (Event::Release, Resolution::Released), phase, (by.into(), note), now)
 }
 
 /// 15. Or throws it away. The job stays as it ended, and the result is gone.
-pub fn discard(job: &Job, by: &str, note: &str, now: Millis) -> Result<Job, Refusal> {
+pub fn discard(job: &Job, by: impl Into<Identity>, note: &str, now: Millis) -> Result<Job, Refusal> {
     let (mut check, _) = in_quarantine(job, Event::Discard)?;
     check.original_ptr.clear();
-    resolve(job, check, (Event::Discard, Resolution::Discarded), job.phase.clone(), (by, note), now)
+    resolve(job, check, (Event::Discard, Resolution::Discarded), job.phase.clone(), (by.into(), note), now)
 }
 
 fn in_quarantine(job: &Job, event: Event) -> Result<(OutputCheck, State), Refusal> {
@@ -96,13 +97,13 @@ fn resolve(
     check: OutputCheck,
     (event, how): (Event, Resolution),
     phase: Phase,
-    (by, note): (&str, &str),
+    (by, note): (Identity, &str),
     now: Millis,
 ) -> Result<Job, Refusal> {
-    let mut after = step(job, event, phase, now, format!("by {by}"))?;
+    let mut after = step(job, event, phase, now, format!("by {}", by.name))?;
     // Those who watch the dead letters hear of it once, when it is held back.
     after.owed.dead_letter = job.owed.dead_letter && after.state().is_dead_letter();
-    let resolved = Resolved { by: by.to_owned(), how, at: now, note: note.to_owned() };
+    let resolved = Resolved { by: by.name, key: by.key, how, at: now, note: note.to_owned() };
     after.output = Some(Box::new(OutputCheck { resolved: Some(resolved), ..check }));
     Ok(after)
 }

@@ -95,8 +95,13 @@ fn due_at_its_deadline(state: State) -> Job {
 
 #[test]
 fn the_replayer_moves_on_what_stands_still_for_two_minutes() {
-    let decided =
-        Some(Decided { choice: Choice::Approve, by: String::new(), at: NOW, comment: String::new() });
+    let decided = Some(Decided {
+        choice: Choice::Approve,
+        by: String::new(),
+        key: None,
+        at: NOW,
+        comment: String::new(),
+    });
     let approved = Job { decided, ..job(State::ApprovalRequired, NOW) };
     let throttled =
         Job { phase: Phase::Pending { judge_at: NOW + 900_000, unanswered: 0 }, ..job(State::Pending, NOW) };

@@ -9,6 +9,7 @@ use crate::roster::{RosterBatch, RosterCopy};
 use crate::runtime::Runtime;
 use crate::secret::{SECRET_LEN_MAX, hash};
 use reveille_core::id::{KeyId, TenantId};
+use reveille_core::identity::Identity;
 use reveille_core::time::Millis;
 use reveille_roster::{Change, KeyRecord, RosterError, Scope};
 use std::collections::BTreeSet;
@@ -47,6 +48,12 @@ impl Caller {
     /// Operators see every tenant.
     pub fn sees(&self, tenant: &TenantId) -> bool {
         self.may(Scope::Admin) || self.tenant == *tenant
+    }
+}
+
+impl From<&Caller> for Identity {
+    fn from(caller: &Caller) -> Self {
+        Self::of_key(&caller.name, &caller.key)
     }
 }
 

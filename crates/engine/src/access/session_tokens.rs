@@ -8,9 +8,10 @@
 use super::{Access, Caller};
 use crate::secret::hash;
 use hmac::{Hmac, KeyInit, Mac};
+use reveille_core::audit::Action;
 use reveille_core::id::{KeyId, SessionId};
 use reveille_core::time::Millis;
-use reveille_roster::KeyHash;
+use reveille_roster::{KeyHash, RosterError};
 use sha2::Sha256;
 use std::sync::Arc;
 
@@ -47,6 +48,36 @@ impl BrowserSession {
 }
 
 impl Access {
+    /// A browser shows a key and gets a session. Whoever signs in is in the audit trail, once in a while; who fails to
+    /// is only counted, since strangers can fail as often as they like.
+    pub async fn sign_in(&self, secret: &str) -> Option<(BrowserSession, SessionToken)> {
+        let Some(caller) = self.authenticate(secret) else {
+            self.observe.metrics().sign_in_failed();
+            return None;
+        };
+        self.record_session_act(&caller, Action::SignedIn).await;
+        self.begin_session(secret)
+    }
+
+    /// A browser is done with its session, which is over at every server.
+    pub async fn sign_out(&self, caller: &Caller, session: &BrowserSession) -> Result<(), RosterError> {
+        self.end_session(session).await?;
+        self.record_session_act(caller, Action::SignedOut).await;
+        Ok(())
+    }
+
+    /// The same for every session of the caller's key.
+    pub async fn sign_out_everywhere(&self, caller: &Caller) -> Result<(), RosterError> {
+        self.end_all_sessions(&caller.key).await?;
+        self.record_session_act(caller, Action::SignedOut).await;
+        Ok(())
+    }
+
+    async fn record_session_act(&self, caller: &Caller, action: Action) {
+        let entry = self.audit.act(&caller.tenant, action, &caller.into());
+        self.audit.record_act_together(entry).await;
+    }
+
     /// Begins a session of the key that has this secret.
     pub fn begin_session(&self, secret: &str) -> Option<(BrowserSession, SessionToken)> {
         let key = self.authenticate(secret)?.key.clone();

@@ -11,6 +11,7 @@ use crate::jobs::{DelegationHook, Jobs, RunHook};
 use crate::locks::SharedLocks;
 use crate::observe::Observe;
 use crate::observe::audit_writer::{AuditWriter, PendingWrites};
+use crate::observe::checkpoints::Checkpoints;
 use crate::observe::events::{Events, Unlogged};
 use crate::placement::PlacementTable;
 use crate::roster::{RosterTask, RosterWriter};
@@ -47,15 +48,17 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     let (base, joined) = base(parts, generations);
     let Base { runtime, observe, placement, .. } = base.clone();
     let (audit, audit_writes) = AuditWriter::new(runtime.clone(), observe.clone(), store.clone());
+    let checkpoints = Checkpoints::new(runtime.clone(), store.clone(), &parts.settings.signing_seed)?;
     let (writer, roster_task) =
         RosterWriter::new(runtime.clone(), observe.clone(), placement, roster.clone());
     let access =
         Access::new(runtime, observe, roster.clone(), writer.clone(), audit.clone(), keys.clone(), ended);
-    let jobs = Jobs::new(base.clone(), keys, store.clone(), bus.clone(), parts.kernel.clone());
+    let jobs = Jobs::new(base.clone(), keys, audit.clone(), store.clone(), bus.clone(), parts.kernel.clone());
     let departures = Departures::new(base.clone(), jobs.clone());
     let workspaces = Workspaces::new(WorkspaceParts {
         base: base.clone(),
         jobs: jobs.clone(),
+        audit: audit.clone(),
         departures: departures.clone(),
         locks: SharedLocks::new(store),
         roster: roster.clone(),
@@ -66,6 +69,7 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     let fleet = Fleet::new(FleetParts {
         base: base.clone(),
         jobs: jobs.clone(),
+        audit: audit.clone(),
         departures,
         workspaces: workspaces.clone(),
         snapshots: SnapshotWriter::new(base.clone(), store.clone()),
@@ -85,6 +89,7 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     let workflows = Arc::new(Workflows::new(
         base.clone(),
         jobs.clone(),
+        audit.clone(),
         parts.workflows.clone(),
         store.clone(),
         bus.clone(),
@@ -95,8 +100,20 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     jobs.set_hooks(&run_hook, &delegation_hook);
     workspaces.set_hook(&workspace_hook);
     let (store, bus) = (store.clone(), bus.clone());
-    let rooms =
-        Rooms { base, audit, access, jobs, workspaces, fleet, delegations, workflows, writer, store, bus };
+    let rooms = Rooms {
+        base,
+        audit,
+        checkpoints,
+        access,
+        jobs,
+        workspaces,
+        fleet,
+        delegations,
+        workflows,
+        writer,
+        store,
+        bus,
+    };
     Ok((rooms, TaskParts { roster_task, audit_writes, workspace_index: index, joined }))
 }
 

@@ -4,7 +4,9 @@
 use super::Fleet;
 use crate::observe::events::{What, WorkerChange};
 use crate::roster::RosterCopy;
+use reveille_core::audit::Action;
 use reveille_core::fleet::Worker;
+use reveille_core::identity::Identity;
 use reveille_core::placement::Member;
 use reveille_core::presence::{Contract, Drain, Drained};
 use reveille_roster::{Change, RosterError};
@@ -20,23 +22,44 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Fleet {
     /// No new jobs for a worker or a pool. What is still there after `seconds` goes elsewhere.
-    pub async fn drain_workers(&self, what: Drained, seconds: u32, by: &str) -> Result<Drain, RosterError> {
+    pub async fn drain_workers(
+        &self,
+        what: Drained,
+        seconds: u32,
+        by: impl Into<Identity>,
+    ) -> Result<Drain, RosterError> {
+        let (fleet, by) = (self.clone(), by.into());
+        self.runtime.run_detached(async move { fleet.begin_drain(what, seconds, &by).await }).await
+    }
+
+    async fn begin_drain(&self, what: Drained, seconds: u32, by: &Identity) -> Result<Drain, RosterError> {
         let now = self.runtime.now();
         let until = now + i64::from(seconds.min(DRAIN_SECONDS_MAX)) * 1000;
-        let drain = Drain { what: what.clone(), since: now, until, by: by.to_owned() };
+        let drain = Drain { what: what.clone(), since: now, until, by: by.name.clone() };
         self.writer.write(Change::Drain(drain.clone())).await?;
         {
             let mut placement = self.placement.lock();
             self.drain_changes.fetch_add(1, Ordering::SeqCst);
             placement.drain(drain.clone());
         }
-        tracing::info!(?what, by, seconds, "drained");
+        tracing::info!(?what, by = by.name, seconds, "drained");
         self.publish_drained(&what, WorkerChange::Drained);
+        let (action, name, of) = match &what {
+            Drained::Worker(id) => (Action::WorkerDrained, "worker", id.as_str()),
+            Drained::Pool(pool) => (Action::PoolDrained, "pool", pool.as_str()),
+        };
+        let entry = self.audit.act_for_all(action, by).about(name, of);
+        self.audit.record_act(entry.about("until", &until.rfc3339())).await;
         Ok(drain)
     }
 
     /// Says whether it was drained.
-    pub async fn undrain_workers(&self, what: Drained, by: &str) -> Result<bool, RosterError> {
+    pub async fn undrain_workers(&self, what: Drained, by: impl Into<Identity>) -> Result<bool, RosterError> {
+        let (fleet, by) = (self.clone(), by.into());
+        self.runtime.run_detached(async move { fleet.end_drain(what, &by).await }).await
+    }
+
+    async fn end_drain(&self, what: Drained, by: &Identity) -> Result<bool, RosterError> {
         self.writer.write(Change::Undrain(what.clone())).await?;
         let (was, matches) = {
             let mut placement = self.placement.lock();
@@ -44,8 +67,15 @@ impl Fleet {
             (placement.undrain(&what), placement.reserve_waiting(self.runtime.now()))
         };
         self.jobs.assign_all(matches);
-        tracing::info!(?what, by, "back in service");
+        tracing::info!(?what, by = by.name, "back in service");
         self.publish_drained(&what, WorkerChange::Undrained);
+        if was {
+            let (action, name, of) = match &what {
+                Drained::Worker(id) => (Action::WorkerUndrained, "worker", id.as_str()),
+                Drained::Pool(pool) => (Action::PoolUndrained, "pool", pool.as_str()),
+            };
+            self.audit.record_act(self.audit.act_for_all(action, by).about(name, of)).await;
+        }
         Ok(was)
     }
 

@@ -26,12 +26,15 @@ use crate::hook::Hook;
 use crate::jobs::Jobs;
 use crate::locks::SharedLocks;
 use crate::observe::Observe;
+use crate::observe::audit_writer::AuditWriter;
 use crate::observe::events::What;
 use crate::placement::PlacementTable;
 use crate::roster::{RosterBatch, RosterCopy, RosterWriter};
 use crate::runtime::Runtime;
 use reveille_a2a::{A2aClient, A2aError};
+use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::{Pulse, Workspace};
 use reveille_roster::{Change, Roster, RosterError, StructureEvent, StructureEventQuery};
 use serde_json::Value;
@@ -80,6 +83,7 @@ pub struct Inner {
     cluster: Arc<dyn Cluster>,
     placement: PlacementTable,
     jobs: Jobs,
+    audit: AuditWriter,
     departures: Departures,
     locks: SharedLocks,
     roster: Arc<dyn Roster>,
@@ -93,6 +97,7 @@ pub struct Inner {
 pub struct WorkspaceParts {
     pub base: Base,
     pub jobs: Jobs,
+    pub audit: AuditWriter,
     pub departures: Departures,
     pub locks: SharedLocks,
     pub roster: Arc<dyn Roster>,
@@ -133,7 +138,7 @@ pub struct WorkspaceView {
 
 impl Workspaces {
     pub fn new(parts: WorkspaceParts) -> Self {
-        let WorkspaceParts { base, jobs, departures, locks, roster, writer, a2a, index } = parts;
+        let WorkspaceParts { base, jobs, audit, departures, locks, roster, writer, a2a, index } = parts;
         let Base { runtime, observe, cluster, placement } = base;
         let delegations = Hook::default();
         Self(Arc::new(Inner {
@@ -142,6 +147,7 @@ impl Workspaces {
             cluster,
             placement,
             jobs,
+            audit,
             departures,
             locks,
             roster,
@@ -247,6 +253,12 @@ impl Workspaces {
         bytes[..2].copy_from_slice(&count.to_be_bytes());
         bytes[2..].copy_from_slice(&self.runtime.random().to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(ms, &bytes).into_uuid().to_string()
+    }
+
+    /// Records what somebody did to a workspace.
+    async fn record_act(&self, workspace: &Workspace, action: Action, by: &Identity) {
+        let entry = self.audit.act(&workspace.tenant, action, by).about("workspace", workspace.id.as_str());
+        self.audit.record_act(entry.about("name", &workspace.name)).await;
     }
 
     /// Keeps a changed workspace with the event that goes with it: event and record on the disk, the

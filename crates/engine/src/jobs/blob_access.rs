@@ -5,7 +5,10 @@
 //! nobody may read is not there. A worker serves every tenant, so the doors do not ask whose a blob is.
 
 use super::Jobs;
+use crate::Caller;
+use crate::observe::audit_writer::Unrecorded;
 use bytes::Bytes;
+use reveille_core::audit::{Action, Draft};
 use reveille_core::job::{Job, State};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -65,6 +68,15 @@ impl BlobRead {
     }
 }
 
+/// Why nobody gets to see what is held back.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum HeldReadError {
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Jobs {
     pub fn readable_blobs(&self) -> Arc<dyn Blobs> {
         Arc::new(GuardedBlobs(self.clone()))
@@ -91,12 +103,22 @@ impl Jobs {
         self.read(job, Named::Output(ending.map_or("", |ending| &ending.result_ptr))).await
     }
 
-    /// A result that is held back, for somebody who decides about it.
-    pub async fn held_result(&self, job: &Job) -> Result<Option<Bytes>, StoreError> {
-        match job.output.as_ref().filter(|_| job.state() == State::OutputQuarantined) {
-            Some(check) => self.owned_content(job, Named::Output(&check.original_ptr)).await,
-            None => Ok(None),
-        }
+    /// A result that is held back, for somebody who decides about it. Who read it is recorded first.
+    pub async fn held_result(&self, job: &Job, reader: &Caller) -> Result<Option<Bytes>, HeldReadError> {
+        let Some(check) = job.output.as_ref().filter(|_| job.state() == State::OutputQuarantined) else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.owned_content(job, Named::Output(&check.original_ptr)).await? else {
+            return Ok(None);
+        };
+        let entry = self.audit.act(&job.request.tenant, Action::HeldResultRead, &reader.into());
+        let entry = Draft {
+            job_id: Some(job.id().clone()),
+            matched_rule: check.verdict.rule_id.clone(),
+            ..entry.about("topic", job.request.topic.as_str())
+        };
+        self.audit.record_read(entry).await?;
+        Ok(Some(bytes))
     }
 
     /// The same without asking whether anybody may read it: for looking it through.

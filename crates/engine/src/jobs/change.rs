@@ -6,6 +6,7 @@ use crate::locks::BUSY_PAUSE;
 use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::id::JobId;
+use reveille_core::identity::Identity;
 use reveille_core::job::{Event, Job, Refusal};
 use reveille_core::life::{self, Limits};
 use reveille_core::time::Millis;
@@ -201,8 +202,13 @@ impl Jobs {
 
     // What people decide; `approvals.rs` has the rest.
 
-    pub async fn cancel(&self, id: &JobId, by: &str, reason: &str) -> Result<Arc<Job>, DriveError> {
-        let (by, reason) = (by.to_owned(), reason.to_owned());
+    pub async fn cancel(
+        &self,
+        id: &JobId,
+        by: impl Into<Identity>,
+        reason: &str,
+    ) -> Result<Arc<Job>, DriveError> {
+        let (by, reason) = (by.into(), reason.to_owned());
         self.decided(id, move |job, now| life::cancel(job, &by, &reason, now)).await
     }
 

@@ -5,7 +5,9 @@ use super::blob_access::Named;
 use super::submit::{Submission, SubmitError, Submitted, Submitter};
 use crate::Caller;
 use bytes::Bytes;
+use reveille_core::audit::{Action, Draft};
 use reveille_core::id::JobId;
+use reveille_core::identity::Identity;
 use reveille_core::job::{DeadLetter, Job, State};
 use reveille_core::life;
 use reveille_core::policy::Verdict;
@@ -71,14 +73,37 @@ impl Jobs {
         let old = self.store.job(&letter.job_id).await?.ok_or(RetryError::JobGone)?;
         let request = Request { submitted_by: Some(by.key.clone()), ..retry::retry(&old.request, &letter) };
         let (request, context) = self.with_own_input(&old, request).await?;
-        let jobs = self.clone();
+        let (jobs, by) = (self.clone(), Identity::from(by));
         self.runtime
             .run_detached(async move {
                 let job = jobs.ask_again(request, context).await?;
-                jobs.store.remove_dead_letter(&letter.job_id).await?;
+                if jobs.store.remove_dead_letter(&letter.job_id).await? {
+                    let entry = jobs.about_letter(&letter, Action::DeadLetterRetried, &by);
+                    jobs.audit.record_act(entry.about("new_job_id", job.id().as_str())).await;
+                }
                 Ok(job)
             })
             .await
+    }
+
+    /// Takes a dead letter off the list. Says whether it was there.
+    pub async fn delete_dead_letter(&self, letter: DeadLetter, by: &Caller) -> Result<bool, StoreError> {
+        let (jobs, by) = (self.clone(), Identity::from(by));
+        self.runtime
+            .run_detached(async move {
+                let was_there = jobs.store.remove_dead_letter(&letter.job_id).await?;
+                if was_there {
+                    let entry = jobs.about_letter(&letter, Action::DeadLetterDeleted, &by);
+                    jobs.audit.record_act(entry).await;
+                }
+                Ok(was_there)
+            })
+            .await
+    }
+
+    fn about_letter(&self, letter: &DeadLetter, action: Action, by: &Identity) -> Draft {
+        let entry = self.audit.act(&letter.tenant, action, by).about("topic", letter.topic.as_str());
+        Draft { job_id: Some(letter.job_id.clone()), reason: letter.reason.clone(), ..entry }
     }
 
     /// Asks for a job that policy stopped in one of the ways that policy offered instead. The old job stays

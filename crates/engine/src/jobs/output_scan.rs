@@ -11,6 +11,7 @@ use crate::observe::Trouble;
 use crate::observe::metrics::Circuit;
 use bytes::Bytes;
 use reveille_core::id::JobId;
+use reveille_core::identity::Identity;
 use reveille_core::job::{Job, Refusal, State};
 use reveille_core::life::{self, Made, Report, Status};
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
@@ -350,15 +351,25 @@ impl Jobs {
     }
 
     /// The result becomes readable. The job is not run again.
-    pub async fn release(&self, id: &JobId, by: &str, note: &str) -> Result<Arc<Job>, DriveError> {
-        let (by, note) = (by.to_owned(), note.to_owned());
+    pub async fn release(
+        &self,
+        id: &JobId,
+        by: impl Into<Identity>,
+        note: &str,
+    ) -> Result<Arc<Job>, DriveError> {
+        let (by, note) = (by.into(), note.to_owned());
         self.decided(id, move |job, now| life::release(job, &by, &note, now)).await
     }
 
     /// The result is gone for good.
-    pub async fn discard(&self, id: &JobId, by: &str, note: &str) -> Result<Arc<Job>, DriveError> {
+    pub async fn discard(
+        &self,
+        id: &JobId,
+        by: impl Into<Identity>,
+        note: &str,
+    ) -> Result<Arc<Job>, DriveError> {
         let before = self.store.job(id).await?.ok_or(DriveError::Unknown)?;
-        let (by, note) = (by.to_owned(), note.to_owned());
+        let (by, note) = (by.into(), note.to_owned());
         let job = self.decided(id, move |job, now| life::discard(job, &by, &note, now)).await?;
         let pointer = before.output.as_ref().map_or("", |check| check.original_ptr.as_str());
         if let Ok(key) = BlobKey::from_pointer(pointer) {

@@ -1,8 +1,9 @@
 //! What can be looked at: jobs, dead letters, dead packets and the audit trail, and waiting for a job to end.
 
-use super::Jobs;
+use super::{HeldReadError, Jobs};
+use crate::Caller;
 use crate::placement::{Ahead, EligibleWorkers};
-use reveille_core::audit::{Entry, Verification};
+use reveille_core::audit::{Action, Entry, Verification};
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{DeadLetter, Job};
 use reveille_core::request::Request;
@@ -98,17 +99,19 @@ impl Jobs {
         self.store.count_dead_letters(tenant).await
     }
 
-    pub async fn remove_dead_letter(&self, job: &JobId) -> Result<bool, StoreError> {
-        self.store.remove_dead_letter(job).await
-    }
-
-    /// Packets that nobody could deal with.
+    /// Packets that nobody could deal with. They may be anybody's, so who read them is recorded first.
     pub async fn dead_packets(
         &self,
         cursor: Option<u64>,
         limit: usize,
-    ) -> Result<Page<DeadPacket>, StoreError> {
-        self.store.buried(cursor, limit).await
+        reader: &Caller,
+    ) -> Result<Page<DeadPacket>, HeldReadError> {
+        let page = self.store.buried(cursor, limit).await?;
+        if !page.items.is_empty() {
+            let entry = self.audit.act_for_all(Action::DeadPacketsRead, &reader.into());
+            self.audit.record_read(entry).await?;
+        }
+        Ok(page)
     }
 
     pub async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {

@@ -7,14 +7,17 @@
 //!
 //! Several servers read the same files and the same keys. Each looks, under a lock, whether another has recorded it.
 
+mod acts;
 mod keys;
 mod policy;
 
+pub use acts::Unrecorded;
 pub use keys::{created, revoked};
 
 use super::Observe;
 use crate::locks::SharedLocks;
 use crate::runtime::Runtime;
+use acts::RecentEntries;
 use reveille_core::audit::Draft;
 use reveille_roster::KeyRecord;
 use reveille_store::{AuditQuery, Store, StoreError};
@@ -46,6 +49,7 @@ struct Inner {
     writes: mpsc::Sender<PendingWrite>,
     /// Files that were refused and recorded.
     refused: Mutex<BTreeSet<String>>,
+    recent: RecentEntries,
 }
 
 /// The far end, until the task takes it.
@@ -67,7 +71,15 @@ impl AuditWriter {
     pub fn new(runtime: Runtime, observe: Observe, store: Arc<dyn Store>) -> (Self, PendingWrites) {
         let (writes, receiver) = mpsc::channel(PENDING_MAX);
         let locks = SharedLocks::new(&store);
-        let inner = Inner { runtime, observe, store, locks, writes, refused: Mutex::default() };
+        let inner = Inner {
+            runtime,
+            observe,
+            store,
+            locks,
+            writes,
+            refused: Mutex::default(),
+            recent: RecentEntries::default(),
+        };
         (Self(Arc::new(inner)), PendingWrites(receiver))
     }
 

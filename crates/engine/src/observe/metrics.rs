@@ -107,6 +107,7 @@ pub struct Metrics {
     stale_jobs: Family<StateLabel, Gauge>,
     orphan_replayed: PerTopic<Counter>,
     validation_rejections: Counter,
+    sign_ins_failed: Counter,
     limited: Family<LimitLabel, Counter>,
     workers: Gauge,
     live_jobs: Gauge,
@@ -169,6 +170,7 @@ impl Default for Metrics {
             stale_jobs: page.list("stale_jobs", missed),
             orphan_replayed: page.list("orphan_replayed", "Jobs that stood still and were moved on"),
             validation_rejections: page.list("validation_rejections", "Packets that were refused"),
+            sign_ins_failed: page.list("sign_ins_failed", "Sign-ins at the console with a wrong key"),
             limited: page.list("limited", "Jobs and calls that a limit held back"),
             workers: page.list("workers", "Workers that are known"),
             live_jobs: page.list("live_jobs", "Jobs that have not ended"),
@@ -255,6 +257,10 @@ impl Metrics {
 
     pub(crate) fn rejected(&self) {
         self.validation_rejections.inc();
+    }
+
+    pub(crate) fn sign_in_failed(&self) {
+        self.sign_ins_failed.inc();
     }
 
     /// The reconciler saw to a job that no timer did.

@@ -1,9 +1,11 @@
 //! Workflows: saved when there is nothing wrong with them, and read again with every run.
 
 use super::Workflows;
+use reveille_core::audit::Action;
 use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{Flow, FlowProblem, RunHead, RunOrigin, WorkflowDocument};
 use reveille_core::id::{TenantId, WorkflowId};
+use reveille_core::identity::Identity;
 use reveille_store::StoreError;
 use reveille_store::workflows::Saved;
 use std::collections::BTreeSet;
@@ -28,15 +30,60 @@ impl Workflows {
         &self,
         tenant: &TenantId,
         document: WorkflowDocument,
-        by: &str,
+        by: impl Into<Identity>,
     ) -> Result<u32, SaveError> {
+        let by = by.into();
         let now = self.runtime.now();
         let flow = self.checked(document.clone(), 1).await?;
         self.check_calls(tenant, &flow).await?;
-        let saved =
-            Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by: by.to_owned() };
+        let saved_by = by.name.clone();
+        let saved = Saved { tenant: tenant.clone(), version: 0, document, saved_at: now, saved_by };
         let max = self.runtime.settings().limits.workflows_per_tenant;
-        self.store.save(saved, max).await?.ok_or(SaveError::TooMany(max))
+        let workflows = self.clone();
+        self.runtime
+            .run_detached(async move {
+                let tenant = saved.tenant.clone();
+                let version = workflows.store.save(saved, max).await?.ok_or(SaveError::TooMany(max))?;
+                let entry = workflows.about_workflow(&tenant, &flow.id, Action::WorkflowSaved, &by);
+                workflows.audit.record_act(entry.about("version", &version.to_string())).await;
+                Ok(version)
+            })
+            .await
+    }
+
+    /// Says whether there was one. Runs that began with it go on.
+    pub async fn delete_workflow(
+        &self,
+        tenant: &TenantId,
+        id: &WorkflowId,
+        by: impl Into<Identity>,
+    ) -> Result<bool, StoreError> {
+        let (workflows, tenant, id, by) = (self.clone(), tenant.clone(), id.clone(), by.into());
+        self.runtime
+            .run_detached(async move {
+                let was_there = workflows.store.delete_workflow(&tenant, &id).await?;
+                if was_there {
+                    let entry = workflows.about_workflow(&tenant, &id, Action::WorkflowDeleted, &by);
+                    workflows.audit.record_act(entry).await;
+                }
+                Ok(was_there)
+            })
+            .await
+    }
+
+    /// Says whether there was one that is over and owes nothing.
+    pub async fn delete_run(&self, run: &RunHead, by: impl Into<Identity>) -> Result<bool, StoreError> {
+        let (workflows, run, by) = (self.clone(), run.clone(), by.into());
+        self.runtime
+            .run_detached(async move {
+                let was_there = workflows.store.delete_run(&run.id).await?;
+                if was_there {
+                    let entry = workflows.about_run(&run, Action::RunDeleted, &by);
+                    workflows.audit.record_act(entry).await;
+                }
+                Ok(was_there)
+            })
+            .await
     }
 
     /// A document as a workflow that could be saved. Its schemas and expressions are somebody else's, and many.

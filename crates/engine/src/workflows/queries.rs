@@ -27,10 +27,6 @@ impl Workflows {
         self.store.workflow(tenant, id, version).await
     }
 
-    pub async fn delete_workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, StoreError> {
-        self.store.delete_workflow(tenant, id).await
-    }
-
     pub async fn runs(&self, query: &RunQuery) -> Result<Page<RunHead>, StoreError> {
         self.store.runs(query).await
     }
@@ -46,10 +42,6 @@ impl Workflows {
         limit: usize,
     ) -> Result<Vec<(u64, TimelineEntry)>, StoreError> {
         self.store.timeline(id, after, limit).await
-    }
-
-    pub async fn delete_run(&self, id: &RunId) -> Result<bool, StoreError> {
-        self.store.delete_run(id).await
     }
 
     /// The moments of runs that this server waits for.

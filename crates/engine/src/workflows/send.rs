@@ -270,12 +270,21 @@ impl Workflows {
         let reason = "its run does not want it any more";
         match &node.sent {
             Some(SubmittedWork::Job(job)) => self.stop_job(job, reason).await,
-            Some(SubmittedWork::Run(child)) => match self.cancel_run(child, "workflow", reason).await {
+            Some(SubmittedWork::Run(child)) => match self.cancel_child(child, reason).await {
                 Ok(_) | Err(RunError::Unknown | RunError::Refused(_)) => Ok(()),
                 Err(error) => Err(error.to_string()),
             },
             _ => Ok(()),
         }
+    }
+}
+
+impl Workflows {
+    /// What somebody did is in the trail with the run above it.
+    async fn cancel_child(&self, child: &RunId, reason: &str) -> Result<RunHead, RunError> {
+        let event = RunEvent::Cancel { by: "workflow".to_owned(), reason: reason.to_owned() };
+        let (workflows, child) = (self.clone(), child.clone());
+        self.runtime.run_detached(async move { workflows.drive_run(&child, &event).await }).await
     }
 }
 

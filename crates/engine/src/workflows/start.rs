@@ -173,6 +173,13 @@ impl Workflows {
                 if open.loaded.is_none() && !open.is_unsure {
                     drop(open);
                     workflows.runs.close(&id);
+                } else {
+                    drop(open);
+                }
+                if let Ok(Started::New(head)) = &outcome
+                    && let Some(entry) = workflows.about_start(head)
+                {
+                    workflows.audit.record_act(entry).await;
                 }
                 outcome
             })

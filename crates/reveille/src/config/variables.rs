@@ -14,6 +14,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "approvals",
     "fleet",
     "auth",
+    "audit",
     "a2a",
     "output",
     "safety",

@@ -62,6 +62,11 @@ impl MemoryTrail {
         ChainPage { bounds: chain.bounds, entries }
     }
 
+    pub fn chains(&self, after: Option<&TenantId>, len: usize) -> Vec<TenantId> {
+        let is_later = |tenant: &&TenantId| after.is_none_or(|after| *tenant > after);
+        self.chains.keys().filter(is_later).take(len).cloned().collect()
+    }
+
     /// Where the oldest and the newest entry stand, of those that were ever appended and are kept.
     pub fn oldest(&self) -> Option<u64> {
         self.entries.keys().next().copied()

@@ -54,6 +54,10 @@ impl Ledger for MemoryLedger {
         Ok(self.sealed().entries.chain(tenant, after, page_len(limit)))
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        Ok(self.sealed().entries.chains(after, page_len(limit)))
+    }
+
     async fn prune(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         let mut sealed = self.sealed();
         let gone = sealed.entries.prune(before, limit);

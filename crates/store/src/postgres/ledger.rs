@@ -54,6 +54,14 @@ impl Ledger for PostgresLedger {
         self.database.ask(async |connection| pages::chain(connection, tenant, after, limit).await).await
     }
 
+    async fn chains(
+        &self,
+        after: Option<&TenantId>,
+        limit: usize,
+    ) -> std::result::Result<Vec<TenantId>, StoreError> {
+        self.database.ask(async |connection| pages::chains(connection, after, limit).await).await
+    }
+
     async fn prune(&self, before: Millis, limit: usize) -> std::result::Result<u64, StoreError> {
         self.database.insist(|| async move |connection: &mut _| prune(connection, before, limit).await).await
     }

@@ -67,6 +67,11 @@ impl AuditTrail for RedisStore {
         self.ledger.chain(tenant, after, limit).await
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        self.seal().await?;
+        self.ledger.chains(after, limit).await
+    }
+
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         self.seal().await?;
         self.ledger.prune(before, limit).await

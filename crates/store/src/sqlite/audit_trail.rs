@@ -60,6 +60,20 @@ pub(super) fn chain(
     Ok(ChainPage { bounds: bounds.unwrap_or_default(), entries })
 }
 
+/// The tenants that have a chain.
+pub(super) fn chains(
+    connection: &Connection,
+    after: Option<&TenantId>,
+    limit: usize,
+) -> Result<Vec<TenantId>, StoreError> {
+    let after = after.map_or("", |after| after.as_str());
+    let mut names =
+        connection.prepare("SELECT tenant FROM audit_chains WHERE tenant > ?1 ORDER BY tenant LIMIT ?2")?;
+    let names = names.query_map(params![after, page_len(limit) as i64], |row| row.get::<_, String>(0))?;
+    let names = names.collect::<rusqlite::Result<Vec<_>>>()?;
+    names.iter().map(|name| read(name, |name| TenantId::parse(name).ok())).collect()
+}
+
 /// The statement and its values, for one row more than a page holds.
 fn listing(query: &AuditQuery) -> (String, Vec<Value>) {
     let mut listing = Listing::default();

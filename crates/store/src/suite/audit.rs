@@ -32,6 +32,7 @@ pub async fn of_any_trail(trail: &dyn AuditTrail, clock: &ManualClock) {
     a_long_chain_is_checked_to_its_end(trail, clock).await;
     a_pruned_chain_goes_on_and_holds(trail, clock).await;
     what_is_recorded_later_is_not_pruned_before_what_came_first(trail, clock).await;
+    every_chain_is_listed_also_one_that_was_pruned(trail, clock).await;
 }
 
 /// The same job with policy's word on it.
@@ -259,6 +260,28 @@ pub async fn what_is_recorded_later_is_not_pruned_before_what_came_first(
     }
     assert_eq!(store.prune_audit(now + 10, 100).await.unwrap(), 3);
     holds_from(store, "ahead", 4, 1).await;
+}
+
+pub async fn every_chain_is_listed_also_one_that_was_pruned(store: &dyn AuditTrail, clock: &ManualClock) {
+    // Some of these a dictionary would sort otherwise.
+    let tenants = ["Listed-b", "listed-A", "listed-a", "listed_a", "listedé"].map(TenantId::known);
+    for tenant in &tenants {
+        fill(store, tenant.as_str(), 1, clock.now()).await;
+    }
+    forget_the_other_checks(store, clock).await;
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.chains(after.as_ref(), 2).await.unwrap();
+        assert!(page.len() <= 2, "{page:?}");
+        after = page.last().cloned();
+        if after.is_none() {
+            break;
+        }
+        listed.extend(page);
+    }
+    assert!(listed.is_sorted() && listed.iter().collect::<BTreeSet<_>>().len() == listed.len(), "{listed:?}");
+    assert!(tenants.iter().all(|tenant| listed.contains(tenant)), "{listed:?}");
+    assert!(!listed.contains(&TenantId::known("listed-nobody")));
 }
 
 async fn forget_the_other_checks(store: &dyn AuditTrail, clock: &ManualClock) {

@@ -37,6 +37,11 @@ pub trait StoreHook: Send + Sync + 'static {
     fn before_blob(&self, _key: &BlobKey) -> StoreResult<()> {
         Ok(())
     }
+
+    /// Comes before every entry of the audit trail that belongs to no commit, and may refuse it.
+    fn before_record(&self) -> StoreResult<()> {
+        Ok(())
+    }
 }
 
 pub struct HookedStore<H> {
@@ -207,6 +212,7 @@ impl<H: StoreHook> Breakers for HookedStore<H> {
 #[async_trait]
 impl<H: StoreHook> AuditTrail for HookedStore<H> {
     async fn record(&self, drafts: Vec<Draft>) -> StoreResult<()> {
+        self.hook.before_record()?;
         self.inner.record(drafts).await
     }
 
@@ -216,6 +222,10 @@ impl<H: StoreHook> AuditTrail for HookedStore<H> {
 
     async fn chain(&self, tenant: &TenantId, after: u64, limit: usize) -> StoreResult<ChainPage> {
         self.inner.chain(tenant, after, limit).await
+    }
+
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> StoreResult<Vec<TenantId>> {
+        self.inner.chains(after, limit).await
     }
 
     async fn prune_audit(&self, before: Millis, limit: usize) -> StoreResult<u64> {

@@ -121,6 +121,10 @@ impl AuditTrail for Sealing<'_> {
         self.ledger.chain(tenant, after, limit).await
     }
 
+    async fn chains(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, StoreError> {
+        self.ledger.chains(after, limit).await
+    }
+
     async fn prune_audit(&self, before: Millis, limit: usize) -> Result<u64, StoreError> {
         self.ledger.prune(before, limit).await
     }

@@ -249,7 +249,8 @@ pub async fn a_released_result_is_no_dead_letter(store: &dyn Store, clock: &Manu
         snapshot: String::new(),
         findings: Vec::new(),
     };
-    let resolved = Resolved { by: "ann".to_owned(), how: Resolution::Released, at: now, note: String::new() };
+    let resolved =
+        Resolved { by: "ann".to_owned(), key: None, how: Resolution::Released, at: now, note: String::new() };
     let check =
         OutputCheck { verdict, checked_at: now, original_ptr: String::new(), resolved: Some(resolved) };
     out.output = Some(Box::new(check));

@@ -2,7 +2,9 @@
 
 use super::registry::{NAME_LEN_MAX, ROLE_LEN_MAX, RUNTIME_LEN_MAX, check_card, check_text};
 use super::{WorkspaceError, Workspaces};
+use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::Workspace;
 use serde_json::{Value, json};
 
@@ -18,6 +20,18 @@ pub struct Patch {
     pub collapsed: Option<bool>,
     pub x: Option<f64>,
     pub y: Option<f64>,
+}
+
+/// Whether more was changed than where it is drawn on the canvas.
+fn is_more_than_looks(before: &Workspace, after: &Workspace) -> bool {
+    let drawn_as_before = Workspace {
+        x: before.x,
+        y: before.y,
+        collapsed: before.collapsed,
+        updated_at: before.updated_at,
+        ..after.clone()
+    };
+    drawn_as_before != *before
 }
 
 impl Workspaces {
@@ -48,15 +62,20 @@ impl Workspaces {
         tenant: &TenantId,
         id: &WorkspaceId,
         patch: Patch,
+        by: impl Into<Identity>,
     ) -> Result<(), WorkspaceError> {
-        let (workspaces, tenant, id) = (self.clone(), tenant.clone(), id.clone());
+        let (workspaces, tenant, id, by) = (self.clone(), tenant.clone(), id.clone(), by.into());
         self.runtime
             .run_detached(async move {
                 let _structure = workspaces.index.lock_structure().await;
                 let _lock = workspaces.index.lock(&id).await;
                 let known = workspaces.living(&tenant, &id)?;
                 let changed = workspaces.patched(&known, patch)?;
-                Ok(workspaces.keep_workspace(changed, None).await?)
+                workspaces.keep_workspace(changed.clone(), None).await?;
+                if is_more_than_looks(&known, &changed) {
+                    workspaces.record_act(&known, Action::WorkspaceChanged, &by).await;
+                }
+                Ok(())
             })
             .await
     }

@@ -2,7 +2,9 @@
 
 use super::{WorkspaceError, Workspaces};
 use crate::secret::{SECRET_LEN_MAX, base64url, hash};
+use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::Workspace;
 use std::sync::Arc;
 
@@ -69,8 +71,9 @@ impl Workspaces {
         &self,
         tenant: &TenantId,
         id: &WorkspaceId,
+        by: impl Into<Identity>,
     ) -> Result<String, WorkspaceError> {
-        let (workspaces, tenant, id) = (self.clone(), tenant.clone(), id.clone());
+        let (workspaces, tenant, id, by) = (self.clone(), tenant.clone(), id.clone(), by.into());
         self.runtime
             .run_detached(async move {
                 let _lock = workspaces.index.lock(&id).await;
@@ -80,6 +83,7 @@ impl Workspaces {
                 let changed =
                     Workspace { token_hash, updated_at: workspaces.runtime.now(), ..(*known).clone() };
                 workspaces.keep_workspace(changed, None).await?;
+                workspaces.record_act(&known, Action::WorkspaceTokenRotated, &by).await;
                 Ok(token)
             })
             .await

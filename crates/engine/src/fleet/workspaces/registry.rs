@@ -3,7 +3,9 @@
 use super::credentials::{WorkspaceAct, WorkspaceClaim};
 use super::{WORKSPACES_MAX, WorkspaceError, Workspaces};
 use crate::secret::hash;
+use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -54,6 +56,7 @@ impl Workspaces {
         &self,
         tenant: &TenantId,
         new: NewWorkspace,
+        by: impl Into<Identity>,
     ) -> Result<Arc<Workspace>, WorkspaceError> {
         if self.index.len() >= WORKSPACES_MAX {
             return Err(WorkspaceError::TooMany);
@@ -64,8 +67,14 @@ impl Workspaces {
         if let Some(url) = &new.url {
             self.check_url(url).await?;
         }
-        let (workspaces, tenant) = (self.clone(), tenant.clone());
-        self.runtime.run_detached(async move { workspaces.set_up(tenant, new).await }).await
+        let (workspaces, tenant, by) = (self.clone(), tenant.clone(), by.into());
+        self.runtime
+            .run_detached(async move {
+                let workspace = workspaces.set_up(tenant, new).await?;
+                workspaces.record_act(&workspace, Action::WorkspaceCreated, &by).await;
+                Ok(workspace)
+            })
+            .await
     }
 
     async fn set_up(&self, tenant: TenantId, new: NewWorkspace) -> Result<Arc<Workspace>, WorkspaceError> {
@@ -101,14 +110,23 @@ impl Workspaces {
         &self,
         claim: &WorkspaceClaim,
         registration: WorkspaceRegistration,
+        by: impl Into<Identity>,
     ) -> Result<RegisteredWorkspace, WorkspaceError> {
         // Who may not register at all makes us look up no names.
         self.may_register(&registration.id, claim)?;
         self.check_url(&registration.url).await?;
         check_card(&registration.agent_card)?;
-        let (workspaces, claim) = (self.clone(), claim.clone());
+        let (workspaces, claim, by) = (self.clone(), claim.clone(), by.into());
         self.runtime
-            .run_detached(async move { workspaces.take_in_workspace(&claim, registration).await })
+            .run_detached(async move {
+                let was_at = workspaces.index.find(&registration.id).and_then(|known| known.url.clone());
+                let registered = workspaces.take_in_workspace(&claim, registration).await?;
+                // A start at the same place is in the structure events, and is no change.
+                if registered.token.is_some() || registered.workspace.url != was_at {
+                    workspaces.record_act(&registered.workspace, Action::WorkspaceRegistered, &by).await;
+                }
+                Ok(registered)
+            })
             .await
     }
 

@@ -2,8 +2,10 @@
 
 use super::{WorkspaceError, Workspaces};
 use crate::roster::RosterBatch;
+use reveille_core::audit::Action;
 use reveille_core::fleet::Who;
 use reveille_core::id::{TenantId, WorkspaceId};
+use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::{FORWARD_HOPS_MAX, Workspace, WorkspaceStatus};
 use reveille_roster::{Change, RosterError, StructureEvent, StructureEventQuery};
 use serde_json::json;
@@ -71,10 +73,11 @@ impl Workspaces {
         tenant: &TenantId,
         id: &WorkspaceId,
         forwarded_to: Option<WorkspaceId>,
+        by: impl Into<Identity>,
     ) -> Result<WorkspaceRemoval, WorkspaceError> {
-        let (workspaces, tenant, id) = (self.clone(), tenant.clone(), id.clone());
+        let (workspaces, tenant, id, by) = (self.clone(), tenant.clone(), id.clone(), by.into());
         self.runtime
-            .run_detached(async move { workspaces.retire_family(&tenant, &id, forwarded_to).await })
+            .run_detached(async move { workspaces.retire_family(&tenant, &id, forwarded_to, &by).await })
             .await
     }
 
@@ -83,6 +86,7 @@ impl Workspaces {
         tenant: &TenantId,
         id: &WorkspaceId,
         forwarded_to: Option<WorkspaceId>,
+        by: &Identity,
     ) -> Result<WorkspaceRemoval, WorkspaceError> {
         let _structure = self.index.lock_structure().await;
         let asked = self.living(tenant, id)?;
@@ -93,17 +97,24 @@ impl Workspaces {
         // The family first: whoever finds the parent gone finds nobody left below it.
         for child in &below {
             self.retire(&child.id, None, json!({})).await?;
+            self.record_act(child, Action::WorkspaceRetired, by).await;
         }
         let payload = json!({
             "cascade_deleted": below.len(), "forwarded_to": forwarded_to, "parent_id": asked.parent_id,
         });
         self.retire(id, forwarded_to, payload).await?;
+        self.record_act(&asked, Action::WorkspaceRetired, by).await;
         Ok(WorkspaceRemoval { cascade: below.len() })
     }
 
     /// Retired workspaces only: nothing is left to say where it went.
-    pub async fn purge_workspace(&self, tenant: &TenantId, id: &WorkspaceId) -> Result<(), WorkspaceError> {
-        let (workspaces, tenant, id) = (self.clone(), tenant.clone(), id.clone());
+    pub async fn purge_workspace(
+        &self,
+        tenant: &TenantId,
+        id: &WorkspaceId,
+        by: impl Into<Identity>,
+    ) -> Result<(), WorkspaceError> {
+        let (workspaces, tenant, id, by) = (self.clone(), tenant.clone(), id.clone(), by.into());
         self.runtime
             .run_detached(async move {
                 let _structure = workspaces.index.lock_structure().await;
@@ -115,6 +126,7 @@ impl Workspaces {
                 let changes = vec![Change::PurgeWorkspace(id.clone())];
                 workspaces.writer.write(RosterBatch { changes, events: Vec::new() }).await?;
                 workspaces.index.remove(&id);
+                workspaces.record_act(&known, Action::WorkspacePurged, &by).await;
                 Ok(())
             })
             .await

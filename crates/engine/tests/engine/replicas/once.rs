@@ -64,12 +64,12 @@ async fn a_delegation_is_told_once_to_its_end_at_whichever_server() {
     let mut workspaces = Vec::new();
     for name in ["boss", "helper"] {
         let new = NewWorkspace { name: name.to_owned(), ..NewWorkspace::default() };
-        let made = servers[0].workspaces().create_workspace(&tenant, new).await.unwrap();
+        let made = servers[0].workspaces().create_workspace(&tenant, new, "ann").await.unwrap();
         let url = format!("http://{name}.example/");
         let registration =
             WorkspaceRegistration { id: made.id.clone(), url, agent_card: serde_json::json!({}) };
         let claim = WorkspaceClaim::Key(tenant.clone());
-        servers[0].workspaces().register_workspace(&claim, registration).await.unwrap();
+        servers[0].workspaces().register_workspace(&claim, registration, "ann").await.unwrap();
         workspaces.push(made.id.clone());
     }
     sleep(3_000).await;

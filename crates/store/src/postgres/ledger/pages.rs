@@ -46,6 +46,20 @@ pub(super) async fn chain(
     Ok(ChainPage { bounds, entries: readable(rows.iter().map(entry)) })
 }
 
+/// Names in the order of their bytes, whatever the database sorts by otherwise.
+pub(super) async fn chains(
+    connection: &mut PgConnection,
+    after: Option<&TenantId>,
+    limit: usize,
+) -> Result<Vec<TenantId>> {
+    let names = sqlx::query_scalar::<_, String>(
+        "SELECT tenant FROM audit_chains WHERE tenant COLLATE \"C\" > $1 ORDER BY tenant COLLATE \"C\" LIMIT $2",
+    );
+    let names = names.bind(held(after.map_or("", |after| after.as_str()))).bind(page_len(limit) as i64);
+    let names = names.fetch_all(connection).await?;
+    names.into_iter().map(|name| read(&told(name), |name| TenantId::parse(name).ok())).collect()
+}
+
 /// The statement, for one row more than a page holds. As with SQLite, what is rare is looked for where
 /// it is rare: by job, or by kind; otherwise by number.
 pub(in crate::postgres) fn listing(query: &AuditQuery) -> QueryBuilder<Postgres> {
