@@ -50,7 +50,7 @@ impl EventReader {
             Some(Breakage::MixTenants) => Audience::Everyone,
             _ => Audience::Tenant(self.tenant.clone()),
         };
-        let mut reader = engine.events().subscribe(audience, after);
+        let mut reader = engine.subscribe(audience, after).map_err(|error| error.to_string())?;
         let mut is_first = after.is_some();
         loop {
             let mut news = Some(reader.next().await);
@@ -122,7 +122,12 @@ impl EventReader {
     }
 
     fn listed(&self, engine: &Engine) -> BTreeMap<WorkerId, bool> {
-        engine.fleet().agents(&self.tenant).into_iter().map(|agent| (agent.id, agent.offline)).collect()
+        engine
+            .fleet()
+            .agents(&Audience::Tenant(self.tenant.clone()), usize::MAX)
+            .into_iter()
+            .map(|agent| (agent.id, agent.offline))
+            .collect()
     }
 
     fn agrees(&self, engine: &Engine) -> InvariantResult {

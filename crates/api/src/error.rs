@@ -6,10 +6,11 @@ use reveille_core::approval::Conflict;
 use reveille_core::id::BadId;
 use reveille_core::job::Refusal;
 use reveille_core::policy::ExpensiveRule;
+use reveille_core::quota::OverQuota;
 use reveille_core::request::BadRequest;
 use reveille_engine::{
     CheckpointError, DriveError, HeldReadError, KeyError, ReplayError, RetryError, RotateError, SubmitError,
-    TooManyQuestions,
+    SubscribeError, TooManyQuestions,
 };
 use reveille_kernel::NoAnswer;
 use reveille_roster::RosterError;
@@ -165,6 +166,25 @@ impl From<TooManyQuestions> for ApiError {
     }
 }
 
+impl From<OverQuota> for ApiError {
+    fn from(over: OverQuota) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "quota_exceeded", over.to_string())
+            .with("quota", over.quota.as_str())
+            .with("max", over.max)
+    }
+}
+
+impl From<SubscribeError> for ApiError {
+    fn from(error: SubscribeError) -> Self {
+        match error {
+            SubscribeError::Tenant(over) => over.into(),
+            SubscribeError::Server => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", error.to_string())
+            }
+        }
+    }
+}
+
 impl From<ReplayError> for ApiError {
     fn from(error: ReplayError) -> Self {
         let message = error.to_string();
@@ -206,6 +226,7 @@ impl From<SubmitError> for ApiError {
                     .with("tenant", tenant.as_str())
             }
             SubmitError::QuotaExceeded => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_room", message),
+            SubmitError::OverQuota(over) => over.into(),
             SubmitError::Seen => Self::new(StatusCode::CONFLICT, "seen", message),
             SubmitError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             SubmitError::Store(error) => error.into(),

@@ -14,6 +14,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use bytes::Bytes;
 use reveille_api_types::presence::{Batch, Refused, Taken};
+use reveille_core::fleet::NoRoom;
 use reveille_core::presence::Contract;
 use reveille_core::presence::agent::AgentBeat;
 use reveille_engine::{BeatError, Engine};
@@ -26,6 +27,7 @@ pub fn routes() -> Router<Engine> {
 /// Takes beats of many agents. Each one is taken or refused by itself.
 #[utoipa::path(post, path = "/api/v1/presence", tag = "fleet", request_body = Batch, responses(
     (status = 202, body = Taken), (status = 400, description = "Not a batch, or more than 1,000 beats"),
+    (status = 429, description = "The tenant has all the members that it may have, and none of these is one of them"),
     (status = 503, description = "The fleet is full")))]
 pub async fn take(
     State(engine): State<Engine>,
@@ -36,23 +38,58 @@ pub async fn take(
         auth.needs(Scope::Ingest)?;
     }
     let body = body.map_err(|error| ApiError::new(error.status(), "body_unreadable", error.body_text()))?;
-    let (accepted, rejected) = match serde_json::from_slice(&body) {
+    let heard = match serde_json::from_slice(&body) {
         Ok(BeatBatch(beats)) => {
             let refused = engine.fleet().agent_beats(&auth.tenant, &beats);
-            (beats.len() - refused.len(), told(refused, |ix| ix))
+            HeardBeats::of(beats.len(), refused, |ix| ix)
         }
         Err(_) => one_by_one(&engine, &auth, &body)?,
     };
-    if accepted == 0 && rejected.iter().any(|refused| refused.error == BeatError::Full.to_string()) {
-        let full = BeatError::Full.to_string();
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "fleet_full", full));
+    match heard.no_room.filter(|_| heard.accepted == 0) {
+        Some(NoRoom::Fleet) => {
+            let full = NoRoom::Fleet.to_string();
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "fleet_full", full));
+        }
+        Some(NoRoom::Tenant(over)) => return Err(over.into()),
+        None => {}
     }
     let next_beat_s = engine.fleet().suggested_beat_seconds(Contract::VoiceGateway);
+    let HeardBeats { accepted, rejected, .. } = heard;
     Ok((StatusCode::ACCEPTED, Json(Taken { accepted, rejected, next_beat_s })))
 }
 
+/// What became of a batch.
+struct HeardBeats {
+    accepted: usize,
+    rejected: Vec<Refused>,
+    /// Why some of them found no place, if some did not.
+    no_room: Option<NoRoom>,
+}
+
+impl HeardBeats {
+    /// `place` says where in the batch one of the beats was.
+    fn of(beats: usize, refused: Vec<(usize, BeatError)>, place: impl Fn(usize) -> usize) -> Self {
+        let accepted = beats - refused.len();
+        let mut no_room = None;
+        let mut rejected = Vec::with_capacity(refused.len());
+        for (ix, error) in refused {
+            let index = place(ix);
+            rejected.push(match error {
+                BeatError::Bad(bad) => {
+                    Refused { index, field: Some(bad.field.to_owned()), error: bad.problem.to_owned() }
+                }
+                BeatError::NoRoom(none) => {
+                    no_room = Some(none);
+                    Refused { index, field: None, error: none.to_string() }
+                }
+            });
+        }
+        Self { accepted, rejected, no_room }
+    }
+}
+
 /// Takes what can be read and names the rest.
-fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<(usize, Vec<Refused>), ApiError> {
+fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<HeardBeats, ApiError> {
     let RawBatch { beats: raw } = serde_json::from_slice(body).map_err(|error| {
         ApiError::bad_request(format!("the body is not the JSON that is expected: {error}"))
     })?;
@@ -71,18 +108,8 @@ fn one_by_one(engine: &Engine, auth: &Auth, body: &[u8]) -> Result<(usize, Vec<R
         }
     }
     let refused = engine.fleet().agent_beats(&auth.tenant, &beats);
-    let accepted = beats.len() - refused.len();
-    rejected.extend(told(refused, |ix| places[ix]));
-    rejected.sort_by_key(|refused| refused.index);
-    Ok((accepted, rejected))
-}
-
-fn told(refused: Vec<(usize, BeatError)>, place: impl Fn(usize) -> usize) -> Vec<Refused> {
-    let told = refused.into_iter().map(|(ix, error)| match error {
-        BeatError::Bad(bad) => {
-            Refused { index: place(ix), field: Some(bad.field.to_owned()), error: bad.problem.to_owned() }
-        }
-        BeatError::Full => Refused { index: place(ix), field: None, error: error.to_string() },
-    });
-    told.collect()
+    let mut heard = HeardBeats::of(beats.len(), refused, |ix| places[ix]);
+    heard.rejected.extend(rejected);
+    heard.rejected.sort_by_key(|refused| refused.index);
+    Ok(heard)
 }

@@ -256,8 +256,10 @@ impl From<StartRunError> for ApiError {
         match error {
             StartRunError::UnknownWorkflow(_) => Self::not_found("workflow"),
             StartRunError::Bad { field, problem } => Self::field(field, problem),
-            StartRunError::TooMany(max) => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message).with("max", max)
+            StartRunError::TooMany(over) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", message)
+                    .with("quota", over.quota.as_str())
+                    .with("max", over.max)
             }
             StartRunError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message),
             StartRunError::Busy(busy) => busy.into(),

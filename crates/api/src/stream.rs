@@ -41,7 +41,8 @@ pub fn routes() -> Router<Engine> {
 #[utoipa::path(get, path = "/api/v1/events", tag = "fleet", params(
     EventQuery, ("Last-Event-ID" = Option<String>, Header, description = "Reads on after this event; a browser sends it by itself when it comes back")), responses(
     (status = 200, description = "Server-sent events: snapshot (Fleet), worker.CHANGE (WorkerNews), job.updated (JobNews), run.updated (RunNews), workspace.NAME (WorkspaceNews)", body = String, content_type = "text/event-stream"),
-    (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's")))]
+    (status = 400, description = "A filter is wrong; it is named"), (status = 403, description = "Another tenant's"),
+    (status = 429, description = "The tenant has as many streams open as it may; `quota` names it")))]
 pub async fn events(
     extract::State(engine): extract::State<Engine>,
     auth: Auth,
@@ -62,7 +63,7 @@ pub async fn events(
     };
     let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = header.or(query.after.as_deref()).and_then(EventId::parse);
-    let watch = Watch::new(&engine, auth.caller(), audience.clone(), after, Duration::ZERO);
+    let watch = Watch::new(&engine, auth.caller(), audience.clone(), after, Duration::ZERO)?;
     let feed = EventFeed { engine, audience, filter, watch, read_to: None };
     Ok(answer(unfold(feed, EventFeed::next)))
 }

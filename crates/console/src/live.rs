@@ -7,6 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use reveille_api::ApiError;
 use reveille_api::stream::{Watch, WatchItem, answer};
 use reveille_engine::{BrowserSession, Engine, NextEvents, What};
 use serde::Deserialize;
@@ -34,11 +35,11 @@ pub async fn follow(
     State(console): State<Console>,
     session: Session,
     Query(wanted): Query<LiveQuery>,
-) -> Response {
+) -> Result<Response, ApiError> {
     let wanted = wanted.what.split_whitespace().take(8).map(str::to_owned).collect();
-    let watch = Watch::new(&console.engine, session.auth.caller(), session.auth.audience(), None, PACE);
+    let watch = Watch::new(&console.engine, session.auth.caller(), session.auth.audience(), None, PACE)?;
     let feed = LiveFeed { engine: console.engine, signed_in: session.signed_in, watch, wanted };
-    answer(unfold(feed, LiveFeed::next))
+    Ok(answer(unfold(feed, LiveFeed::next)))
 }
 
 impl LiveFeed {

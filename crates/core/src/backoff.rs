@@ -2,7 +2,8 @@
 //!
 //! A job that found no worker is not woken on this schedule (it is placed the moment a worker fits),
 //! but the schedule still says when it has waited long enough to give up: after as long as fifty
-//! tries would have taken. That moment is computed, so waiting costs no writes.
+//! tries would have taken. That moment is computed, so waiting costs no writes. A job that policy
+//! throttles has as many tries.
 
 use crate::time::Millis;
 
@@ -11,6 +12,8 @@ pub const MAX_MS: i64 = 30_000;
 pub const JITTER_MS: i64 = 500;
 /// The first delay of a job that policy could not be asked about.
 pub const UNJUDGED_MS: i64 = 5_000;
+/// The first delay of a job that policy throttles.
+pub const THROTTLE_MS: i64 = 5_000;
 /// Scheduling tries before a job fails and goes to the dead letters.
 pub const TRIES_MAX: u32 = 50;
 
@@ -22,6 +25,12 @@ pub fn delay_ms(tries: u32, random: u64) -> i64 {
 /// How long a job waits that policy could not be asked about: 5 s, then doubled each time, at most 30 s.
 pub fn unjudged_ms(tries: u32, random: u64) -> i64 {
     jittered(doubled_from(UNJUDGED_MS, tries), random)
+}
+
+/// How long a job waits that policy throttled `before` times before: 5 s, then doubled each time, at most 30 s. Who
+/// asked at different moments is judged at different moments, so there is no jitter.
+pub fn throttled_ms(before: u32) -> i64 {
+    doubled_from(THROTTLE_MS, before)
 }
 
 /// When a job that has waited since `since` has used up its tries.
@@ -65,6 +74,9 @@ mod tests {
         assert_eq!(delay_ms(u32::MAX, 499), MAX_MS);
         let delays: Vec<i64> = (0..5).map(|tries| unjudged_ms(tries, 0)).collect();
         assert_eq!(delays, [5000, 10_000, 20_000, 30_000, 30_000]);
+        let delays: Vec<i64> = (0..5).map(throttled_ms).collect();
+        assert_eq!(delays, [5000, 10_000, 20_000, 30_000, 30_000]);
+        assert_eq!(throttled_ms(u32::MAX), MAX_MS);
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub use worker::{Beat, Load, Profile, Worker};
 
 use crate::id::{TenantId, WorkerId};
 use crate::presence::agent::{Agent, AgentBeat, AgentStatus};
-use crate::presence::{About, Ttls};
+use crate::presence::{About, Contract, Ttls};
+use crate::quota::{OverQuota, TenantQuota};
 use crate::time::Millis;
 use mass_expiry::MassExpiryGuard;
 use names::MemberNames;
@@ -50,6 +51,17 @@ pub struct Fleet {
     alive: usize,
     /// Members whose row in the roster is behind.
     unwritten: Vec<Slot>,
+    /// Members of one tenant at which its newcomers are turned away, if told.
+    members_max: Option<usize>,
+}
+
+/// Why a newcomer was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoRoom {
+    #[error("the fleet is full")]
+    Fleet,
+    #[error(transparent)]
+    Tenant(#[from] OverQuota),
 }
 
 /// Which server has received a beat. That one writes it to the roster; the others only take note.
@@ -128,6 +140,34 @@ impl Fleet {
         self.names.agents_of(tenant).filter_map(|slot| self.get(slot))
     }
 
+    /// The part of the agents that [`Fleet::part`] has, with their slots.
+    pub fn agents_in_part(&self, part: usize) -> Option<impl Iterator<Item = (Slot, &Worker)>> {
+        let members = self.workers.numbered_block(part)?;
+        Some(members.filter(|(_, worker)| worker.contract() == Contract::VoiceGateway))
+    }
+
+    /// Where the agents of one tenant are.
+    pub fn agent_slots_of(&self, tenant: &TenantId) -> impl Iterator<Item = Slot> {
+        self.names.agents_of(tenant)
+    }
+
+    /// From here on a tenant has at most so many members. Who is there already, or is known from before a restart,
+    /// stays.
+    pub fn limit_members(&mut self, members_max: usize) {
+        self.members_max = Some(members_max);
+    }
+
+    /// Whether a member, if it is new, may join its tenant's others. Workspaces do not count: they have a quota of their
+    /// own.
+    pub fn check_quota(&self, who: Who<'_>, tenant: &TenantId) -> Result<(), OverQuota> {
+        match self.members_max {
+            Some(max) if self.find(who).is_none() => {
+                TenantQuota::Members.check(self.names.members_of(tenant) as u64, max as u64)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// When a member's silence becomes death.
     pub fn dead_at(&self, worker: &Worker) -> Millis {
         worker.last_seen + self.ttls.of(worker.contract())
@@ -154,7 +194,7 @@ impl Fleet {
         let slot = self.workers.vacant();
         let armed = self.ring.arm(slot, now + self.ttls.of(about.contract()));
         let id = WorkerId::known(who.name());
-        self.names.insert(who, id.clone(), slot);
+        self.names.insert(who, tenant, id.clone(), slot);
         self.alive += 1;
         let worker = Worker {
             id,
@@ -223,28 +263,33 @@ impl Fleet {
         true
     }
 
-    /// An agent's beat. Agents take no jobs from us, so placement does not see it. Nothing if the fleet
-    /// is full.
+    /// An agent's beat. Agents take no jobs from us, so placement does not see it. The quota is the business of the
+    /// server that received the beat: the others agree with it.
     pub fn agent_beat(
         &mut self,
         tenant: &TenantId,
         beat: &AgentBeat<'_>,
         source: BeatSource,
         now: Millis,
-    ) -> Option<PresenceChange> {
+    ) -> Result<PresenceChange, NoRoom> {
         let who = Who::Agent(tenant, &beat.agent_id);
         let known = self.find(who);
+        if known.is_none() && source == BeatSource::ThisServer {
+            self.check_quota(who, tenant)?;
+        }
         let was_offline = known.and_then(|slot| self.get(slot)).is_some_and(|worker| worker.offline);
-        let slot = self.admit(who, tenant, now)?;
-        let worker = self.workers.get_mut(slot)?;
+        let slot = self.admit(who, tenant, now).ok_or(NoRoom::Fleet)?;
+        let worker = self.workers.get_mut(slot).ok_or(NoRoom::Fleet)?;
         let back = was_offline || worker.restored;
         worker.heard();
-        let About::Agent(agent) = &mut worker.about else { return None };
-        let changed = beat.apply(agent);
+        let changed = match &mut worker.about {
+            About::Agent(agent) => beat.apply(agent),
+            About::Cap | About::Workspace(_) => false,
+        };
         if source == BeatSource::ThisServer {
             self.mark_unwritten(slot);
         }
-        Some(PresenceChange { joined: known.is_none(), back, changed: changed || back })
+        Ok(PresenceChange { joined: known.is_none(), back, changed: changed || back })
     }
 
     /// What is known of this member has to be written down.
@@ -280,7 +325,7 @@ impl Fleet {
 
     pub fn remove(&mut self, slot: Slot) -> Option<Worker> {
         let worker = self.workers.take(slot)?;
-        self.names.remove(Who::of(worker.contract(), &worker.tenant, worker.id.as_str()));
+        self.names.remove(Who::of(worker.contract(), &worker.tenant, worker.id.as_str()), &worker.tenant);
         self.profiles.release(worker.profile);
         self.alive -= usize::from(!worker.offline);
         Some(worker)

@@ -65,6 +65,9 @@ pub enum Phase {
         /// How often in a row policy could not be asked.
         #[serde(default)]
         unanswered: u32,
+        /// How often in a row it has throttled the job.
+        #[serde(default)]
+        throttled: u32,
     },
     /// A person has to decide.
     ApprovalRequired,

@@ -22,6 +22,7 @@ pub mod output;
 pub mod placement;
 pub mod policy;
 pub mod presence;
+pub mod quota;
 pub mod rate;
 pub mod reason;
 pub mod reconcile;

@@ -20,14 +20,13 @@ use crate::identity::Identity;
 use crate::job::{
     Attempt, Ending, Event, Job, MARKS_MAX, Mark, Owed, Phase, Progress, Refusal, State, VERDICTS_MAX, next,
 };
-use crate::policy::{Decision, RecordedVerdict};
+use crate::policy::{Decision, RecordedVerdict, Verdict};
+use crate::quota::OverQuota;
 use crate::reason::Reason;
 use crate::request::Request;
 use crate::time::Millis;
 use std::sync::Arc;
 
-/// Throttled jobs get another verdict after this long.
-pub const THROTTLE_MS: i64 = 5_000;
 /// Workers that may die with a job before the job itself is taken for the cause.
 pub const WORKERS_LOST_MAX: u32 = 3;
 
@@ -73,7 +72,7 @@ pub fn judge(job: &Job, recorded: RecordedVerdict, now: Millis) -> Result<Job, R
         Decision::Allow | Decision::AllowWithConstraints => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval if job.approved_by().is_some() => (Event::Allow, waiting(now, now)),
         Decision::RequireApproval => (Event::RequireApproval, Phase::ApprovalRequired),
-        Decision::Throttle => (Event::Throttle, pending(now + THROTTLE_MS)),
+        Decision::Throttle => (Event::Throttle, throttled(job, now)),
         Decision::Deny => {
             (Event::Deny, ended(job, State::Denied, Some(Reason::SafetyDenied), verdict.reason.clone()))
         }
@@ -85,18 +84,42 @@ pub fn judge(job: &Job, recorded: RecordedVerdict, now: Millis) -> Result<Job, R
     {
         judged.marks.remove(judged.marks.len() - 2);
     }
-    if judged.verdicts.len() == VERDICTS_MAX {
+    if is_throttled_again(job, &recorded) {
+        // The first mark says since when. Nothing new was decided, so nothing is added to the audit trail.
+        judged.marks.pop();
+        judged.marks_made -= 1;
+        judged.verdicts.pop();
+    }
+    if judged.verdicts.len() >= VERDICTS_MAX {
         judged.verdicts.remove(0);
     }
     judged.verdicts.push(recorded);
-    Ok(judged)
+    match judged.phase {
+        Phase::Pending { throttled, .. } if throttled >= backoff::TRIES_MAX => {
+            let words = format!("policy throttled it {throttled} times");
+            fail(&judged, Reason::MaxSchedulingRetries, &words, now)
+        }
+        _ => Ok(judged),
+    }
+}
+
+/// Whether policy says what it said the last time: later.
+fn is_throttled_again(job: &Job, recorded: &RecordedVerdict) -> bool {
+    let is_last = job.marks.last().is_some_and(|mark| mark.event == Event::Throttle);
+    let (is, was) = (&recorded.verdict, job.last_verdict().map(|last| &last.verdict));
+    is_last
+        && is.decision == Decision::Throttle
+        && was.is_some_and(|was| was.rule_id == is.rule_id && was.snapshot == is.snapshot)
 }
 
 /// Or policy cannot be asked. No verdict, no dispatch: it is asked again, with backoff.
 pub fn unjudged(job: &Job, words: &str, now: Millis, random: u64) -> Result<Job, Refusal> {
-    let unanswered = if let Phase::Pending { unanswered, .. } = job.phase { unanswered } else { 0 };
+    let (unanswered, throttled) = match job.phase {
+        Phase::Pending { unanswered, throttled, .. } => (unanswered, throttled),
+        _ => (0, 0),
+    };
     let judge_at = now + backoff::unjudged_ms(unanswered, random);
-    let phase = Phase::Pending { judge_at, unanswered: unanswered.saturating_add(1) };
+    let phase = Phase::Pending { judge_at, unanswered: unanswered.saturating_add(1), throttled };
     let mut after = step(job, Event::Unjudged, phase, now, words.to_owned())?;
     overwrite_last(&mut after, Event::Unjudged);
     Ok(after)
@@ -129,6 +152,24 @@ pub fn reject(job: &Job, answer: &Answer, now: Millis) -> Result<Job, Refusal> {
     let phase = ended(job, State::Denied, Some(Reason::ApprovalRejected), words.clone());
     let rejected = step(job, Event::Reject, phase, now, words)?;
     Ok(Job { decided: Some(answer.decided(Choice::Reject, now)), ..rejected })
+}
+
+/// Or nobody can be asked about it: as many jobs of its tenant wait for a person as may. Whoever waits for an answer is
+/// told so before the job is kept; one that came over the bus, or is a step of a run, ends.
+pub fn deny_unasked(job: &Job, over: &OverQuota, now: Millis) -> Result<Job, Refusal> {
+    let words = format!("it needs an approval, and {over}");
+    let phase = ended(job, State::Denied, Some(Reason::ApprovalQuota), words.clone());
+    let asked = job.last_verdict().ok_or(Refusal::TooEarly)?;
+    let verdict = Verdict {
+        decision: Decision::Deny,
+        reason: words.clone(),
+        constraints: None,
+        remediations: Vec::new(),
+        ..asked.verdict.clone()
+    };
+    let mut denied = step(job, Event::Deny, phase, now, words)?;
+    denied.verdicts.push(RecordedVerdict { verdict, checked_at: now });
+    Ok(denied)
 }
 
 /// 5. A worker is found. From here the dispatch packet is owed.
@@ -252,7 +293,17 @@ fn fail(job: &Job, reason: Reason, words: &str, now: Millis) -> Result<Job, Refu
 }
 
 fn pending(judge_at: Millis) -> Phase {
-    Phase::Pending { judge_at, unanswered: 0 }
+    Phase::Pending { judge_at, unanswered: 0, throttled: 0 }
+}
+
+/// Each throttle is a try: the next one comes later, and the last one fails the job.
+fn throttled(job: &Job, now: Millis) -> Phase {
+    let before = if let Phase::Pending { throttled, .. } = job.phase { throttled } else { 0 };
+    Phase::Pending {
+        judge_at: now + backoff::throttled_ms(before),
+        unanswered: 0,
+        throttled: before.saturating_add(1),
+    }
 }
 
 fn waiting(since: Millis, not_before: Millis) -> Phase {

@@ -46,6 +46,8 @@ reasons! {
     ApprovalRejected = "approval_rejected";
     /// No person said anything in time.
     ApprovalExpired = "approval_expired";
+    /// Policy asks for a person, and as many jobs of the tenant wait for one as may.
+    ApprovalQuota = "approval_quota";
     /// Fifty scheduling tries were not enough.
     MaxSchedulingRetries = "max_scheduling_retries";
     /// The job's own retries are used up.

@@ -14,7 +14,7 @@ use crate::jobs::Jobs;
 use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;
 use crate::observe::checkpoints::{BadSigningKey, Checkpoints};
-use crate::observe::events::Events;
+use crate::observe::events::{Audience, EventId, Events, Reader, SubscribeError};
 use crate::observe::metrics::Metrics;
 use crate::placement::PlacementTable;
 use crate::roster::RosterWriter;
@@ -106,6 +106,11 @@ impl Engine {
 
     pub fn events(&self) -> &Arc<Events> {
         self.0.base.observe.events()
+    }
+
+    /// Reads events on from `after`, or from now on, if one more may.
+    pub fn subscribe(&self, audience: Audience, after: Option<EventId>) -> Result<Reader, SubscribeError> {
+        self.0.base.observe.subscribe(audience, after)
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -8,7 +8,7 @@ use crate::observe::{Observe, Trouble, context_of};
 use crate::runtime::{RETRY_PAUSE, Runtime};
 use dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
 use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, MessageOrigin, Subscription};
-use reveille_core::id::{KeyId, TenantId};
+use reveille_core::id::{KeyId, TenantId, WorkerId};
 use reveille_core::identity::Identity;
 use reveille_core::job::Job;
 use reveille_core::life;
@@ -130,11 +130,13 @@ impl Intake {
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
+                self.may_join(&worker, &message.origin)?;
                 self.fleet.beat(&worker, &self.tenant_of(&message.origin), &beat);
                 Ok(None)
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
+                    self.may_join(&introduction.worker, &message.origin)?;
                     self.fleet.introduce(&self.tenant_of(&message.origin), introduction);
                 }
                 Ok(None)
@@ -262,6 +264,18 @@ impl Intake {
             &id.to_string(),
             self.jobs.drive_on(&id, |job, now| life::cancel(job, &by, &why, now)).await,
         )
+    }
+
+    /// The quota is asked of workers whose tenant is known: by their key. Who needs none, or comes over a NATS server, is
+    /// one of the operator's own.
+    fn may_join(&self, worker: &WorkerId, origin: &MessageOrigin) -> Result<(), String> {
+        match key_of(origin) {
+            Some(_) => self
+                .fleet
+                .may_join(worker, &self.tenant_of(origin))
+                .map_err(|over| format!("worker {worker}: {over}")),
+            None => Ok(()),
+        }
     }
 
     fn tenant_of(&self, origin: &MessageOrigin) -> TenantId {

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod blob_access;
+mod blob_quota;
 mod change;
 mod dead_letters;
 mod dispatch;
@@ -46,6 +47,7 @@ use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;
 use crate::placement::PlacementTable;
 use crate::runtime::Runtime;
+use blob_quota::BlobQuota;
 use in_doubt::InDoubt;
 use locks::JobLocks;
 use policy_check::PolicyChecker;
@@ -72,6 +74,7 @@ pub struct Inner {
     store: Arc<dyn Store>,
     bus: Arc<dyn Bus>,
     policy: PolicyChecker,
+    blob_quota: BlobQuota,
     locks: JobLocks,
     in_doubt: InDoubt,
     waiters: Waiters<JobId>,
@@ -111,6 +114,7 @@ impl Jobs {
             store,
             bus,
             policy,
+            blob_quota: BlobQuota::default(),
             locks: JobLocks::default(),
             in_doubt: InDoubt::default(),
             waiters: Waiters::default(),

@@ -59,7 +59,9 @@ pub use observe::audit_writer::Unrecorded;
 pub use observe::checkpoints::{
     BadSigningKey, CheckpointError, Checkpoints, FoundLink, LinkStanding, SignedCheckpoint, VerifyingKey,
 };
-pub use observe::events::{Audience, Event, EventId, Events, NextEvents, Reader, What, WorkerChange};
+pub use observe::events::{
+    Audience, Event, EventId, Events, NextEvents, Reader, SubscribeError, What, WorkerChange,
+};
 pub use observe::metrics::{Circuit, Figures, Metrics};
 pub use placement::{Ahead, EligibleWorkers};
 pub use rules::{BadFile, RuleFiles, Rules};

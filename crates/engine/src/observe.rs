@@ -14,7 +14,7 @@ pub use throttled_log::Trouble;
 pub use tracing::{context_of, with_context};
 
 use crate::runtime::Runtime;
-use events::Events;
+use events::{Audience, EventId, Events, Reader, SubscribeError};
 use metrics::Metrics;
 use reveille_traces::{TraceCounts, Traces};
 use std::fmt::Display;
@@ -36,12 +36,22 @@ struct Inner {
 
 impl Observe {
     pub fn new(runtime: Runtime, events: Events, traces: Arc<dyn Traces>) -> Self {
+        let events = events.limited(runtime.settings().limits.subscribers_per_tenant);
         let (metrics, log) = (Metrics::default(), ThrottledLog::default());
         Self(Arc::new(Inner { runtime, events: Arc::new(events), metrics, traces, log }))
     }
 
     pub fn events(&self) -> &Arc<Events> {
         &self.0.events
+    }
+
+    /// Reads events on from `after`, or from now on. Whoever is refused is counted.
+    pub fn subscribe(&self, audience: Audience, after: Option<EventId>) -> Result<Reader, SubscribeError> {
+        self.0.events.subscribe(audience, after).inspect_err(|error| {
+            if let SubscribeError::Tenant(over) = error {
+                self.metrics().over_quota(*over);
+            }
+        })
     }
 
     pub fn metrics(&self) -> &Metrics {

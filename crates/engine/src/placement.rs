@@ -7,7 +7,7 @@ mod blast_radius;
 mod timers;
 
 pub use blast_radius::EligibleWorkers;
-pub use timers::{Ahead, JobTimers};
+pub use timers::{Ahead, JobTimers, NotAdmitted};
 
 use reveille_core::placement::Placement;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

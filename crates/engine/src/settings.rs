@@ -109,6 +109,16 @@ pub struct OutputSettings {
 pub struct LimitSettings {
     /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
     pub queued_per_tenant: usize,
+    /// Agents and credentialed CAP workers that a tenant may have.
+    pub members_per_tenant: usize,
+    /// Workspaces that a tenant may have.
+    pub workspaces_per_tenant: usize,
+    /// Bytes of inputs and results that a tenant may have stored.
+    pub blob_bytes_per_tenant: u64,
+    /// Streams and sockets of events that a tenant may have open.
+    pub subscribers_per_tenant: usize,
+    /// Jobs of a tenant that may wait for a person.
+    pub approvals_per_tenant: u32,
     /// Runs of workflows that a tenant may have under way at once.
     pub runs_per_tenant: u32,
     /// Workflows that a tenant may have.
@@ -119,6 +129,16 @@ pub struct LimitSettings {
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        Self { queued_per_tenant: 100_000, runs_per_tenant: 1000, workflows_per_tenant: 1000, calls: None }
+        Self {
+            queued_per_tenant: 100_000,
+            members_per_tenant: 100_000,
+            workspaces_per_tenant: 10_000,
+            blob_bytes_per_tenant: 16 * 1024 * 1024 * 1024,
+            subscribers_per_tenant: 1000,
+            approvals_per_tenant: 10_000,
+            runs_per_tenant: 1000,
+            workflows_per_tenant: 1000,
+            calls: None,
+        }
     }
 }

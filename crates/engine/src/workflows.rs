@@ -26,6 +26,7 @@ pub use rollback::{rollback_id, rollback_of};
 #[cfg(test)]
 pub use run_lock::TTL_MS as RUN_LOCK_TTL_MS;
 pub use run_lock::{LOCK as RUN_LOCK, RunLocks};
+use start::RunQuota;
 pub use start::{RunRequest, StartRunError, Started};
 
 use crate::base::Base;

@@ -25,9 +25,7 @@ use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_doors::tls::DoorTls;
 use reveille_doors::{nats, resp};
-use reveille_engine::{
-    Clock, Engine, LimitSettings, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng,
-};
+use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng};
 use reveille_kernel::{GrpcKernel, Kernel};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -268,12 +266,7 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
         },
         policy_fail_mode: config.safety.fail_mode,
         trace_ratio: config.tracing.ratio()?,
-        limits: LimitSettings {
-            queued_per_tenant: config.limits.queued_per_tenant,
-            runs_per_tenant: config.limits.runs_per_tenant,
-            workflows_per_tenant: config.limits.workflows_per_tenant,
-            calls: config.limits.calls(),
-        },
+        limits: config.limits.settings(),
     })
 }
 

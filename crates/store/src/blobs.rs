@@ -112,6 +112,14 @@ pub enum PutMode {
     Under(Lock),
 }
 
+/// What is known of a stored blob without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlob {
+    pub key: BlobKey,
+    pub len: usize,
+    pub expires_at: Millis,
+}
+
 /// What jobs point to. A blob that was acknowledged survives kill -9, and every blob expires.
 #[async_trait::async_trait]
 pub trait Blobs: Send + Sync + 'static {
@@ -131,6 +139,16 @@ pub trait Blobs: Send + Sync + 'static {
 
     /// When a blob expires; nothing if there is none.
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError>;
+
+    /// What clients have stored, in the order of the keys after `after`, expired or not. Only asked of a store that one
+    /// server has to itself.
+    async fn stored_blobs(
+        &self,
+        _after: Option<BlobKey>,
+        _limit: usize,
+    ) -> Result<Vec<StoredBlob>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub mod workflows;
 mod workspace_hints;
 
 pub use audit_trail::{AuditOrder, AuditQuery, AuditTrail, ChainPage, verify_chain};
-pub use blobs::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX};
+pub use blobs::{BLOB_LEN_MAX, BlobKey, Blobs, NotABlobKey, PutMode, SNAPSHOT_LEN_MAX, StoredBlob};
 pub use breakers::Breakers;
 pub use dead_letters::{DeadLetterCounts, DeadLetterQuery, DeadLetters};
 pub use dead_packets::{

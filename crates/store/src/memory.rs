@@ -21,7 +21,8 @@ use crate::query::page_len;
 use crate::{
     AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, ClockFn, Commit, DeadLetterCounts,
     DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore,
-    Lock, Locks, Members, Membership, Opened, Page, PutMode, Receipt, Step, StoreError, WorkspaceHints,
+    Lock, Locks, Members, Membership, Opened, Page, PutMode, Receipt, Step, StoreError, StoredBlob,
+    WorkspaceHints,
 };
 use bytes::Bytes;
 use reveille_core::audit::{Draft, Entry};
@@ -323,6 +324,14 @@ impl Blobs for MemoryStore {
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
         let now = self.now();
         Ok(self.state().blob(key, now).map(|(_, expires_at)| *expires_at))
+    }
+
+    async fn stored_blobs(
+        &self,
+        after: Option<BlobKey>,
+        limit: usize,
+    ) -> Result<Vec<StoredBlob>, StoreError> {
+        Ok(self.state().stored_blobs(after.as_ref(), limit))
     }
 }
 

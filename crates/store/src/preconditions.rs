@@ -29,6 +29,8 @@ pub struct Quota {
     pub topic_max: Option<u32>,
     /// Jobs of the tenant that have not ended; checked for new jobs.
     pub queue_max: Option<u64>,
+    /// Jobs of the tenant that wait for a person; checked for jobs that begin to.
+    pub approvals_max: Option<u32>,
 }
 
 /// Which part of the [`Quota`] a step would exceed.
@@ -38,6 +40,7 @@ pub enum ExceededQuota {
     Tenant,
     Topic,
     Queue,
+    Approvals,
 }
 
 /// Identifies one message of a durable stream, so that it is not acted on twice.

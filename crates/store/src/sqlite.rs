@@ -44,7 +44,7 @@ use crate::query::page_len;
 use crate::{
     AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, ClockFn, Commit, DeadLetterCounts,
     DeadLetterQuery, DeadLetters, DeadPacket, DeadPackets, EventLog, HeldLock, JobQuery, JobStore, Lock,
-    Locks, Membership, Page, PutMode, Step, StoreError, WorkspaceHints,
+    Locks, Membership, Page, PutMode, Step, StoreError, StoredBlob, WorkspaceHints,
 };
 use bytes::Bytes;
 use cache::{CacheLookup, Caches};
@@ -299,5 +299,16 @@ impl Blobs for SqliteStore {
             self.shared.readers.read(move |connection| queries::blob_expiry(connection, &key)).await?
         };
         Ok(found.filter(|expires_at| self.now() < *expires_at))
+    }
+
+    async fn stored_blobs(
+        &self,
+        after: Option<BlobKey>,
+        limit: usize,
+    ) -> Result<Vec<StoredBlob>, StoreError> {
+        self.shared
+            .readers
+            .read(move |connection| queries::stored_blobs(connection, after.as_ref(), limit))
+            .await
     }
 }

@@ -11,7 +11,7 @@ use reveille_core::id::{TenantId, WorkerId};
 use reveille_core::presence::agent::AgentStatus;
 use reveille_core::presence::{About, Contract};
 use reveille_core::time::Millis;
-use reveille_engine::Engine;
+use reveille_engine::{Audience, Engine};
 use reveille_roster::{AHEAD_MS, PresenceKey, PresenceRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -104,7 +104,7 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> InvariantResult {
     let mut known = world.agents_watched.known();
     let mut listed = BTreeSet::new();
     for tenant in TENANTS.map(TenantId::known) {
-        for agent in engine.fleet().agents(&tenant) {
+        for agent in engine.fleet().agents(&Audience::Tenant(tenant.clone()), usize::MAX) {
             let key = (agent.tenant.clone(), agent.id.clone());
             if agent.tenant != tenant || agent.contract() != Contract::VoiceGateway {
                 return Err(format!("{tenant} sees {} of {}", agent.id, agent.tenant));
@@ -115,7 +115,7 @@ pub fn look(world: &World, engine: &Engine, now: Millis) -> InvariantResult {
             known.is_told_truly(world, &key, &agent, now)?;
         }
     }
-    if engine.fleet().all_agents().len() != listed.len() {
+    if engine.fleet().agents(&Audience::Everyone, usize::MAX).len() != listed.len() {
         return Err("there are agents that no tenant has".to_owned());
     }
     known.nobody_is_missing(&listed, now)?;

@@ -5,7 +5,7 @@ use crate::invariants::InvariantResult;
 use crate::plan::TENANTS;
 use crate::world::World;
 use reveille_core::id::TenantId;
-use reveille_engine::Engine;
+use reveille_engine::{Audience, Engine};
 
 /// Every server has heard of every change by now.
 pub fn agree(world: &World, engine: &Engine) -> InvariantResult {
@@ -23,7 +23,11 @@ pub fn agree(world: &World, engine: &Engine) -> InvariantResult {
         // What one server hears over HTTP the others know by its word only.
         let are_told = world.breakage != Some(Breakage::MuteServers);
         for agent in world.agents().iter().filter(|agent| are_told && agent.key.0 == tenant) {
-            let shown = engine.fleet().agents(&tenant).into_iter().find(|shown| shown.id == agent.key.1);
+            let shown = engine
+                .fleet()
+                .agents(&Audience::Tenant(tenant.clone()), usize::MAX)
+                .into_iter()
+                .find(|shown| shown.id == agent.key.1);
             if shown.is_none_or(|shown| shown.offline) {
                 return Err(format!("{tenant}'s agent {} beats and is not shown as alive", agent.key.1));
             }

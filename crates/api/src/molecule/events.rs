@@ -70,7 +70,8 @@ fn listed(events: &[reveille_roster::StructureEvent]) -> Json<Value> {
 /// Streams what happens to one workspace.
 #[utoipa::path(get, path = "/workspaces/{id}/events/stream", tag = "molecule", params(("id" = String, Path)), responses(
     (status = 200, description = "Server-sent events, each a WorkspaceEvent. RESYNC: something was missed, so look again", body = String, content_type = "text/event-stream"),
-    (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead")))]
+    (status = 404, description = "No such workspace"), (status = 410, description = "It was removed; `forwarded_to` is where to go instead"),
+    (status = 429, description = "The tenant has as many streams open as it may; `quota` names it")))]
 pub async fn stream(
     State(engine): State<Engine>,
     credential: Credential,
@@ -78,7 +79,7 @@ pub async fn stream(
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, MoleculeRefusal> {
     let watched = credential.sees(&engine, &workspace_id(&id)?)?;
     let watched = engine.workspaces().living(&watched.tenant, &watched.id)?;
-    let mut reader = engine.events().subscribe(Audience::Tenant(watched.tenant.clone()), None);
+    let mut reader = engine.subscribe(Audience::Tenant(watched.tenant.clone()), None)?;
     // A new reader is told to start afresh; whoever opens a stream does.
     reader.poll();
     let id = watched.id.clone();

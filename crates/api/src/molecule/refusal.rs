@@ -7,7 +7,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reveille_a2a::A2aError;
-use reveille_engine::{DelegateError, WorkspaceError};
+use reveille_engine::{DelegateError, SubscribeError, WorkspaceError};
 use reveille_roster::RosterError;
 use serde_json::{Map, Value};
 
@@ -125,8 +125,15 @@ impl From<WorkspaceError> for MoleculeRefusal {
                 .with("field", "url")
                 .with("detail", "url: messages may not be sent there"),
             WorkspaceError::TooMany => Self::new(StatusCode::CONFLICT, "too_many_workspaces", words),
+            WorkspaceError::OverQuota(over) => Self::Common(over.into()),
             WorkspaceError::Roster(error) => error.into(),
         }
+    }
+}
+
+impl From<SubscribeError> for MoleculeRefusal {
+    fn from(error: SubscribeError) -> Self {
+        Self::Common(error.into())
     }
 }
 

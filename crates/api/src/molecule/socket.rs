@@ -53,7 +53,7 @@ impl Default for SocketQuota {
     ("Sec-WebSocket-Protocol" = Option<String>, Header, description = "`bearer.SECRET`, instead of the other headers")), responses(
     (status = 101, description = "A socket on which each message of the server is a SocketFrame; what clients send is thrown away"),
     (status = 404, description = "No such workspace"), (status = 410, description = "It was removed"),
-    (status = 426, description = "The connection cannot become a socket")))]
+    (status = 426, description = "The connection cannot become a socket"), (status = 429, description = "The tenant has as many sockets and streams open as it may; `quota` names it")))]
 pub async fn open(
     State(engine): State<Engine>,
     Extension(room): Extension<Arc<SocketQuota>>,
@@ -74,7 +74,7 @@ pub async fn open(
     let place = room.0.clone().try_acquire_owned();
     let place = place.map_err(|_| MoleculeRefusal::unavailable("too many sockets are open"))?;
     // Subscribed before the answer: what happens from here on is seen. Whoever is new looks by itself.
-    let mut reader = engine.events().subscribe(audience, None);
+    let mut reader = engine.subscribe(audience, None)?;
     reader.poll();
     let watch = SocketWatch { engine, credential, viewer, reader, _place: place };
     let upgrade = match spoken(&headers) {

@@ -34,7 +34,8 @@ const WAITING_MAX: usize = 10_000;
 
 /// Streams the fleet: first all of it, then what changes.
 #[utoipa::path(get, path = "/openorca/events", tag = "openorca", params(TenantQuery, TenantHeader), responses(
-    (status = 200, description = "Server-sent events, each a ConsoleFrame", body = String, content_type = "text/event-stream")))]
+    (status = 200, description = "Server-sent events, each a ConsoleFrame", body = String, content_type = "text/event-stream"),
+    (status = 429, description = "The tenant has as many streams open as it may; `quota` names it")))]
 pub async fn follow(
     State(engine): State<Engine>,
     principal: Principal,
@@ -42,7 +43,7 @@ pub async fn follow(
     Extension(tally): Extension<Arc<Tally>>,
 ) -> Result<Response, Detail> {
     let scene = scene_for(engine, &principal, &query, tally)?;
-    let watch = Watch::new(&scene.engine, &principal.caller, scene.audience.clone(), None, PACE);
+    let watch = Watch::new(&scene.engine, &principal.caller, scene.audience.clone(), None, PACE)?;
     let feed =
         ConsoleFeed { scene, watch, standing: Standing::default(), snapshot_owed: false, health_owed: None };
     Ok(answer(unfold(feed, ConsoleFeed::next)))

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::Stream;
-use reveille_engine::{Audience, Caller, Engine, EventId, NextEvents, Reader};
+use reveille_engine::{Audience, Caller, Engine, EventId, NextEvents, Reader, SubscribeError};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,17 +46,17 @@ impl Watch {
         audience: Audience,
         after: Option<EventId>,
         pace: Duration,
-    ) -> Self {
+    ) -> Result<Self, SubscribeError> {
         let now = Instant::now();
-        Self {
+        Ok(Self {
             engine: engine.clone(),
             caller: caller.clone(),
-            reader: engine.events().subscribe(audience, after),
+            reader: engine.subscribe(audience, after)?,
             keepalive: every(KEEPALIVE_EVERY, now),
             look: every(LOOK_EVERY, now),
             not_before: now,
             pace,
-        }
+        })
     }
 
     pub async fn next(&mut self) -> WatchItem {

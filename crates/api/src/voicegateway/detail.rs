@@ -5,9 +5,11 @@ use crate::ApiError;
 use crate::error::approval_status;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reveille_core::fleet::NoRoom;
 use reveille_core::job::Refusal;
 use reveille_core::presence::agent::BadBeat;
-use reveille_engine::{BeatError, DriveError, KeyError};
+use reveille_core::quota::OverQuota;
+use reveille_engine::{BeatError, DriveError, KeyError, SubscribeError};
 use reveille_roster::RosterError;
 use reveille_store::StoreError;
 use serde::Serialize;
@@ -25,6 +27,9 @@ pub struct Detail {
     /// The field of the body that it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
+    /// The tenant's quota that refuses it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<&'static str>,
     #[serde(skip)]
     retry_after_seconds: u64,
 }
@@ -32,7 +37,7 @@ pub struct Detail {
 impl Detail {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let retry_after_seconds = RETRY_AFTER_SECONDS;
-        Self { status, detail: detail.into(), field: None, retry_after_seconds }
+        Self { status, detail: detail.into(), field: None, quota: None, retry_after_seconds }
     }
 
     pub fn bad_request(detail: &str) -> Self {
@@ -53,6 +58,11 @@ impl Detail {
 
     pub fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("There is no such {what}"))
+    }
+
+    /// The list could not be written: the server is shutting down.
+    pub fn unlistable() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "The list cannot be written now")
     }
 
     fn unavailable(error: &dyn std::error::Error) -> Self {
@@ -89,7 +99,26 @@ impl From<BeatError> for Detail {
     fn from(error: BeatError) -> Self {
         match error {
             BeatError::Bad(BadBeat { field, problem }) => Self::field(field, problem),
-            BeatError::Full => Self::new(StatusCode::SERVICE_UNAVAILABLE, "The fleet is full"),
+            BeatError::NoRoom(NoRoom::Fleet) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The fleet is full")
+            }
+            BeatError::NoRoom(NoRoom::Tenant(over)) => over.into(),
+        }
+    }
+}
+
+impl From<OverQuota> for Detail {
+    fn from(over: OverQuota) -> Self {
+        let detail = Self::new(StatusCode::TOO_MANY_REQUESTS, over.to_string());
+        Self { quota: Some(over.quota.as_str()), ..detail }
+    }
+}
+
+impl From<SubscribeError> for Detail {
+    fn from(error: SubscribeError) -> Self {
+        match error {
+            SubscribeError::Tenant(over) => over.into(),
+            SubscribeError::Server => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         }
     }
 }

@@ -28,7 +28,8 @@ const BEAT_LEN_MAX: usize = 64 * 1024;
 /// The tenant is the key's, whatever the body says. Unknown fields are passed over.
 #[utoipa::path(post, path = "/v1/agents/heartbeat", tag = "voicegateway", request_body = Beat, responses(
     (status = 202, body = BeatTaken), (status = 413, description = "The beat is larger than 64 KiB"),
-    (status = 422, description = "A field is wrong; it is named"), (status = 503, description = "The fleet is full")))]
+    (status = 422, description = "A field is wrong; it is named"),
+    (status = 429, description = "The tenant has all the members that it may have; `quota` names it"), (status = 503, description = "The fleet is full")))]
 #[expect(dead_code, reason = "it describes; the route below takes beats")]
 pub fn heartbeat() {}
 

@@ -299,29 +299,44 @@ mod tests {
         let throttled = judge(&submitted(), Decision::Throttle, "slow");
         let again = life::judge(&throttled, recorded(Decision::Throttle, "slow"), NOW - 700).unwrap();
         assert_ne!(throttled.marks[..], again.marks[..2], "the known marks moved");
-        check(Some(&throttled), &again, &["safety.decision throttle slow"]);
+        check(Some(&throttled), &again, &[]);
+        let other = life::judge(&throttled, recorded(Decision::Throttle, "slower"), NOW - 700).unwrap();
+        check(Some(&throttled), &other, &["safety.decision throttle slower"]);
     }
 
     #[test]
-    fn each_of_many_equal_verdicts_is_recorded_once_also_when_older_ones_are_dropped() {
-        let mut job = judge(&submitted(), Decision::Throttle, "slow");
-        for _ in 0..2 * MARKS_MAX {
+    fn a_throttle_that_is_repeated_is_recorded_once() {
+        let first = judge(&submitted(), Decision::Throttle, "slow");
+        check(None, &first, &["safety.decision throttle slow"]);
+        let mut job = first;
+        while !job.state().is_terminal() {
             let again = judge(&job, Decision::Throttle, "slow");
-            check(Some(&job), &again, &["safety.decision throttle slow"]);
+            check(Some(&job), &again, &[]);
+            job = again;
+        }
+        check(None, &job, &["safety.decision throttle slow"]);
+    }
+
+    #[test]
+    fn each_of_many_verdicts_is_recorded_once_also_when_older_ones_are_dropped() {
+        let mut job = judge(&submitted(), Decision::RequireApproval, "ask");
+        for _ in 0..2 * MARKS_MAX {
+            let again = judge(&job, Decision::RequireApproval, "ask");
+            check(Some(&job), &again, &["safety.decision require_approval ask"]);
             check(Some(&again), &again, &[]);
             job = again;
         }
-        assert_eq!((job.marks.len(), job.verdicts.len()), (MARKS_MAX, VERDICTS_MAX));
-        let asked = judge(&job, Decision::RequireApproval, "ask");
-        let approved = approve(&asked, Decision::RequireApproval, "ask");
-        check(Some(&asked), &approved, &["safety.approval approve ask ann", "safety.decision allow ask"]);
+        assert_eq!(job.verdicts.len(), VERDICTS_MAX);
+        let approved = approve(&job, Decision::RequireApproval, "ask");
+        check(Some(&job), &approved, &["safety.approval approve ask ann", "safety.decision allow ask"]);
     }
 
     #[test]
     fn of_more_verdicts_than_are_kept_the_marks_are_left() {
         let mut job = submitted();
-        for _ in 0..=VERDICTS_MAX {
-            job = judge(&job, Decision::Throttle, "slow");
+        let asks = [Decision::RequireApproval, Decision::Throttle];
+        for ask in asks.into_iter().cycle().take(VERDICTS_MAX + 1) {
+            job = judge(&job, ask, "slow");
         }
         let drafts = of_step(None, &job);
         assert_eq!(drafts.len(), VERDICTS_MAX + 1);

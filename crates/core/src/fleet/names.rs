@@ -36,6 +36,8 @@ pub struct MemberNames {
     workers: FxHashMap<WorkerId, Slot>,
     workspaces: FxHashMap<WorkerId, Slot>,
     agents: FxHashMap<TenantId, FxHashMap<WorkerId, Slot>>,
+    /// How many CAP workers each tenant has.
+    workers_of: FxHashMap<TenantId, usize>,
     len: usize,
 }
 
@@ -53,18 +55,31 @@ impl MemberNames {
         .copied()
     }
 
-    pub fn insert(&mut self, who: Who<'_>, name: WorkerId, slot: Slot) {
+    pub fn insert(&mut self, who: Who<'_>, tenant: &TenantId, name: WorkerId, slot: Slot) {
         let before = match who {
-            Who::Worker(_) => self.workers.insert(name, slot),
+            Who::Worker(_) => {
+                let before = self.workers.insert(name, slot);
+                if before.is_none() {
+                    *self.workers_of.entry(tenant.clone()).or_default() += 1;
+                }
+                before
+            }
             Who::Workspace(_) => self.workspaces.insert(name, slot),
             Who::Agent(tenant, _) => self.agents.entry(tenant.clone()).or_default().insert(name, slot),
         };
         self.len += usize::from(before.is_none());
     }
 
-    pub fn remove(&mut self, who: Who<'_>) {
+    /// `tenant` is the one that it was inserted with.
+    pub fn remove(&mut self, who: Who<'_>, tenant: &TenantId) {
         let gone = match who {
-            Who::Worker(name) => self.workers.remove(name),
+            Who::Worker(name) => {
+                let gone = self.workers.remove(name);
+                if gone.is_some() {
+                    self.uncount_worker(tenant);
+                }
+                gone
+            }
             Who::Workspace(name) => self.workspaces.remove(name),
             Who::Agent(tenant, name) => {
                 let Some(names) = self.agents.get_mut(tenant) else { return };
@@ -76,6 +91,21 @@ impl MemberNames {
             }
         };
         self.len -= usize::from(gone.is_some());
+    }
+
+    fn uncount_worker(&mut self, tenant: &TenantId) {
+        if let Some(workers) = self.workers_of.get_mut(tenant) {
+            *workers -= 1;
+            if *workers == 0 {
+                self.workers_of.remove(tenant);
+            }
+        }
+    }
+
+    /// How many agents and CAP workers a tenant has.
+    pub fn members_of(&self, tenant: &TenantId) -> usize {
+        let agents = self.agents.get(tenant).map_or(0, FxHashMap::len);
+        agents + self.workers_of.get(tenant).copied().unwrap_or_default()
     }
 
     /// The agents of one tenant.

@@ -67,6 +67,16 @@ impl Slab {
     pub fn block(&self, number: usize) -> Option<impl Iterator<Item = &Worker>> {
         self.blocks.get(number).map(|block| block.iter().flatten())
     }
+
+    /// The same with their slots.
+    pub fn numbered_block(&self, number: usize) -> Option<impl Iterator<Item = (Slot, &Worker)>> {
+        let slots = self.blocks.get(number)?.iter().enumerate();
+        Some(
+            slots.filter_map(move |(place, worker)| {
+                Some(((number * BLOCK + place) as Slot, worker.as_ref()?))
+            }),
+        )
+    }
 }
 
 fn at(slot: Slot) -> (usize, usize) {

@@ -1,7 +1,7 @@
 //! Membership: workers that beat, workers that fall silent, listeners without a name.
 
 use super::{Holder, Placement, Reservation};
-use crate::fleet::{Beat, BeatSource, Load, PresenceChange, Profile, Seen, Slot, Who, Worker};
+use crate::fleet::{Beat, BeatSource, Load, NoRoom, PresenceChange, Profile, Seen, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::{Agent, AgentBeat};
 use crate::presence::workspace::{Pulse, stays_degraded};
@@ -121,8 +121,13 @@ impl Placement {
         beat: &AgentBeat<'_>,
         source: BeatSource,
         now: Millis,
-    ) -> Option<PresenceChange> {
+    ) -> Result<PresenceChange, NoRoom> {
         self.fleet.agent_beat(tenant, beat, source, now)
+    }
+
+    /// From here on a tenant has at most so many members.
+    pub fn limit_members(&mut self, members_max: usize) {
+        self.fleet.limit_members(members_max);
     }
 
     /// A workspace registers or beats. It takes `at_once` delegations at a time. Nothing if the fleet is

@@ -1,9 +1,12 @@
 //! What the fleet promises.
 
-use reveille_core::fleet::{Beat, BeatSource, EXPIRED_MAX, Fleet, Load, PresenceChange, Slot, Who};
+use reveille_core::fleet::{
+    Beat, BeatSource, EXPIRED_MAX, Fleet, Load, NoRoom, PresenceChange, Seen, Slot, Who,
+};
 use reveille_core::id::TenantId;
 use reveille_core::presence::About;
-use reveille_core::presence::agent::{AgentBeat, AgentStatus};
+use reveille_core::presence::agent::{Agent, AgentBeat, AgentStatus};
+use reveille_core::quota::{OverQuota, TenantQuota};
 use reveille_core::time::Millis;
 
 fn admit(fleet: &mut Fleet, name: &str, now: Millis) -> Slot {
@@ -174,4 +177,38 @@ fn an_agent_that_falls_silent_is_offline_without_sessions_until_it_beats() {
         .unwrap();
     let away = fleet.lookup(Who::Agent(&acme, "a")).unwrap();
     assert!(!away.offline && !away.is_online(), "it is heard, and says that it is away");
+}
+
+#[test]
+fn a_tenant_that_has_all_its_members_gets_no_more_and_others_do() {
+    let mut fleet = Fleet::default();
+    fleet.limit_members(2);
+    let (acme, zeta) = (TenantId::known("acme"), TenantId::known("zeta"));
+    let beat = |id: &'static str| AgentBeat { agent_id: id.into(), ..AgentBeat::default() };
+    let mut heard = |tenant, id, source| fleet.agent_beat(tenant, &beat(id), source, Millis(0)).map(|_| ());
+    let full = Err(NoRoom::Tenant(OverQuota { quota: TenantQuota::Members, max: 2 }));
+    assert_eq!(heard(&acme, "a", BeatSource::ThisServer), Ok(()));
+    assert_eq!(heard(&acme, "b", BeatSource::ThisServer), Ok(()));
+    assert_eq!(heard(&acme, "c", BeatSource::ThisServer), full);
+    assert_eq!(heard(&acme, "a", BeatSource::ThisServer), Ok(()), "who is there stays");
+    assert_eq!(heard(&zeta, "a", BeatSource::ThisServer), Ok(()));
+    assert_eq!(heard(&acme, "d", BeatSource::AnotherServer), Ok(()), "the other server had room");
+    fleet.restore_agent(&acme, "e", Agent::default(), Seen::LongAgo(Millis(0)));
+    assert!(fleet.lookup(Who::Agent(&acme, "e")).is_some(), "what was known is known again");
+}
+
+#[test]
+fn cap_workers_count_among_the_members_of_their_tenant_until_they_are_gone() {
+    let mut fleet = Fleet::default();
+    fleet.limit_members(1);
+    let acme = TenantId::known("acme");
+    let (first, second) = (Who::Worker("first"), Who::Worker("second"));
+    let slot = fleet.admit(first, &acme, Millis(0)).unwrap();
+    assert_eq!(fleet.check_quota(first, &acme), Ok(()));
+    assert!(fleet.check_quota(second, &acme).is_err());
+    assert!(fleet.check_quota(Who::Agent(&acme, "a"), &acme).is_err());
+    fleet.remove(slot);
+    assert_eq!(fleet.check_quota(second, &acme), Ok(()));
+    fleet.admit(Who::Workspace("w"), &acme, Millis(0)).unwrap();
+    assert_eq!(fleet.check_quota(second, &acme), Ok(()), "workspaces have a quota of their own");
 }

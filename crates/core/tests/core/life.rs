@@ -7,12 +7,13 @@ use reveille_core::backoff;
 use reveille_core::id::WorkerId;
 use reveille_core::job::{Event, Job, MARKS_MAX, Mark, Phase, Progress, Refusal, State};
 use reveille_core::life::{
-    Destination, Due, Limits, Made, Report, Status, THROTTLE_MS, approve, assign, await_scan, cancel,
-    check_output, discard, due, finish, judge, lose_worker, pass_time, progress, reject, release, set_back,
+    Destination, Due, Limits, Made, Report, Status, approve, assign, await_scan, cancel, check_output,
+    deny_unasked, discard, due, finish, judge, lose_worker, pass_time, progress, reject, release, set_back,
     settled, start, submit, unheard, unjudged,
 };
 use reveille_core::output::{OutputDecision, OutputVerdict, Stage};
 use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
+use reveille_core::quota::TenantQuota;
 use reveille_core::reason::Reason;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -126,7 +127,11 @@ fn an_approved_job_is_judged_again_and_a_new_denial_still_denies() {
         assert_eq!(approved(decision).approved_by(), Some("ann"));
     }
     let throttled = approved(Decision::Throttle);
-    assert_eq!(due(&throttled, &LIMITS, NOW), Some(NOW + THROTTLE_MS), "an approved job is not forgotten");
+    assert_eq!(
+        due(&throttled, &LIMITS, NOW),
+        Some(NOW + backoff::THROTTLE_MS),
+        "an approved job is not forgotten"
+    );
     assert_eq!(judge(&throttled, verdict(Decision::RequireApproval), NOW).unwrap().state(), State::Scheduled);
     assert_eq!(judge(&throttled, verdict(Decision::Deny), NOW).unwrap().state(), State::Denied);
     assert_eq!(approved(Decision::Deny).state(), State::Denied);
@@ -351,7 +356,7 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
     let mut now = Millis(0);
     for (tries, delay_ms) in [5_000, 10_000, 20_000, 30_000, 30_000].into_iter().enumerate() {
         job = unjudged(&job, "it hangs", now, 0).unwrap();
-        let Phase::Pending { judge_at, unanswered } = job.phase else { panic!("{:?}", job.phase) };
+        let Phase::Pending { judge_at, unanswered, .. } = job.phase else { panic!("{:?}", job.phase) };
         assert_eq!((judge_at.since(now), unanswered as usize), (delay_ms, tries + 1));
         assert!(job.verdicts.is_empty());
         now = judge_at;
@@ -360,6 +365,55 @@ fn a_job_that_nobody_can_judge_waits_longer_each_time_and_keeps_one_mark() {
     let judged = judge(&job, verdict(Decision::Allow), now).unwrap();
     assert_eq!(judged.state(), State::Scheduled);
     assert!(unjudged(&judged, "too late", now, 0).is_err());
+}
+
+#[test]
+fn a_throttled_job_is_judged_ever_later_leaves_one_mark_and_ends_after_fifty_tries() {
+    let mut job = submit(Request::plain("j", "job.echo"), Millis(0));
+    let (mut now, mut delays) = (Millis(0), Vec::new());
+    while let Phase::Pending { .. } = job.phase {
+        job = judge(&job, verdict(Decision::Throttle), now).unwrap();
+        if let Phase::Pending { judge_at, .. } = job.phase {
+            delays.push(judge_at.since(now));
+            now = judge_at;
+        }
+    }
+    assert_eq!(delays[..5], [5_000, 10_000, 20_000, 30_000, 30_000]);
+    assert_eq!(delays.len() as u32, backoff::TRIES_MAX - 1);
+    let ending = job.ending().unwrap();
+    assert_eq!((ending.state, ending.reason), (State::Failed, Some(Reason::MaxSchedulingRetries)));
+    assert_eq!(ending.words, "policy throttled it 50 times");
+    let events: Vec<Event> = job.marks.iter().map(|mark| mark.event).collect();
+    assert_eq!(events, [Event::Submit, Event::Throttle, Event::GiveUp]);
+    assert_eq!((job.marks[1].at, job.verdicts.len()), (Millis(0), 1));
+    assert!(job.dead_letter().is_some() && job.owed.dead_letter);
+}
+
+#[test]
+fn a_kernel_that_is_away_between_two_throttles_does_not_start_the_count_again() {
+    let throttled = |job: &Job| judge(job, verdict(Decision::Throttle), NOW).unwrap();
+    let twice = throttled(&throttled(&submit(Request::plain("j", "job.echo"), NOW)));
+    let again = throttled(&unjudged(&twice, "away", NOW, 0).unwrap());
+    assert!(matches!(again.phase, Phase::Pending { throttled: 3, unanswered: 0, .. }), "{:?}", again.phase);
+    let allowed = judge(&again, verdict(Decision::Allow), NOW).unwrap();
+    assert_eq!(allowed.state(), State::Scheduled);
+}
+
+#[test]
+fn a_job_that_nobody_more_can_be_asked_about_is_denied_with_a_verdict_that_says_so() {
+    let asked = judge(&submit(Request::plain("j", "job.echo"), NOW), verdict(Decision::RequireApproval), NOW);
+    let over = TenantQuota::Approvals.check(10, 10).unwrap_err();
+    let denied = deny_unasked(&asked.unwrap(), &over, NOW).unwrap();
+    let ending = denied.ending().unwrap();
+    assert_eq!((ending.state, ending.reason), (State::Denied, Some(Reason::ApprovalQuota)));
+    assert!(ending.words.contains("quota of approvals, which is 10"), "{}", ending.words);
+    let said: Vec<Decision> = denied.verdicts.iter().map(|recorded| recorded.verdict.decision).collect();
+    assert_eq!(said, [Decision::RequireApproval, Decision::Deny]);
+    assert!(denied.dead_letter().is_some());
+    let drafts = reveille_core::audit::of_step(None, &denied);
+    let told: Vec<_> = drafts.iter().map(|draft| draft.decision).collect();
+    assert_eq!(told, [Some(Decision::RequireApproval), Some(Decision::Deny)]);
+    assert!(deny_unasked(&denied, &over, NOW).is_err());
 }
 
 fn bounded(budgets: reveille_core::policy::Budgets) -> Job {

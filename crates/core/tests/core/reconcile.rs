@@ -103,8 +103,10 @@ fn the_replayer_moves_on_what_stands_still_for_two_minutes() {
         comment: String::new(),
     });
     let approved = Job { decided, ..job(State::ApprovalRequired, NOW) };
-    let throttled =
-        Job { phase: Phase::Pending { judge_at: NOW + 900_000, unanswered: 0 }, ..job(State::Pending, NOW) };
+    let throttled = Job {
+        phase: Phase::Pending { judge_at: NOW + 900_000, unanswered: 0, throttled: 0 },
+        ..job(State::Pending, NOW)
+    };
     let held_back = Phase::Scheduled { waiting_since: NOW, not_before: NOW + 900_000 };
     let paid = life::settled(&job(State::Denied, NOW));
     let rows = [

@@ -141,6 +141,7 @@ impl Delegations {
         let key = BlobKey::result_of(job.id());
         let value = Bytes::from(json!({ "text": text }).to_string());
         let expires_at = self.runtime.now() + self.runtime.settings().blob_ttl_ms;
+        self.jobs.count_blob(&job.request.tenant, value.len(), expires_at);
         let put = || self.store.put_blob(key.clone(), value.clone(), expires_at, PutMode::Always);
         if let Err(error) = self.observe.until_answered("answer not stored; retrying", job.id(), put).await {
             tracing::error!(job = %job.id(), %error, "answer cannot be stored");

@@ -68,6 +68,7 @@ impl Engine {
             roster: parts.roster,
         };
         runtime.spawn(janitor.run());
+        runtime.spawn(engine.jobs().clone().tend_blob_quota());
         Ok(engine)
     }
 

@@ -136,6 +136,7 @@ fn base(parts: &Parts, generations: Generations) -> (Base, Option<Joined>) {
 
 fn new_table(runtime: &Runtime, bus: &dyn Bus) -> Placement {
     let mut table = Placement::new(runtime.settings().ttls);
+    table.limit_members(runtime.settings().limits.members_per_tenant);
     if !bus.shows_listeners() {
         table.try_topics();
     }

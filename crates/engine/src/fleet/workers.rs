@@ -2,12 +2,14 @@
 
 use super::Fleet;
 use crate::cluster::SeenBy;
+use crate::observe::Trouble;
 use crate::observe::events::WorkerChange;
 use reveille_bus::Listener;
-use reveille_core::fleet::{Beat, Who};
+use reveille_core::fleet::{Beat, NoRoom, Who};
 use reveille_core::id::{TenantId, Topic, WorkerId};
 use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
+use reveille_core::quota::OverQuota;
 use reveille_wire::convert::Introduction;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +69,12 @@ impl Listening {
 }
 
 impl Fleet {
+    /// Whether a worker that came with a tenant's key may join the tenant's other members. One that is there may.
+    pub(crate) fn may_join(&self, worker: &WorkerId, tenant: &TenantId) -> Result<(), OverQuota> {
+        let checked = self.placement.lock().fleet().check_quota(Who::Worker(worker.as_str()), tenant);
+        checked.map_err(|over| self.observe.metrics().over_quota(over))
+    }
+
     /// A worker says that it lives, and how busy it is. It is the tenant's whose credential it came with.
     pub fn beat(&self, worker: &WorkerId, tenant: &TenantId, beat: &Beat) {
         let now = self.runtime.now();
@@ -78,8 +86,7 @@ impl Fleet {
         self.observe.metrics().fleet().beats(1);
         self.jobs.assign_all(matches);
         let Some(heard) = heard else {
-            tracing::warn!(%worker, "the fleet is full; the heartbeat was ignored");
-            return;
+            return self.observe.log(Trouble::Packets, "heartbeat ignored", worker, &NoRoom::Fleet);
         };
         for job in heard.forgotten {
             self.runtime.spawn(self.jobs.clone().worker_idle(job, worker.clone()));

@@ -36,6 +36,7 @@ use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::{Pulse, Workspace};
+use reveille_core::quota::OverQuota;
 use reveille_roster::{Change, Roster, RosterError, StructureEvent, StructureEventQuery};
 use serde_json::Value;
 use std::ops::Deref;
@@ -63,6 +64,8 @@ pub enum WorkspaceError {
     BadUrl(A2aError),
     #[error("there are {WORKSPACES_MAX} workspaces already")]
     TooMany,
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
     #[error(transparent)]
     Roster(#[from] RosterError),
 }

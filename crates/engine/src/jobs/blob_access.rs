@@ -9,6 +9,7 @@ use crate::Caller;
 use crate::observe::audit_writer::Unrecorded;
 use bytes::Bytes;
 use reveille_core::audit::{Action, Draft};
+use reveille_core::id::TenantId;
 use reveille_core::job::{Job, State};
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
@@ -179,6 +180,22 @@ pub(super) async fn stored_len(store: &dyn Store, pointer: &str) -> Result<u64, 
 }
 
 impl GuardedBlobs {
+    async fn put_charged(
+        &self,
+        tenant: &TenantId,
+        key: BlobKey,
+        value: Bytes,
+        expires_at: Millis,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let charge = self.0.charge_at_door(tenant, value.len(), expires_at)?;
+        let put = self.0.store.put_blob(key, value, expires_at, mode).await;
+        if let Ok(false) = put {
+            self.0.refund_blob(&charge);
+        }
+        put
+    }
+
     /// Whether it is what somebody may still have to look at.
     async fn is_evidence(&self, key: &BlobKey) -> Result<bool, StoreError> {
         let Some(id) = key.job_of_result() else { return Ok(false) };
@@ -214,17 +231,20 @@ impl Blobs for GuardedBlobs {
     ) -> Result<bool, StoreError> {
         let of_context = key.job_of_context();
         let is_context = of_context.is_some();
+        // An artifact, and an input that comes before its job, are of whoever owns the door.
+        let owner = &self.0.runtime.settings().default_tenant;
         let Some(id) = of_context.or_else(|| key.job_of_result()) else {
-            return self.0.store.put_blob(key, value, expires_at, mode).await;
+            return self.put_charged(owner, key, value, expires_at, mode).await;
         };
         // A verdict reads first and commits later; its lock keeps us out in between.
         let _lock = self.0.lock(&id).await;
         // An input is fixed from the moment its job exists, a result from the moment it has ended.
         let job = self.0.store.job(&id).await?;
-        if job.is_some_and(|job| is_context || job.state().is_terminal()) {
+        if job.as_ref().is_some_and(|job| is_context || job.state().is_terminal()) {
             return Ok(false);
         }
-        self.0.store.put_blob(key, value, expires_at, mode).await
+        let owner = job.as_ref().map_or(owner, |job| &job.request.tenant);
+        self.put_charged(owner, key, value, expires_at, mode).await
     }
 
     async fn delete_blobs(&self, keys: Vec<BlobKey>) -> Result<u64, StoreError> {

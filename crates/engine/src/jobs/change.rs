@@ -7,10 +7,10 @@ use crate::observe::Trouble;
 use crate::runtime::RETRY_PAUSE;
 use reveille_core::id::JobId;
 use reveille_core::identity::Identity;
-use reveille_core::job::{Event, Job, Refusal};
+use reveille_core::job::{Event, Job, Refusal, State};
 use reveille_core::life::{self, Limits};
 use reveille_core::time::Millis;
-use reveille_store::{Commit, Lock, Opened, Preconditions, Receipt, Step, StoreError};
+use reveille_store::{Commit, ExceededQuota, Lock, Opened, Preconditions, Receipt, Step, StoreError};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -37,6 +37,14 @@ pub enum DriveError {
     QuotaExceeded,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Whether a person may be asked about one more job of a tenant.
+#[derive(Debug, Clone, Copy)]
+enum MayAsk {
+    IfWeSeeRoom,
+    /// All servers together have asked about as many as may be.
+    No,
 }
 
 /// A job as it is, with its lock: nobody else of this process changes it meanwhile.
@@ -114,8 +122,12 @@ impl Jobs {
         decide: impl Fn(&Job, Millis) -> Result<Job, Refusal> + Send + Sync,
     ) -> Result<Arc<Job>, DriveError> {
         let LockedJob { job: mut before, mut preconditions, is_loose, lock: _lock } = taken;
+        let mut may_ask = MayAsk::IfWeSeeRoom;
         for _ in 0..CONFLICTS_MAX {
-            let after = match decide(&before, self.runtime.now()) {
+            let now = self.runtime.now();
+            let decided =
+                decide(&before, now).and_then(|after| self.ask_or_deny(&before, after, may_ask, now));
+            let after = match decided {
                 Ok(after) => after,
                 Err(_) if is_loose => return Err(self.forget(&before)),
                 Err(refusal) => {
@@ -128,6 +140,7 @@ impl Jobs {
             let job = step.job.clone();
             match self.commit(Some(&before), step).await? {
                 Commit::Done => return Ok(job),
+                Commit::QuotaExceeded(ExceededQuota::Approvals) => may_ask = MayAsk::No,
                 Commit::QuotaExceeded(_) => return Err(DriveError::QuotaExceeded),
                 Commit::Seen => {
                     self.release_lock(preconditions.under).await;
@@ -141,6 +154,23 @@ impl Jobs {
             before = self.store.job(job.id()).await?.ok_or(DriveError::Unknown)?;
         }
         Err(StoreError::Unavailable(format!("job {} kept changing under us", before.id())).into())
+    }
+
+    /// A job that is to wait for a person does so if one more may, and is denied otherwise.
+    fn ask_or_deny(&self, before: &Job, after: Job, may_ask: MayAsk, now: Millis) -> Result<Job, Refusal> {
+        let begins = after.state() == State::ApprovalRequired && before.state() != State::ApprovalRequired;
+        if !begins {
+            return Ok(after);
+        }
+        let has = self.placement.timers().asked_of(&after.request.tenant);
+        let has_room = has < self.runtime.settings().limits.approvals_per_tenant as usize;
+        match may_ask {
+            MayAsk::IfWeSeeRoom if has_room => Ok(after),
+            MayAsk::IfWeSeeRoom | MayAsk::No => {
+                let over = self.observe.metrics().over_quota(self.over_approvals());
+                life::deny_unasked(&after, &over, now)
+            }
+        }
     }
 
     /// What was cached of a job does not do: it is to be opened.

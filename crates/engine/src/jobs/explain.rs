@@ -47,12 +47,15 @@ impl Explainer<'_> {
             unblock: unblock.map(str::to_owned),
         };
         match &job.phase {
-            Phase::Pending { judge_at, unanswered: 0 } => {
-                let words =
-                    format!("Policy throttles it; it is judged again in {}.", seconds(judge_at.since(now)));
+            Phase::Pending { judge_at, unanswered: 0, throttled } => {
+                let words = format!(
+                    "Policy throttles it; this was try {throttled} of {}. It is judged again in {}.",
+                    backoff::TRIES_MAX,
+                    seconds(judge_at.since(now))
+                );
                 explained("throttled", words, Some("Wait, or loosen the throttle rule."))
             }
-            Phase::Pending { judge_at, unanswered } => {
+            Phase::Pending { judge_at, unanswered, .. } => {
                 let problem = job.marks.last().map_or("", |mark| mark.note.as_str());
                 let words = format!(
                     "It is not judged yet: {problem}. Tried {}; the circuit is {}; next try in {}.",

@@ -240,7 +240,7 @@ impl Jobs {
                     let outcome =
                         scan_output(policy.clone(), job.request.clone(), metadata, content, fail_mode).await;
                     let Some(redacted) = outcome.redacted else { return (outcome.verdict, None) };
-                    if let Ok(copy) = self.put_copy(job.id(), redacted).await {
+                    if let Ok(copy) = self.put_copy(&job.request, redacted).await {
                         return (outcome.verdict, Some(copy));
                     }
                 }
@@ -277,11 +277,12 @@ impl Jobs {
     }
 
     /// `res:<job>:redacted:<hash>`, so that a second scan writes the same copy.
-    async fn put_copy(&self, id: &JobId, redacted: Vec<u8>) -> Result<String, StoreError> {
+    async fn put_copy(&self, request: &Request, redacted: Vec<u8>) -> Result<String, StoreError> {
         let digest = Sha256::digest(&redacted);
         let hash = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-        let key = BlobKey::redacted_result_of(id, &hash);
+        let key = BlobKey::redacted_result_of(&request.id, &hash);
         let expires_at = self.runtime.now() + self.runtime.settings().blob_ttl_ms;
+        self.count_blob(&request.tenant, redacted.len(), expires_at);
         self.store.put_blob(key.clone(), redacted.into(), expires_at, PutMode::Always).await?;
         Ok(key.pointer())
     }
@@ -305,7 +306,7 @@ impl Jobs {
         let outcome =
             scan_output(rules.policy.clone(), Arc::new(request.clone()), metadata, content, fail_mode).await;
         let Some(redacted) = outcome.redacted else { return Ok((outcome.verdict, None)) };
-        let copy = self.put_copy(&request.id, redacted).await?;
+        let copy = self.put_copy(request, redacted).await?;
         Ok((outcome.verdict, Some(copy)))
     }
 

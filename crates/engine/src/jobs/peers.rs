@@ -79,9 +79,12 @@ impl Jobs {
         }
     }
 
-    /// What a step that gives this job to a worker needs there to be room for.
+    /// What a step that gives this job to a worker, or asks a person about it, needs there to be room for.
     pub(super) fn placed_quota(&self, job: &Job) -> Quota {
-        let Some(attempt) = job.attempt() else { return Quota::default() };
+        let Some(attempt) = job.attempt() else {
+            let approvals_max = self.runtime.settings().limits.approvals_per_tenant;
+            return Quota { approvals_max: Some(approvals_max), ..Quota::default() };
+        };
         let (rules, request) = (self.runtime.rules(), &job.request);
         let worker_max =
             attempt.worker.as_ref().and_then(|worker| self.placement.lock().jobs_max_at(request, worker));
@@ -91,6 +94,7 @@ impl Jobs {
             tenant_max: limit.into_iter().chain(job.jobs_max()).min(),
             topic_max: rules.routing.topic_max(&request.topic),
             queue_max: None,
+            approvals_max: None,
         }
     }
 

@@ -4,12 +4,14 @@ use super::Jobs;
 use super::policy_check::PolicyBasis;
 use crate::jobs::locks::JobLock;
 use crate::observe::metrics::Limit;
+use crate::placement::NotAdmitted;
 use bytes::Bytes;
 use reveille_core::audit::of_step;
 use reveille_core::id::{JobId, TenantId, Topic};
 use reveille_core::job::{Job, State};
 use reveille_core::life::{self, Due};
 use reveille_core::policy::{Decision, Verdict};
+use reveille_core::quota::{OverQuota, TenantQuota};
 use reveille_core::request::{BadRequest, Request};
 use reveille_core::time::Millis;
 use reveille_store::{
@@ -58,6 +60,8 @@ pub enum SubmitError {
     TooManyKinds(TenantId),
     #[error("the place it was to have is taken; try again")]
     QuotaExceeded,
+    #[error("{0}; try again later")]
+    OverQuota(#[from] OverQuota),
     #[error("this server is shutting down")]
     Draining,
     /// The message that asks for it was dealt with, and its job is gone.
@@ -75,7 +79,8 @@ impl SubmitError {
             | Self::TooMany(_)
             | Self::QueueFull { .. }
             | Self::TooManyKinds(_)
-            | Self::QuotaExceeded => true,
+            | Self::QuotaExceeded
+            | Self::OverQuota(_) => true,
             Self::Bad(_) | Self::UnknownTopic(_) | Self::Draining | Self::Seen => false,
         }
     }
@@ -207,11 +212,46 @@ impl Jobs {
                 None => self.turn_away(&job, verdict.clone()).await,
             };
         }
-        let max = self.queue_max(&job.request.tenant);
-        self.placement
-            .timers()
-            .admit(&job, max)
-            .or_else(|live| self.check_queue(&job.request.tenant, live))?;
+        let request = job.request.clone();
+        let charged = context
+            .as_ref()
+            .map(|context| self.charge_blob(&request.tenant, context.len(), self.input_expires_at(now)));
+        let stored = match charged.transpose() {
+            Err(over) => Err(over.into()),
+            Ok(charge) => {
+                let stored = self.admit_and_store(job, context, submitter, message, now).await;
+                // A store that failed may have stored it all the same.
+                if let Some(charge) =
+                    charge.filter(|_| !matches!(stored, Ok(Submitted::New(_)) | Err(SubmitError::Store(_))))
+                {
+                    self.refund_blob(&charge);
+                }
+                stored
+            }
+        };
+        match stored {
+            // Whoever asks again is told of the job, however full it has become since.
+            Err(SubmitError::OverQuota(over)) => match self.existing(&request, None).await? {
+                Some(existing) => Ok(existing),
+                None => Err(self.observe.metrics().over_quota(over).into()),
+            },
+            stored => stored,
+        }
+    }
+
+    fn input_expires_at(&self, now: Millis) -> Millis {
+        now + self.runtime.settings().blob_ttl_ms
+    }
+
+    async fn admit_and_store(
+        &self,
+        job: Job,
+        context: Option<Bytes>,
+        submitter: Submitter,
+        message: Option<Receipt>,
+        now: Millis,
+    ) -> Result<Submitted, SubmitError> {
+        let job = self.admit(job, submitter, now)?;
         let waiting = self.cluster.others_may_act().then(|| (job.clone(), context.clone()));
         let stored = self.store_new(self.placed(job, now), context, message.clone(), now).await;
         match (stored, waiting) {
@@ -219,8 +259,43 @@ impl Jobs {
             (Err(SubmitError::QuotaExceeded), Some((job, context))) => {
                 self.store_new(job, context, message, now).await
             }
+            // Another server has asked about as many as may be asked about.
+            (Err(SubmitError::OverQuota(over)), Some((job, context))) if submitter == Submitter::IsGone => {
+                self.store_new(self.unasked(&job, over, now), context, message, now).await
+            }
             (stored, _) => stored,
         }
+    }
+
+    /// Counts a job among its tenant's. One that nobody can be asked about is not taken in, or ends at once.
+    fn admit(&self, job: Job, submitter: Submitter, now: Millis) -> Result<Job, SubmitError> {
+        let approvals_max = self.runtime.settings().limits.approvals_per_tenant;
+        let (tenant, timers) = (&job.request.tenant, self.placement.timers());
+        match timers.admit(&job, self.queue_max(tenant), approvals_max as usize) {
+            Ok(()) => Ok(job),
+            Err(NotAdmitted::Queue(live)) => self.check_queue(tenant, live).map(|()| job),
+            Err(NotAdmitted::Approvals) => {
+                let over = self.over_approvals();
+                match submitter {
+                    Submitter::Listens => Err(over.into()),
+                    Submitter::IsGone => self.admit(self.unasked(&job, over, now), submitter, now),
+                }
+            }
+        }
+    }
+
+    /// A job whose sender is gone, and about which nobody more can be asked.
+    fn unasked(&self, job: &Job, over: OverQuota, now: Millis) -> Job {
+        match life::deny_unasked(job, &self.observe.metrics().over_quota(over), now) {
+            Ok(denied) => denied,
+            Err(refusal) => unreachable!("a job that waits for a person can be denied: {refusal}"),
+        }
+    }
+
+    /// What says that nobody more is asked.
+    pub(super) fn over_approvals(&self) -> OverQuota {
+        let max = self.runtime.settings().limits.approvals_per_tenant;
+        OverQuota { quota: TenantQuota::Approvals, max: max.into() }
     }
 
     async fn store_new(
@@ -237,7 +312,7 @@ impl Jobs {
         });
         let mut step = Step::insert(job).on(Preconditions { quota, under: None, answers: message });
         if let Some(context) = context {
-            step.blobs.push((self.context_of(&id), context, now + self.runtime.settings().blob_ttl_ms));
+            step.blobs.push((self.context_of(&id), context, self.input_expires_at(now)));
         }
         let job = step.job.clone();
         let committed = self.commit(None, step).await;
@@ -260,6 +335,7 @@ impl Jobs {
                 let (tenant, max) = (job.request.tenant.clone(), self.queue_max(&job.request.tenant));
                 Err(SubmitError::QueueFull { tenant, live: max, max })
             }
+            Commit::QuotaExceeded(ExceededQuota::Approvals) => Err(self.over_approvals().into()),
             Commit::QuotaExceeded(_) => Err(SubmitError::QuotaExceeded),
             Commit::Seen => Err(SubmitError::Seen),
             Commit::Conflict | Commit::Fenced => {

@@ -14,7 +14,7 @@
 mod reader;
 mod shared;
 
-pub use reader::{NextEvents, Reader};
+pub use reader::{NextEvents, Reader, SubscribeError};
 pub use shared::{LogItem, LoggedEvent, Unlogged};
 
 use reveille_core::flow::RunState;
@@ -41,6 +41,8 @@ const KEPT_MAX: usize = 262_144;
 const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Events handed to a reader at once.
 const BATCH_LEN_MAX: usize = 512;
+/// Readers of all tenants together, and of operators.
+const SUBSCRIBERS_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -161,6 +163,8 @@ pub struct Events {
     logs: Mutex<Logs>,
     /// Where several servers share the event log: what this one publishes goes there.
     log_writer: Option<shared::LogWriter>,
+    /// Readers that one tenant may have.
+    subscribers_max: usize,
 }
 
 #[derive(Default)]
@@ -169,6 +173,8 @@ struct Logs {
     /// Nothing is known of what came before.
     begins: u64,
     kept: usize,
+    /// Readers of all logs.
+    readers: usize,
     /// How far the reading of what is shared has got; for whoever waits for it.
     reading: shared::Reading,
     everyone: AudienceLog,
@@ -216,7 +222,16 @@ impl AudienceLog {
 impl Events {
     pub fn new(epoch: u64) -> Self {
         let reading = shared::Reading::unneeded();
-        Self { epoch, logs: Mutex::new(Logs { reading, ..Logs::default() }), log_writer: None }
+        Self { epoch, ..Self::of(Logs { reading, ..Logs::default() }) }
+    }
+
+    fn of(logs: Logs) -> Self {
+        Self { epoch: 0, logs: Mutex::new(logs), log_writer: None, subscribers_max: SUBSCRIBERS_MAX }
+    }
+
+    /// The same, with so many readers of one tenant at most.
+    pub fn limited(self, subscribers_max: usize) -> Self {
+        Self { subscribers_max, ..self }
     }
 
     pub fn publish(&self, at: Millis, tenant: &TenantId, what: What) {
@@ -278,6 +293,7 @@ fn weight(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reveille_core::quota::{OverQuota, TenantQuota};
 
     fn job(number: usize) -> What {
         let id = JobId::known(format!("j{number}"));
@@ -299,8 +315,8 @@ mod tests {
     fn a_reader_starts_afresh_and_then_sees_its_own_tenant_only() {
         let events = Arc::new(Events::new(7));
         events.publish(Millis(1), &tenant("a"), job(1));
-        let mut reader = events.subscribe(Audience::Tenant(tenant("a")), None);
-        let mut operator = events.subscribe(Audience::Everyone, None);
+        let mut reader = events.subscribe(Audience::Tenant(tenant("a")), None).unwrap();
+        let mut operator = events.subscribe(Audience::Everyone, None).unwrap();
         assert!(matches!(reader.poll(), Some(NextEvents::StartAfresh(_))));
         assert!(matches!(operator.poll(), Some(NextEvents::StartAfresh(_))));
         events.publish(Millis(2), &tenant("b"), job(2));
@@ -318,10 +334,10 @@ mod tests {
         }
         let at = EventId::parse("7-4").unwrap();
         assert_eq!(at.to_string(), "7-4");
-        let mut reader = events.subscribe(Audience::Tenant(tenant("a")), Some(at));
+        let mut reader = events.subscribe(Audience::Tenant(tenant("a")), Some(at)).unwrap();
         assert_eq!(seqs(reader.poll()), [5, 6, 7, 8, 9, 10]);
         for stale in ["8-4", "7-99"] {
-            let mut reader = events.subscribe(Audience::Tenant(tenant("a")), EventId::parse(stale));
+            let mut reader = events.subscribe(Audience::Tenant(tenant("a")), EventId::parse(stale)).unwrap();
             assert!(matches!(reader.poll(), Some(NextEvents::StartAfresh(_))), "{stale}");
         }
         assert_eq!(EventId::parse("nonsense"), None);
@@ -345,14 +361,37 @@ mod tests {
     fn a_slow_reader_costs_nothing_and_one_noisy_tenant_takes_no_others_history() {
         let events = Arc::new(Events::new(1));
         events.publish(Millis(1), &tenant("quiet"), job(0));
-        let mut slow = events.subscribe(Audience::Tenant(tenant("noisy")), None);
+        let mut slow = events.subscribe(Audience::Tenant(tenant("noisy")), None).unwrap();
         slow.poll();
         for number in 0..TENANT_LOG_LEN_MAX * 3 {
             events.publish(Millis(1), &tenant("noisy"), job(number));
         }
         assert!(matches!(slow.poll(), Some(NextEvents::StartAfresh(_))));
         assert!(events.lock().kept <= TENANT_LOG_LEN_MAX + 1);
-        let mut quiet = events.subscribe(Audience::Tenant(tenant("quiet")), EventId::parse("1-0"));
+        let mut quiet = events.subscribe(Audience::Tenant(tenant("quiet")), EventId::parse("1-0")).unwrap();
         assert_eq!(seqs(quiet.poll()), [1]);
+    }
+
+    #[test]
+    fn a_tenant_that_opens_every_stream_it_may_leaves_the_others_theirs() {
+        let events = Arc::new(Events::new(1).limited(2));
+        let subscribe = |name: &str| events.subscribe(Audience::Tenant(tenant(name)), None);
+        let (first, _second) = (subscribe("greedy").unwrap(), subscribe("greedy").unwrap());
+        let over = OverQuota { quota: TenantQuota::Subscribers, max: 2 };
+        assert_eq!(subscribe("greedy").map(drop), Err(SubscribeError::Tenant(over)));
+        assert!(subscribe("modest").is_ok());
+        assert!(events.subscribe(Audience::Everyone, None).is_ok());
+        drop(first);
+        assert!(subscribe("greedy").is_ok());
+    }
+
+    #[test]
+    fn there_are_so_many_readers_and_no_more() {
+        let events = Arc::new(Events::new(1));
+        let open = |number: usize| events.subscribe(Audience::Tenant(tenant(&number.to_string())), None);
+        let readers: Vec<Reader> = (0..SUBSCRIBERS_MAX).map(|number| open(number).unwrap()).collect();
+        assert_eq!(open(SUBSCRIBERS_MAX).map(drop), Err(SubscribeError::Server));
+        drop(readers);
+        assert!(open(0).is_ok());
     }
 }

@@ -4,6 +4,7 @@
 mod figures;
 mod fleet;
 mod output;
+mod quotas;
 mod reconciler;
 mod safety;
 mod saga;
@@ -19,11 +20,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
+use quotas::QuotaMetrics;
 use reconciler::ReconcilerMetrics;
 pub use reconciler::Sweep;
 use reveille_core::id::Topic;
 use reveille_core::job::{Event, Job, Phase, State};
 use reveille_core::output::{OutputDecision, Stage};
+use reveille_core::quota::{OverQuota, TenantQuota};
 use reveille_core::reason::Reason;
 use reveille_core::time::Millis;
 use reveille_traces::TraceCounts;
@@ -109,6 +112,7 @@ pub struct Metrics {
     validation_rejections: Counter,
     sign_ins_failed: Counter,
     limited: Family<LimitLabel, Counter>,
+    quotas: QuotaMetrics,
     workers: Gauge,
     live_jobs: Gauge,
     messages_lost: Gauge,
@@ -172,6 +176,7 @@ impl Default for Metrics {
             validation_rejections: page.list("validation_rejections", "Packets that were refused"),
             sign_ins_failed: page.list("sign_ins_failed", "Sign-ins at the console with a wrong key"),
             limited: page.list("limited", "Jobs and calls that a limit held back"),
+            quotas: QuotaMetrics::list(&mut page),
             workers: page.list("workers", "Workers that are known"),
             live_jobs: page.list("live_jobs", "Jobs that have not ended"),
             messages_lost: page.list(
@@ -285,6 +290,17 @@ impl Metrics {
 
     pub(crate) fn limited(&self, limit: Limit) {
         self.limited.get_or_create(&limit.label()).inc();
+    }
+
+    /// A tenant was refused something, and this says what and why.
+    pub(crate) fn over_quota(&self, over: OverQuota) -> OverQuota {
+        self.quotas.exceeded(over.quota);
+        over
+    }
+
+    /// The same, where one more was asked for.
+    pub(crate) fn check_quota(&self, quota: TenantQuota, has: u64, max: u64) -> Result<(), OverQuota> {
+        quota.check(has, max).map_err(|over| self.over_quota(over))
     }
 
     /// A new job found no place.

@@ -15,7 +15,24 @@ pub struct JobTimers(Mutex<TimerEntries>);
 struct TimerEntries {
     order: BTreeSet<(Millis, JobId)>,
     of_job: FxHashMap<JobId, TimerEntry>,
-    of_tenant: FxHashMap<TenantId, usize>,
+    of_tenant: FxHashMap<TenantId, TenantCounts>,
+}
+
+/// How many live jobs one tenant has.
+#[derive(Default)]
+struct TenantCounts {
+    live: usize,
+    /// Those that wait for a person.
+    asked: usize,
+}
+
+/// Why a job is not taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// Its tenant has so many live jobs.
+    Queue(usize),
+    /// As many jobs of its tenant wait for a person as may, and this one would have to.
+    Approvals,
 }
 
 struct TimerEntry {
@@ -41,16 +58,19 @@ pub struct Ahead {
 const OVERDUE_MS: i64 = 1_000;
 
 impl JobTimers {
-    /// Counts a job that is about to be taken in, unless its tenant has `max` already; then says how many
-    /// it has. Whoever counts one sets or clears it afterwards.
-    pub fn admit(&self, job: &Job, max: usize) -> Result<(), usize> {
+    /// Counts a job that is about to be taken in, unless its tenant has as many as it may already. Whoever counts one
+    /// sets or clears it afterwards.
+    pub fn admit(&self, job: &Job, queue_max: usize, approvals_max: usize) -> Result<(), NotAdmitted> {
         let mut entries = self.lock();
         if entries.of_job.contains_key(job.id()) {
             return Ok(());
         }
         let live = entries.live_of(&job.request.tenant);
-        if live >= max {
-            return Err(live);
+        if live >= queue_max {
+            return Err(NotAdmitted::Queue(live));
+        }
+        if asks(job.state()) && entries.asked_of(&job.request.tenant) >= approvals_max {
+            return Err(NotAdmitted::Approvals);
         }
         entries.count(job, None);
         Ok(())
@@ -61,8 +81,13 @@ impl JobTimers {
         let mut entries = self.lock();
         let before = match entries.of_job.get_mut(job.id()) {
             Some(entry) if entry.tenant == job.request.tenant => {
-                (entry.state, entry.revision, entry.is_anothers) = (job.state(), job.revision, false);
-                entry.at.replace(at)
+                let was = std::mem::replace(&mut entry.state, job.state());
+                (entry.revision, entry.is_anothers) = (job.revision, false);
+                let before = entry.at.replace(at);
+                if let Some(counts) = entries.of_tenant.get_mut(&job.request.tenant) {
+                    counts.asked = counts.asked + usize::from(asks(job.state())) - usize::from(asks(was));
+                }
+                before
             }
             _ => {
                 entries.uncount(job.id());
@@ -83,7 +108,7 @@ impl JobTimers {
     pub fn watch(&self, job: &JobId, tenant: &TenantId, state: State, revision: u64, at: Millis) {
         let mut entries = self.lock();
         entries.uncount(job);
-        *entries.of_tenant.entry(tenant.clone()).or_default() += 1;
+        entries.count_one(tenant, state);
         let entry = TimerEntry { tenant: tenant.clone(), state, revision, is_anothers: true, at: Some(at) };
         entries.of_job.insert(job.clone(), entry);
         entries.order.insert((at, job.clone()));
@@ -156,6 +181,11 @@ impl JobTimers {
         self.lock().live_of(tenant)
     }
 
+    /// And how many of those wait for a person.
+    pub fn asked_of(&self, tenant: &TenantId) -> usize {
+        self.lock().asked_of(tenant)
+    }
+
     fn lock(&self) -> MutexGuard<'_, TimerEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,12 +193,22 @@ impl JobTimers {
 
 impl TimerEntries {
     fn live_of(&self, tenant: &TenantId) -> usize {
-        self.of_tenant.get(tenant).copied().unwrap_or_default()
+        self.of_tenant.get(tenant).map_or(0, |counts| counts.live)
+    }
+
+    fn asked_of(&self, tenant: &TenantId) -> usize {
+        self.of_tenant.get(tenant).map_or(0, |counts| counts.asked)
+    }
+
+    fn count_one(&mut self, tenant: &TenantId, state: State) {
+        let counts = self.of_tenant.entry(tenant.clone()).or_default();
+        counts.live += 1;
+        counts.asked += usize::from(asks(state));
     }
 
     fn count(&mut self, job: &Job, at: Option<Millis>) {
         let tenant = job.request.tenant.clone();
-        *self.of_tenant.entry(tenant.clone()).or_default() += 1;
+        self.count_one(&tenant, job.state());
         self.of_job.insert(
             job.id().clone(),
             TimerEntry { tenant, state: job.state(), revision: job.revision, is_anothers: false, at },
@@ -180,19 +220,25 @@ impl TimerEntries {
         if let Some(at) = entry.at {
             self.order.remove(&(at, job.clone()));
         }
-        if let Some(live) = self.of_tenant.get_mut(&entry.tenant) {
-            *live -= 1;
-            if *live == 0 {
+        if let Some(counts) = self.of_tenant.get_mut(&entry.tenant) {
+            counts.live -= 1;
+            counts.asked -= usize::from(asks(entry.state));
+            if counts.live == 0 {
                 self.of_tenant.remove(&entry.tenant);
             }
         }
     }
 }
 
+fn asks(state: State) -> bool {
+    state == State::ApprovalRequired
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use reveille_core::life;
+    use reveille_core::policy::{Decision, Policy, RecordedVerdict, Verdict};
     use reveille_core::request::Request;
 
     #[test]
@@ -218,10 +264,10 @@ mod tests {
     fn a_tenant_has_no_more_live_jobs_than_it_may() {
         let timers = JobTimers::default();
         let (a, b, c) = (job("a", "t"), job("b", "t"), job("c", "t"));
-        assert_eq!((timers.admit(&a, 2), timers.admit(&b, 2)), (Ok(()), Ok(())));
-        assert_eq!(timers.admit(&c, 2), Err(2));
-        assert_eq!(timers.admit(&b, 2), Ok(()), "it counts already");
-        assert_eq!(timers.admit(&job("d", "other"), 2), Ok(()));
+        assert_eq!((timers.admit(&a, 2, 9), timers.admit(&b, 2, 9)), (Ok(()), Ok(())));
+        assert_eq!(timers.admit(&c, 2, 9), Err(NotAdmitted::Queue(2)));
+        assert_eq!(timers.admit(&b, 2, 9), Ok(()), "it counts already");
+        assert_eq!(timers.admit(&job("d", "other"), 2, 9), Ok(()));
         // The id turns out to be another tenant's.
         timers.set(&job("b", "other"), Millis(10));
         assert_eq!(
@@ -229,7 +275,27 @@ mod tests {
             (1, 2)
         );
         timers.clear(a.id());
-        assert_eq!(timers.admit(&c, 2), Ok(()));
+        assert_eq!(timers.admit(&c, 2, 9), Ok(()));
+    }
+
+    #[test]
+    fn no_more_jobs_of_a_tenant_wait_for_a_person_than_may() {
+        let timers = JobTimers::default();
+        let asked = |id: &str, tenant: &str| {
+            let verdict = Policy::builtin().evaluate(&Request::plain(id, "job.echo"));
+            let verdict = Verdict { decision: Decision::RequireApproval, ..verdict };
+            life::judge(&job(id, tenant), RecordedVerdict { verdict, checked_at: Millis(0) }, Millis(0))
+                .unwrap()
+        };
+        assert_eq!(timers.admit(&asked("a", "t"), 9, 1), Ok(()));
+        assert_eq!(timers.admit(&asked("b", "t"), 9, 1), Err(NotAdmitted::Approvals));
+        assert_eq!(timers.admit(&job("b", "t"), 9, 1), Ok(()), "this one waits for nobody");
+        assert_eq!(timers.admit(&asked("c", "other"), 9, 1), Ok(()));
+        timers.set(&asked("b", "t"), Millis(10));
+        assert_eq!(timers.asked_of(&TenantId::known("t")), 2);
+        timers.set(&job("a", "t"), Millis(10));
+        timers.clear(&JobId::known("b"));
+        assert_eq!(timers.asked_of(&TenantId::known("t")), 0);
     }
 
     fn job(id: &str, tenant: &str) -> Job {

@@ -1,6 +1,6 @@
 //! Running a run again, from one of its steps: what came before is taken over, and the rest is done anew.
 
-use super::{RunRequest, StartRunError, Started, Workflows};
+use super::{RunQuota, RunRequest, StartRunError, Started, Workflows};
 use reveille_core::flow::{NodeKey, Run, RunOrigin, StepState};
 use reveille_core::id::{KeyId, RunId, StepId};
 
@@ -59,7 +59,7 @@ impl Workflows {
                 take_over(&old, &mut run, &step);
             }
         }
-        Ok(self.begin_run(run, flow, true).await?)
+        Ok(self.begin_run(run, flow, RunQuota::Counts).await?)
     }
 }
 

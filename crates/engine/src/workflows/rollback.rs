@@ -4,7 +4,7 @@
 //! made once, however often it is tried. From there it is a run like any other: it goes through its list, one
 //! after the other unless it was told otherwise, and a crash anywhere finds it where it stands.
 
-use super::{Loaded, StartRunError, Started, Workflows};
+use super::{Loaded, RunQuota, StartRunError, Started, Workflows};
 use crate::observe::Trouble;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
@@ -100,7 +100,9 @@ impl Workflows {
         let flow = flow(if is_parallel { UNDO_AT_ONCE } else { UNDO_IN_ORDER });
         let head = head(id, of, flow.version, self.runtime.now());
         let input = json!({"of": of.id, "why": of.error, "undo": undo});
-        if let Started::New(_) = self.begin_run(Run::new(head, Arc::new(input)), flow, false).await? {
+        if let Started::New(_) =
+            self.begin_run(Run::new(head, Arc::new(input)), flow, RunQuota::Exempt).await?
+        {
             self.observe.metrics().saga().triggered();
         }
         Ok(())

@@ -6,7 +6,7 @@
 
 use super::Workflows;
 use super::rollback::rollback_of_one;
-use super::{Loaded, RunError, StartRunError};
+use super::{Loaded, RunError, RunQuota, StartRunError};
 use crate::observe::Trouble;
 use reveille_core::digest::sha256_hex;
 use reveille_core::flow::{
@@ -151,7 +151,7 @@ impl Workflows {
                 done => return done.map(drop),
             }
             let empty = stack(tenant, &place.workflow_id, self.runtime.now());
-            if let Err(error) = self.begin_run(empty, flow(), false).await {
+            if let Err(error) = self.begin_run(empty, flow(), RunQuota::Exempt).await {
                 return Err(RunError::Store(of_start(error)));
             }
         }

@@ -3,7 +3,7 @@
 use super::Workflows;
 use super::outcome::outcome_of_run;
 use super::rollback::NotUndone;
-use super::{Loaded, RunError, RunRequest, StartRunError, Started};
+use super::{Loaded, RunError, RunQuota, RunRequest, StartRunError, Started};
 use crate::jobs::DriveError;
 use crate::jobs::{Submission, SubmitError, Submitted, Submitter};
 use crate::observe::Trouble;
@@ -225,6 +225,13 @@ impl Workflows {
                 Err(StartRunError::Store(error)) => {
                     self.observe.log(Trouble::Store, "run not started; retrying", &id, &error);
                 }
+                // There may be room by the next attempt, if the step has one.
+                Err(error @ StartRunError::TooMany(_)) => {
+                    let outcome =
+                        StepOutcome::Failed { words: error.to_string(), is_worth_another_try: true };
+                    let event = RunEvent::Over { node: node.clone(), attempt: *attempt, outcome };
+                    return self.drive_run_on(parent, &event).await;
+                }
                 Err(error) => return self.step_failed(parent, node, *attempt, error.to_string()),
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -240,7 +247,7 @@ impl Workflows {
         let flow = self.flow(&asked.tenant, &asked.workflow, None).await?;
         let flow = flow.ok_or_else(|| StartRunError::UnknownWorkflow(asked.workflow.clone()))?;
         let run = self.new_run(id.clone(), asked, &flow, origin.clone()).await?;
-        self.begin_run(run, flow, false).await
+        self.begin_run(run, flow, RunQuota::Counts).await
     }
 
     /// Says something to whoever listens; the step is over when the bus has it.

@@ -6,6 +6,7 @@ use crate::evaluation::{TooManyQuestions, at_once};
 use reveille_core::cost::{CostLimit, Meter};
 use reveille_core::flow::{Flow, Run, RunChange, RunHead, RunOrigin, Schema, start};
 use reveille_core::id::{KeyId, RunId, TenantId, WorkflowId};
+use reveille_core::quota::{OverQuota, TenantQuota};
 use reveille_core::request::Actor;
 use reveille_store::StoreError;
 use reveille_store::workflows::{RunCommit, RunStep};
@@ -25,6 +26,15 @@ pub struct RunRequest {
     pub idempotency_key: Option<String>,
     pub started_by: Option<KeyId>,
     pub actor: Actor,
+}
+
+/// Whether a new run has to fit in its tenant's quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunQuota {
+    /// Somebody starts it, or a step of another run does.
+    Counts,
+    /// It undoes what others did, or keeps what may have to be undone: that must go on however full it is.
+    Exempt,
 }
 
 #[derive(Debug, Clone)]
@@ -49,8 +59,8 @@ pub enum StartRunError {
     UnknownWorkflow(WorkflowId),
     #[error("{field}: {problem}")]
     Bad { field: &'static str, problem: String },
-    #[error("the tenant has {0} runs under way, and may have no more; try again later")]
-    TooMany(u32),
+    #[error("{0}; try again later")]
+    TooMany(OverQuota),
     #[error("this server is shutting down")]
     Draining,
     /// Only asked of what is worked out for an answer.
@@ -74,7 +84,7 @@ impl Workflows {
         }
         let id = RunId::known(self.runtime.new_uuid());
         let run = self.new_run(id, &asked, &flow, RunOrigin::Started).await?;
-        self.begin_run(run, flow, true).await
+        self.begin_run(run, flow, RunQuota::Counts).await
     }
 
     /// A run that has not begun, if its input is as it should be.
@@ -127,12 +137,12 @@ impl Workflows {
         self.runtime.evaluations().run(CostLimit::RUN_EVENT, begin).await
     }
 
-    /// Commits a run with its first steps begun. A run that is part of another one is not counted.
+    /// Commits a run with its first steps begun.
     pub(super) async fn begin_run(
         &self,
         run: Run,
         flow: Arc<Flow>,
-        is_counted: bool,
+        quota: RunQuota,
     ) -> Result<Started, StartRunError> {
         let workflows = self.clone();
         self.runtime
@@ -142,7 +152,7 @@ impl Workflows {
                 let mut open = slot.lock().await;
                 let change = Arc::new(workflows.first_steps(&run, &flow).await);
                 let max = workflows.runtime.settings().limits.runs_per_tenant;
-                let runs_max = is_counted.then_some(max);
+                let runs_max = (quota == RunQuota::Counts).then_some(max);
                 let mut run = run;
                 let step = RunStep { runs_max, ..RunStep::insert(Arc::new(run.clone()), change.clone()) };
                 let committed = workflows.store.commit(step).await;
@@ -158,7 +168,10 @@ impl Workflows {
                         Ok(Started::New(begun))
                     }
                     Ok(RunCommit::Duplicate(id)) => Ok(Started::Existing(id)),
-                    Ok(RunCommit::QuotaExceeded) => Err(StartRunError::TooMany(max)),
+                    Ok(RunCommit::QuotaExceeded) => {
+                        let over = OverQuota { quota: TenantQuota::Runs, max: max.into() };
+                        Err(StartRunError::TooMany(workflows.observe.metrics().over_quota(over)))
+                    }
                     Ok(RunCommit::Conflict) => {
                         Err(StoreError::Unavailable("the workflow was changed just now".to_owned()).into())
                     }

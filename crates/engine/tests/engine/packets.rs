@@ -6,6 +6,7 @@ use reveille_core::id::{JobId, KeyId, TenantId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
+use reveille_engine::{LimitSettings, Settings};
 use reveille_test_kit::{
     TestServer, TestWorker, TestWorld, job, job_packet, new_job, soon, state, succeeded,
 };
@@ -135,4 +136,32 @@ async fn a_job_on_the_bus_remembers_the_key_it_came_with() {
     inbox.recv().await.unwrap();
     let job = job(&bench.server, "a").await;
     assert_eq!((&job.request.submitted_by, job.request.tenant.as_str()), (&key, "acme"));
+}
+
+#[tokio::test]
+async fn workers_of_one_key_fill_the_fleet_for_all_tenants() {
+    let limits = LimitSettings { members_per_tenant: 1, ..LimitSettings::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let server = TestWorld::new().engine().settings(settings).start().await;
+    let mut inbox = server.bus.subscribe("_INBOX.beat", None).await.unwrap();
+    let mut beat = async |tenant: &str, key: Option<&str>, worker: &str| {
+        let beat = Heartbeat { worker_id: worker.to_owned(), ..Heartbeat::default() };
+        let packet = packet::encode(&sent_by(worker, Payload::Heartbeat(beat)));
+        let key = key.map(KeyId::known);
+        let origin = MessageOrigin::Worker(MessageSender { tenant: TenantId::known(tenant), key });
+        let reply = Some("_INBOX.beat".to_owned());
+        let message = Message { reply, origin, ..Message::new(subject::HEARTBEAT, packet) };
+        server.bus.publish(message).await.unwrap();
+        let answer = soon(inbox.recv()).await.unwrap().message;
+        String::from_utf8(answer.payload.to_vec()).unwrap()
+    };
+    let taken = r#"{"ok":true,"state":null}"#;
+    assert_eq!(beat("greedy", Some("key_1"), "w1").await, taken);
+    assert!(beat("greedy", Some("key_1"), "w2").await.contains("quota of members, which is 1"));
+    assert_eq!(beat("greedy", Some("key_1"), "w1").await, taken, "who is there stays");
+    assert_eq!(beat("honest", Some("key_2"), "w3").await, taken);
+    assert_eq!(beat("default", None, "w4").await, taken);
+    assert_eq!(beat("default", None, "w5").await, taken, "who needs no key is one of the operator's own");
+    let known: Vec<_> = server.fleet().workers().iter().map(|view| view.worker.id.to_string()).collect();
+    assert_eq!(known, ["w4", "w5", "w1", "w3"]);
 }

@@ -180,7 +180,7 @@ async fn what_stands_still_is_moved_on_after_two_minutes() {
     let mut letters = engine.bus.subscribe(subject::JOB_DLQ, None).await.unwrap();
     let (by, comment) = ("ann".to_owned(), String::new());
     let decided = Some(Decided { choice: Choice::Approve, by, key: None, at: shared.now(), comment });
-    let held_back = Phase::Pending { judge_at: shared.now() + 600_000, unanswered: 0 };
+    let held_back = Phase::Pending { judge_at: shared.now() + 600_000, unanswered: 0, throttled: 0 };
     shared.put(shared.submitted("unjudged")).await;
     shared.put(Job { phase: held_back, ..shared.submitted("throttled") }).await;
     shared.put(Job { decided, ..shared.judged("approved", Decision::RequireApproval) }).await;

@@ -273,12 +273,16 @@ async fn a_beat_that_one_has_heard_is_known_to_all() {
         servers[0].fleet().agent_beat(&tenant, &beat).unwrap();
         sleep(10_000).await;
         for server in &servers {
-            let agents = server.fleet().agents(&tenant);
+            let agents = server.fleet().agents(&Audience::Tenant(tenant.clone()), usize::MAX);
             assert!(agents.len() == 1 && !agents[0].offline, "{agents:?}");
         }
     }
     sleep(60_000).await;
-    assert!(servers.iter().all(|server| server.fleet().agents(&tenant)[0].offline));
+    assert!(
+        servers
+            .iter()
+            .all(|server| server.fleet().agents(&Audience::Tenant(tenant.clone()), usize::MAX)[0].offline)
+    );
 }
 
 #[tokio::test(start_paused = true)]

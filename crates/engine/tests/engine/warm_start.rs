@@ -6,7 +6,7 @@ use reveille_core::id::{PoolId, TenantId, WorkerId};
 use reveille_core::placement::routing::Routing;
 use reveille_core::presence::agent::{AgentBeat, AgentStatus};
 use reveille_core::request::Request;
-use reveille_engine::{Clock, Engine, Rules};
+use reveille_engine::{Audience, Clock, Engine, Rules};
 use reveille_store::{BlobKey, Blobs, PutMode};
 use reveille_test_kit::{TestServer, TestWorker, TestWorld, job, new_job, pass, tenant};
 use std::sync::Arc;
@@ -139,13 +139,20 @@ async fn agents_are_known_after_a_restart_the_living_and_the_dead() {
     engine.kill();
     pass(600).await;
     let engine = start(&world).await;
-    let agents = engine.fleet().agents(&acme);
+    let agents = engine.fleet().agents(&Audience::Tenant(acme.clone()), usize::MAX);
     let names: Vec<(&str, bool, bool)> =
         agents.iter().map(|worker| (worker.id.as_str(), worker.offline, worker.restored)).collect();
     assert_eq!(names, [("alive", false, true), ("dead", true, false)]);
     pass(46).await;
-    assert!(engine.fleet().agents(&acme).iter().all(|worker| worker.offline), "nobody beat");
-    assert!(engine.fleet().agents(&TenantId::known("other")).is_empty());
+    assert!(
+        engine
+            .fleet()
+            .agents(&Audience::Tenant(acme.clone()), usize::MAX)
+            .iter()
+            .all(|worker| worker.offline),
+        "nobody beat"
+    );
+    assert!(engine.fleet().agents(&Audience::Tenant(TenantId::known("other")), usize::MAX).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! What one tenant, or one key, may ask of the server.
 
 use reveille_core::rate::Rate;
+use reveille_engine::LimitSettings;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -8,7 +9,17 @@ use serde::Deserialize;
 pub struct LimitsSection {
     /// Live jobs of one tenant at which its new ones are turned away.
     pub queued_per_tenant: usize,
-    /// Runs of workflows that one tenant may have under way.
+    /// Agents, and CAP workers that came with a key, that one tenant may have.
+    pub members_per_tenant: usize,
+    /// Workspaces that one tenant may have.
+    pub workspaces_per_tenant: usize,
+    /// Bytes of inputs and results that one tenant may have stored.
+    pub blob_bytes_per_tenant: u64,
+    /// Streams and sockets of events that one tenant may have open.
+    pub subscribers_per_tenant: usize,
+    /// Jobs of one tenant that may wait for a person.
+    pub approvals_per_tenant: u32,
+    /// Runs of workflows that one tenant may have under way, those of steps too.
     pub runs_per_tenant: u32,
     /// Workflows that one tenant may have.
     pub workflows_per_tenant: u32,
@@ -22,6 +33,11 @@ impl Default for LimitsSection {
     fn default() -> Self {
         Self {
             queued_per_tenant: 100_000,
+            members_per_tenant: 100_000,
+            workspaces_per_tenant: 10_000,
+            blob_bytes_per_tenant: 16 * 1024 * 1024 * 1024,
+            subscribers_per_tenant: 1000,
+            approvals_per_tenant: 10_000,
             runs_per_tenant: 1000,
             workflows_per_tenant: 1000,
             requests_per_second: 0,
@@ -31,6 +47,21 @@ impl Default for LimitsSection {
 }
 
 impl LimitsSection {
+    /// What the engine is told.
+    pub fn settings(&self) -> LimitSettings {
+        LimitSettings {
+            queued_per_tenant: self.queued_per_tenant,
+            members_per_tenant: self.members_per_tenant,
+            workspaces_per_tenant: self.workspaces_per_tenant,
+            blob_bytes_per_tenant: self.blob_bytes_per_tenant,
+            subscribers_per_tenant: self.subscribers_per_tenant,
+            approvals_per_tenant: self.approvals_per_tenant,
+            runs_per_tenant: self.runs_per_tenant,
+            workflows_per_tenant: self.workflows_per_tenant,
+            calls: self.calls(),
+        }
+    }
+
     /// Nothing means as often as they like.
     pub fn calls(&self) -> Option<Rate> {
         let burst = match self.requests_burst {

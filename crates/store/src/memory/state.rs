@@ -7,12 +7,13 @@ use super::locks::HeldLocks;
 use super::membership::Owners;
 use super::usage::Usage;
 use crate::breakers::InProcess;
-use crate::{BlobKey, Commit, Preconditions, Receipt, Step};
+use crate::{BlobKey, Commit, Preconditions, Receipt, Step, StoredBlob};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::{self, DeadLetter, Job};
 use reveille_core::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 #[derive(Default)]
@@ -134,6 +135,19 @@ impl MemoryState {
     /// An expired blob does not exist, whether or not it was pruned yet.
     pub fn blob(&self, key: &BlobKey, now: Millis) -> Option<&(Bytes, Millis)> {
         self.blobs.get(key).filter(|(_, expires_at)| now < *expires_at)
+    }
+
+    /// What clients store, in the order of the keys.
+    pub fn stored_blobs(&self, after: Option<&BlobKey>, limit: usize) -> Vec<StoredBlob> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let stored = self.blobs.range::<BlobKey, _>((from, Bound::Unbounded));
+        let stored = stored.filter(|(key, _)| **key != BlobKey::workers_snapshot()).take(limit);
+        let stored = stored.map(|(key, (value, expires_at))| StoredBlob {
+            key: key.clone(),
+            len: value.len(),
+            expires_at: *expires_at,
+        });
+        stored.collect()
     }
 
     pub fn put_blob(&mut self, key: BlobKey, value: Bytes, expires_at: Millis) {

@@ -2,7 +2,7 @@
 
 use crate::{ExceededQuota, Step};
 use reveille_core::id::{TenantId, Topic, WorkerId};
-use reveille_core::job::Job;
+use reveille_core::job::{Job, State};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub(super) struct Usage {
     of_topic: BTreeMap<Topic, u32>,
     /// Jobs that have not ended.
     queued: BTreeMap<TenantId, u64>,
+    /// Jobs that wait for a person.
+    asked: BTreeMap<TenantId, u32>,
 }
 
 impl Usage {
@@ -26,6 +28,12 @@ impl Usage {
         if before.is_none() && !job.state().is_terminal() && quota.queue_max.is_some_and(|max| queued >= max)
         {
             return Some(ExceededQuota::Queue);
+        }
+        if asks(job)
+            && !before.is_some_and(asks)
+            && is_full(quota.approvals_max, self.asked.get(&request.tenant))
+        {
+            return Some(ExceededQuota::Approvals);
         }
         let worker = worker_of(job);
         if worker != before.and_then(worker_of)
@@ -58,11 +66,18 @@ impl Usage {
             add(&mut self.of_tenant, &request.tenant, by);
             add(&mut self.of_topic, &request.topic, by);
         }
+        if asks(job) {
+            add(&mut self.asked, &request.tenant, by);
+        }
         if !job.state().is_terminal() {
             let queued = self.queued.entry(request.tenant.clone()).or_default();
             *queued = queued.saturating_add_signed(by.into());
         }
     }
+}
+
+fn asks(job: &Job) -> bool {
+    job.state() == State::ApprovalRequired
 }
 
 fn worker_of(job: &Job) -> Option<&WorkerId> {

@@ -35,6 +35,7 @@ impl RedisStore {
             ["no room", "worker"] => Ok(Commit::QuotaExceeded(ExceededQuota::Worker)),
             ["no room", "tenant"] => Ok(Commit::QuotaExceeded(ExceededQuota::Tenant)),
             ["no room", "topic"] => Ok(Commit::QuotaExceeded(ExceededQuota::Topic)),
+            ["no room", "approvals"] => Ok(Commit::QuotaExceeded(ExceededQuota::Approvals)),
             ["no room", "queue"] => Ok(Commit::QuotaExceeded(ExceededQuota::Queue)),
             _ => Err(StoreError::Corrupt(format!("Redis answered a commit with {reply:?}"))),
         }
@@ -89,6 +90,7 @@ impl RedisStore {
             tenant_max: quota.tenant_max,
             topic_max: quota.topic_max,
             queue_max: quota.queue_max,
+            approvals_max: quota.approvals_max,
             lock: lock.map(|lock| &lock.name),
             fence: lock.map(|lock| lock.fence),
             processed: message.map(|message| self.keys.processed(message)),

@@ -8,7 +8,7 @@ scripts!(Scripts {
         args [
             prefix, id, expects, now, token, record, was_state, state, was_worker, worker, was_live, live, active, placed,
             asked, released, updated, owner, tenant, topic, trace, idempotency, letter, reason, worker_max, tenant_max,
-            topic_max, queue_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max
+            topic_max, queue_max, approvals_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max
         ];
     lock: TakeLock = "lua/lock.lua",
         keys [record],

@@ -3,7 +3,7 @@
 use super::listing::listing;
 use super::rows::{job, store_error};
 use crate::query::page_len;
-use crate::{BlobKey, JobQuery, Page, StoreError};
+use crate::{BlobKey, JobQuery, Page, StoreError, StoredBlob};
 use bytes::Bytes;
 use reveille_core::id::{JobId, TenantId};
 use reveille_core::job::Job;
@@ -72,6 +72,28 @@ pub(super) fn blob_expiry(connection: &Connection, key: &BlobKey) -> Result<Opti
         .optional()
         .map(|expires_at| expires_at.map(Millis))
         .map_err(|error| store_error(&error))
+}
+
+/// What clients store, in the order of the keys. The length is read without the value.
+pub(super) fn stored_blobs(
+    connection: &Connection,
+    after: Option<&BlobKey>,
+    limit: usize,
+) -> Result<Vec<StoredBlob>, StoreError> {
+    let read = || {
+        let mut statement = connection.prepare_cached(
+            "SELECT key, length(value), expires_at FROM blobs WHERE key > ?1 ORDER BY key LIMIT ?2",
+        )?;
+        let rows = statement.query_map(params![after.map_or("", BlobKey::as_str), limit as i64], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, Millis(row.get(2)?)))
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    let rows = read().map_err(|error| store_error(&error))?;
+    let stored = rows.into_iter().filter_map(|(key, len, expires_at)| {
+        Some(StoredBlob { key: BlobKey::parse(&key).ok()?, len: len as usize, expires_at })
+    });
+    Ok(stored.collect())
 }
 
 pub(super) fn page<T>(

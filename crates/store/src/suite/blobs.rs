@@ -1,7 +1,7 @@
 //! Blobs: stored, replaced, kept from being replaced, gone when they expire.
 
 use super::ManualClock;
-use crate::{BLOB_LEN_MAX, BlobKey, PutMode, SNAPSHOT_LEN_MAX, Store};
+use crate::{BLOB_LEN_MAX, BlobKey, PutMode, SNAPSHOT_LEN_MAX, Store, StoredBlob};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -14,6 +14,28 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     an_empty_and_a_large_blob_are_kept_whole(&**store, clock).await;
     the_snapshot_of_a_large_fleet_is_kept_whole(&**store, clock).await;
     of_many_puts_if_absent_exactly_one_stores(store, clock).await;
+    if !store.is_shared() {
+        what_is_stored_is_listed_by_key_with_its_length(&**store, clock).await;
+    }
+}
+
+pub async fn what_is_stored_is_listed_by_key_with_its_length(store: &dyn Store, clock: &ManualClock) {
+    let expires_at = clock.now() + 1000;
+    let blob = |name: &str, len| StoredBlob { key: BlobKey::parse(name).unwrap(), len, expires_at };
+    let (a, b) = (blob("ctx:suite-listed-a", 3), blob("ctx:suite-listed-b", 0));
+    for stored in [&b, &a] {
+        let value = Bytes::from(vec![7; stored.len]);
+        assert!(store.put_blob(stored.key.clone(), value, expires_at, PutMode::Always).await.unwrap());
+    }
+    let before = BlobKey::parse("ctx:suite-listed").unwrap();
+    assert_eq!(store.stored_blobs(Some(before.clone()), 1).await.unwrap(), [a.clone()]);
+    assert_eq!(store.stored_blobs(Some(before), 2).await.unwrap(), [a.clone(), b.clone()]);
+    assert_eq!(store.stored_blobs(Some(a.key), 1).await.unwrap(), [b]);
+    let all = store.stored_blobs(None, 100_000).await.unwrap();
+    assert!(
+        all.iter().all(|stored| stored.key != BlobKey::workers_snapshot()),
+        "the platform's own is not listed"
+    );
 }
 
 pub async fn the_latest_value_is_read_back(store: &dyn Store, clock: &ManualClock) {

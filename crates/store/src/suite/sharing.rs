@@ -6,10 +6,12 @@
 use super::listing::live_of;
 use super::{ManualClock, change, ended, insert, load, new_job, running};
 use crate::{
-    BEAT_TTL_MS, Commit, ExceededQuota, HeldLock, Lock, Opened, Preconditions, Quota, Receipt, Step, Store,
+    BEAT_TTL_MS, Commit, ExceededQuota, HeldLock, JobQuery, Lock, Opened, Preconditions, Quota, Receipt,
+    Step, Store,
 };
 use bytes::Bytes;
-use reveille_core::job::{Job, State};
+use reveille_core::id::TenantId;
+use reveille_core::job::{Job, Phase, State};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -27,6 +29,7 @@ pub async fn run(first: &Arc<dyn Store>, second: &Arc<dyn Store>, clock: &Manual
     a_worker_never_has_more_than_fit(first, second, clock).await;
     a_tenant_and_a_topic_never_have_more_than_they_may(first, second, clock).await;
     a_queue_never_grows_past_its_end(first, second, clock).await;
+    no_more_jobs_wait_for_a_person_than_may(first, second, clock).await;
     what_is_given_back_is_room_again(&**first, clock).await;
     all_see_who_holds_what(&**first, &**second, clock).await;
     a_step_under_a_lapsed_lock_does_not_count(&**first, &**second, clock).await;
@@ -82,8 +85,35 @@ pub async fn a_queue_never_grows_past_its_end(
     assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, ExceededQuota::Queue));
 }
 
+pub async fn no_more_jobs_wait_for_a_person_than_may(
+    first: &Arc<dyn Store>,
+    second: &Arc<dyn Store>,
+    clock: &ManualClock,
+) {
+    let quota = Quota { approvals_max: Some(PLACES), ..Quota::default() };
+    let on = || Preconditions { quota, ..Preconditions::default() };
+    let tenant = Some(TenantId::known("room-asked"));
+    let asked =
+        |name: &str| Job { phase: Phase::ApprovalRequired, ..new_job("room-asked", name, clock.now()) };
+    let steps = (0..RIVALS).map(|number| Step::insert(asked(&number.to_string())).on(on()));
+    assert_eq!(commit_at_once(first, second, steps.collect()).await, (PLACES, ExceededQuota::Approvals));
+    let query = JobQuery { tenant, state: Some(State::ApprovalRequired), limit: 1, ..JobQuery::default() };
+    let waiting = first.jobs(&query).await.unwrap().items.remove(0);
+    let over = Step::change(&waiting, ended(&waiting, State::Denied, clock.now()));
+    assert_eq!(second.commit(over).await.unwrap(), Commit::Done);
+    assert_eq!(first.commit(Step::insert(asked("next")).on(on())).await.unwrap(), Commit::Done);
+    let one_more = first.commit(Step::insert(asked("one-more")).on(on())).await.unwrap();
+    assert_eq!(one_more, Commit::QuotaExceeded(ExceededQuota::Approvals));
+}
+
 pub async fn what_is_given_back_is_room_again(store: &dyn Store, clock: &ManualClock) {
-    let quota = Quota { worker_max: Some(1), tenant_max: Some(1), topic_max: Some(1), queue_max: Some(2) };
+    let quota = Quota {
+        worker_max: Some(1),
+        tenant_max: Some(1),
+        topic_max: Some(1),
+        queue_max: Some(2),
+        approvals_max: None,
+    };
     let preconditions = || Preconditions { quota, ..Preconditions::default() };
     let place = |job: &Arc<Job>| Step::change(job, at(job, "room-back", clock)).on(preconditions());
     let mut jobs = Vec::new();

@@ -4,5 +4,6 @@
 mod blobs;
 mod four_eyes;
 mod policy;
+mod quotas;
 mod trail;
 mod workspaces;

@@ -1,7 +1,7 @@
 //! Section 7: the scheduler's constants, by their names there.
 
 use super::assert_is_page;
-use reveille_core::{backoff, life};
+use reveille_core::backoff;
 
 enum Ours {
     /// The same number, here.
@@ -25,7 +25,7 @@ fn every_constant_is_the_same_or_has_a_page_that_says_why_not() {
         ("retryDelayStore", 1_000, InTheShell),
         ("retryDelayPublish", 2_000, InTheShell),
         ("retryDelayNoWorkers", 2_000, Without("docs/adr/0004-waiting-costs-no-writes.md")),
-        ("safetyThrottleDelay", 5_000, Same(life::THROTTLE_MS)),
+        ("safetyThrottleDelay", 5_000, Same(backoff::THROTTLE_MS)),
         ("backoffBase", 1_000, Same(backoff::BASE_MS)),
         ("backoffMax", 30_000, Same(backoff::MAX_MS)),
         ("maxRenewalFailures", 3, Without(JOB_LOCK)),

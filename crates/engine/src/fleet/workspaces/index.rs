@@ -1,6 +1,6 @@
 //! Every workspace, in memory, by id and by the hash of its token; and the locks under which one changes.
 
-use reveille_core::id::WorkspaceId;
+use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::Workspace;
 use reveille_roster::{Roster, RosterError};
 use rustc_hash::FxHashMap;
@@ -28,8 +28,25 @@ pub struct WorkspaceIndex {
 struct Records {
     by_id: FxHashMap<WorkspaceId, Arc<Workspace>>,
     by_token: FxHashMap<[u8; 32], WorkspaceId>,
+    /// How many each tenant has.
+    of_tenant: FxHashMap<TenantId, usize>,
     /// How often one was changed here.
     changes: u64,
+}
+
+impl Records {
+    /// This record is not there any more.
+    fn uncount(&mut self, gone: &Workspace) {
+        if let Some(hash) = gone.token_hash {
+            self.by_token.remove(&hash);
+        }
+        if let Some(count) = self.of_tenant.get_mut(&gone.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_tenant.remove(&gone.tenant);
+            }
+        }
+    }
 }
 
 impl WorkspaceIndex {
@@ -66,6 +83,11 @@ impl WorkspaceIndex {
         self.read().by_id.len()
     }
 
+    /// How many of them are a tenant's.
+    pub fn len_of(&self, tenant: &TenantId) -> usize {
+        self.read().of_tenant.get(tenant).copied().unwrap_or_default()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Records> {
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,9 +113,10 @@ impl WorkspaceIndex {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.changes += 1;
         let before = records.by_id.insert(workspace.id.clone(), Arc::new(workspace.clone()));
-        if let Some(hash) = before.and_then(|before| before.token_hash) {
-            records.by_token.remove(&hash);
+        if let Some(before) = before {
+            records.uncount(&before);
         }
+        *records.of_tenant.entry(workspace.tenant).or_default() += 1;
         if let Some(hash) = workspace.token_hash {
             records.by_token.insert(hash, workspace.id);
         }
@@ -102,8 +125,8 @@ impl WorkspaceIndex {
     pub fn remove(&self, id: &WorkspaceId) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.changes += 1;
-        if let Some(hash) = records.by_id.remove(id).and_then(|gone| gone.token_hash) {
-            records.by_token.remove(&hash);
+        if let Some(gone) = records.by_id.remove(id) {
+            records.uncount(&gone);
         }
     }
 

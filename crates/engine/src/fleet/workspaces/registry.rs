@@ -7,6 +7,7 @@ use reveille_core::audit::Action;
 use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::{Pulse, Workspace, WorkspaceStatus};
+use reveille_core::quota::TenantQuota;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -58,9 +59,7 @@ impl Workspaces {
         new: NewWorkspace,
         by: impl Into<Identity>,
     ) -> Result<Arc<Workspace>, WorkspaceError> {
-        if self.index.len() >= WORKSPACES_MAX {
-            return Err(WorkspaceError::TooMany);
-        }
+        self.has_room(tenant)?;
         check_text("name", &new.name, NAME_LEN_MAX)?;
         check_text("role", new.role.as_deref().unwrap_or_default(), ROLE_LEN_MAX)?;
         check_text("runtime", new.runtime.as_deref().unwrap_or_default(), RUNTIME_LEN_MAX)?;
@@ -79,6 +78,7 @@ impl Workspaces {
 
     async fn set_up(&self, tenant: TenantId, new: NewWorkspace) -> Result<Arc<Workspace>, WorkspaceError> {
         let _structure = self.index.lock_structure().await;
+        self.has_room(&tenant)?;
         if let Some(parent) = &new.parent_id {
             self.living(&tenant, parent)?;
         }
@@ -136,6 +136,11 @@ impl Workspaces {
         registration: WorkspaceRegistration,
     ) -> Result<RegisteredWorkspace, WorkspaceError> {
         let WorkspaceRegistration { id, url, agent_card } = registration;
+        // Of two that are new, the second sees that the first has taken the last place.
+        let _structure = match self.index.find(&id) {
+            Some(_) => None,
+            None => Some(self.index.lock_structure().await),
+        };
         let _lock = self.index.lock(&id).await;
         let mut workspace = match self.may_register(&id, claim)? {
             MayRegister::Known(known) => (*known).clone(),
@@ -177,12 +182,19 @@ impl Workspaces {
         tenant: TenantId,
         card: &Value,
     ) -> Result<Workspace, WorkspaceError> {
-        if self.index.len() >= WORKSPACES_MAX {
-            return Err(WorkspaceError::TooMany);
-        }
+        self.has_room(&tenant)?;
         let name = card.get("name").and_then(Value::as_str).unwrap_or(id.as_str());
         let name = name.chars().filter(|c| !c.is_control()).take(NAME_LEN_MAX).collect();
         Ok(Workspace { name, tier: 1, ..self.blank(id, tenant) })
+    }
+
+    /// Whether there may be one more workspace of this tenant.
+    fn has_room(&self, tenant: &TenantId) -> Result<(), WorkspaceError> {
+        if self.index.len() >= WORKSPACES_MAX {
+            return Err(WorkspaceError::TooMany);
+        }
+        let (has, max) = (self.index.len_of(tenant), self.runtime.settings().limits.workspaces_per_tenant);
+        Ok(self.observe.metrics().check_quota(TenantQuota::Workspaces, has as u64, max as u64)?)
     }
 
     fn blank(&self, id: WorkspaceId, tenant: TenantId) -> Workspace {

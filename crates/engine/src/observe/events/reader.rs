@@ -1,7 +1,8 @@
 //! Somebody who reads the stream at their own pace.
 
 use super::shared::PositionLookup;
-use super::{Audience, Event, EventId, Events};
+use super::{Audience, Event, EventId, Events, SUBSCRIBERS_MAX};
+use reveille_core::quota::{OverQuota, TenantQuota};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -34,17 +35,37 @@ pub enum NextEvents {
     Events(Vec<(EventId, Arc<Event>)>),
 }
 
+/// Why nobody more may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubscribeError {
+    #[error(transparent)]
+    Tenant(#[from] OverQuota),
+    #[error("{SUBSCRIBERS_MAX} streams of events are open, and no more can be")]
+    Server,
+}
+
 impl Events {
     /// Reads on from `after`, or from now on.
-    pub fn subscribe(self: &Arc<Self>, audience: Audience, after: Option<EventId>) -> Reader {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        audience: Audience,
+        after: Option<EventId>,
+    ) -> Result<Reader, SubscribeError> {
         let mut logs = self.lock();
         let (last, life, reads) = (logs.last, logs.reading.life, logs.reading.reads);
+        if logs.readers >= SUBSCRIBERS_MAX {
+            return Err(SubscribeError::Server);
+        }
         let log = logs.of(&audience);
+        if let Audience::Tenant(_) = audience {
+            TenantQuota::Subscribers.check(log.readers as u64, self.subscribers_max as u64)?;
+        }
         log.readers += 1;
         let published = log.published.clone();
+        logs.readers += 1;
         drop(logs);
         let start = after.map_or(ReaderStart::Afresh, |after| ReaderStart::From { after, reads });
-        Reader { events: self.clone(), audience, start, seq: last, life, published }
+        Ok(Reader { events: self.clone(), audience, start, seq: last, life, published })
     }
 }
 
@@ -105,5 +126,6 @@ impl Drop for Reader {
         let mut logs = self.events.lock();
         let log = logs.of(&self.audience);
         log.readers = log.readers.saturating_sub(1);
+        logs.readers = logs.readers.saturating_sub(1);
     }
 }

@@ -9,7 +9,6 @@ use reveille_core::id::TenantId;
 use reveille_core::job::Job;
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
 use tokio::sync::mpsc;
 
 /// Events that may wait while the store is away. What is more is lost, and every reader starts afresh.
@@ -125,7 +124,7 @@ impl Events {
     pub fn shared(name: &str) -> (Self, Unlogged) {
         let (events, unlogged) = mpsc::channel(UNLOGGED_MAX);
         let writer = LogWriter { name: name.to_owned(), events };
-        (Self { epoch: SHARED, logs: Mutex::default(), log_writer: Some(writer) }, Unlogged(unlogged))
+        (Self { epoch: SHARED, log_writer: Some(writer), ..Self::of(Logs::default()) }, Unlogged(unlogged))
     }
 
     /// What a step of a job carries into the log. It belongs to no server.

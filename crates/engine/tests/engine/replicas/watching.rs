@@ -15,7 +15,7 @@ impl Watcher {
     /// Reads on at a server until it has been quiet for a while.
     pub async fn read(&mut self, server: &Engine, tenant: &str) {
         let audience = Audience::Tenant(TenantId::known(tenant));
-        let mut reader = server.events().subscribe(audience, self.at);
+        let mut reader = server.subscribe(audience, self.at).unwrap();
         while let Ok(news) = tokio::time::timeout(Duration::from_secs(10), reader.next()).await {
             match news {
                 NextEvents::StartAfresh(id) => {
@@ -106,7 +106,7 @@ async fn a_position_that_no_server_gave_out_is_not_waited_for() {
     sleep(1_000).await;
     let far = EventId::parse(&format!("0-{}", u64::MAX / 2));
     for at in [far, EventId::parse("7-1")] {
-        let mut reader = servers[1].events().subscribe(Audience::Everyone, at);
+        let mut reader = servers[1].subscribe(Audience::Everyone, at).unwrap();
         let news = tokio::time::timeout(Duration::from_secs(5), reader.next()).await.unwrap();
         assert!(matches!(news, NextEvents::StartAfresh(_)), "{news:?}");
     }

@@ -4,7 +4,7 @@
 -- KEYS  job_record, job_meta, job_seq, audit_outbox; then the blobs of the step
 -- ARGS  prefix, id, expects, now, token, record, was_state, state, was_worker, worker, was_live, live, active, placed,
 --       asked, released, updated, owner, tenant, topic, trace, idempotency, letter, reason, worker_max, tenant_max,
---       topic_max, queue_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max;
+--       topic_max, queue_max, approvals_max, lock, fence, processed, in_flight, kept, kept_ms, event, events_max;
 --       then entries of the audit trail, counted, then the blobs, and then the fields of job:meta that have changed
 -- Says  done | duplicate, id | seen | conflict | no room, of what | fenced
 --
@@ -44,6 +44,11 @@ local stamp = string.format('%.0f', us)
 if lock ~= '' then
   local is, till = (call('GET', lock) or ''):match('^(%d+)|[^|]*|(%d+)$')
   if is ~= fence or us >= till * 1000 then return refuse('fenced') end
+end
+local asks = prefix .. 'job:tenant:asked:' .. tenant
+local is_asked = state == 'approval_required' and was_state ~= state
+if is_asked and approvals_max ~= '' and call('SCARD', asks) >= tonumber(approvals_max) then
+  return refuse('no room', 'approvals')
 end
 if worker ~= '' and worker ~= was_worker and worker_max ~= ''
     and call('ZCARD', prefix .. 'worker:jobs:' .. worker) >= tonumber(worker_max) then
@@ -115,6 +120,11 @@ elseif was_live ~= '1' or was_owner ~= owner then
   -- The owner may be one that was taken over a moment ago: it is found dead again, and its jobs again.
   call('ZADD', prefix .. 'cordum:replicas', 'NX', 0, owner)
   if was_live == '0' then call('ZREM', prefix .. 'job:index:ended', id) end
+end
+if is_asked then
+  call('SADD', asks, id)
+elseif was_state == 'approval_required' and was_state ~= state then
+  call('SREM', asks, id)
 end
 if active ~= '' then call(active, prefix .. 'job:tenant:active:' .. tenant, id) end
 if was_worker ~= worker then

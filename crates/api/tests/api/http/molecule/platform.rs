@@ -167,7 +167,7 @@ impl Platform {
     }
 
     pub fn watch(&self, tenant: &str) -> Watcher {
-        let mut reader = self.engine.events().subscribe(Audience::Tenant(TenantId::known(tenant)), None);
+        let mut reader = self.engine.subscribe(Audience::Tenant(TenantId::known(tenant)), None).unwrap();
         reader.poll();
         Watcher { reader, heard: Vec::new() }
     }

@@ -120,6 +120,7 @@ impl Sequence<'_> {
             tenant_max: max(&mut self.random),
             topic_max: max(&mut self.random),
             queue_max: max(&mut self.random).map(u64::from),
+            approvals_max: max(&mut self.random),
         };
         let answers = self.random.one_in(4).then(|| self.message());
         let step = step.on(Preconditions { quota, under: None, answers });
