@@ -98,6 +98,7 @@ async fn issue(world: &World) {
         name: "holder".to_owned(),
         tenant: TenantId::known("holders"),
         scopes: vec![Scope::Read],
+        worker: None,
         expires_at,
         created_by: "op".to_owned(),
         issued_by: None,

@@ -10,6 +10,7 @@ use crate::links::Dependency;
 use crate::stream::Stream;
 use crate::world::{World, sleep_ms};
 use reveille_bus::{Delivery, DeliveryReport, HeardBy, Listener, Message, MessageOrigin, MessageSender};
+use reveille_core::fleet::ServedTenants;
 use reveille_core::id::TenantId;
 use reveille_wire::subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,8 +150,12 @@ impl Network {
         let mut state = self.state();
         state.connection_last += 1;
         let connection = state.connection_last;
-        let listener =
-            Listener { connection, name: name.clone(), subjects: subjects.iter().cloned().collect() };
+        let listener = Listener {
+            connection,
+            name: name.clone(),
+            subjects: subjects.iter().cloned().collect(),
+            tenants: ServedTenants::Everyone,
+        };
         state.changed.insert(connection, listener);
         state.connections.insert(connection, SimConnection { worker, name, subjects });
         drop(state);
@@ -161,7 +166,7 @@ impl Network {
     pub fn disconnect(&self, connection: u64) {
         let mut state = self.state();
         let Some(gone) = state.connections.remove(&connection) else { return };
-        state.changed.insert(connection, Listener { connection, name: gone.name, subjects: Vec::new() });
+        state.changed.insert(connection, Listener::gone(connection, gone.name));
         drop(state);
         self.changed.notify_one();
     }

@@ -7,13 +7,29 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     pub name: String,
-    /// Of ingest, read, write, admin; read and write unless told.
+    /// Of ingest, read, write, worker, admin; read and write unless told.
     #[serde(default)]
     pub scopes: Vec<String>,
     /// Whose key it is; the caller's tenant unless told.
     pub tenant: Option<String>,
     #[serde(rename = "expiresAt")]
     pub expires_at: Option<String>,
+    /// What it may serve, if `worker` is one of its scopes; every topic and pool of its own tenant unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerGrant>,
+}
+
+/// What a worker may serve.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkerGrant {
+    /// Topics, or patterns such as `job.mail.*`; none means every topic.
+    pub topics: Vec<String>,
+    /// Pools that it may join; none means any.
+    pub pools: Vec<String>,
+    /// Tenants whose jobs it may be given; `*` is everyone. None means the tenant that it belongs to.
+    pub serves: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +54,8 @@ pub struct Key {
     /// The key that has taken its place.
     #[serde(rename = "replacedBy", default)]
     pub replaced_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerGrant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -52,6 +52,12 @@ pub struct Worker {
     pub restored: bool,
     /// An operator has taken it, or its pool, out of service.
     pub drained: bool,
+    /// The key that says what it may serve, if it came with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// Tenants whose jobs it may be given; everybody's if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<Vec<String>>,
     /// What it says it is working on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_task: Option<String>,

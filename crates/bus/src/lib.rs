@@ -16,6 +16,7 @@ pub use local::{ClientInfo, INBOX_LEN_MAX, LocalBus, LocalClient, Sink};
 pub use nats::{Login, NatsBus, NatsLink, NatsOpenError, NatsOptions, NatsTls, Secret, examine};
 
 use bytes::Bytes;
+use reveille_core::fleet::ServedTenants;
 use reveille_core::id::{KeyId, TenantId};
 
 /// One message. `reply` is where an answer is wanted, if anywhere.
@@ -30,6 +31,8 @@ pub struct Message {
     /// A deduplication id, for messages that may be published more than once: a bus that keeps messages keeps only
     /// the first.
     pub id: Option<String>,
+    /// Whose job it is about. A client that does not serve that tenant is passed over, where the bus can tell.
+    pub tenant: Option<TenantId>,
 }
 
 /// Who sent a message, as far as the transport can vouch for it.
@@ -38,7 +41,7 @@ pub enum MessageOrigin {
     /// This process.
     #[default]
     Ourselves,
-    /// A client, known by its credential.
+    /// A client, known by its credential, which says what it may do.
     Client(MessageSender),
     /// The same, and the client is trusted to be a worker: it may see what jobs of any tenant carry.
     Worker(MessageSender),
@@ -62,7 +65,13 @@ impl Message {
             payload: payload.into(),
             origin: MessageOrigin::Ourselves,
             id: None,
+            tenant: None,
         }
+    }
+
+    /// The same message, for those only who serve this tenant.
+    pub fn about(self, tenant: &TenantId) -> Self {
+        Self { tenant: Some(tenant.clone()), ..self }
     }
 
     /// The same message with these headers, for listeners that understand them.
@@ -99,6 +108,15 @@ pub struct Listener {
     pub connection: u64,
     pub name: Option<String>,
     pub subjects: Vec<String>,
+    /// Whose jobs it may be given.
+    pub tenants: ServedTenants,
+}
+
+impl Listener {
+    /// It listens on nothing any more.
+    pub fn gone(connection: u64, name: Option<String>) -> Self {
+        Self { connection, name, subjects: Vec::new(), tenants: ServedTenants::default() }
+    }
 }
 
 #[derive(Debug, Clone, thiserror::Error)]

@@ -20,7 +20,7 @@ use connections::Connections;
 use interest::Interest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use subscriber::{Recipients, RemoteClient, Subscriber, Taker};
+use subscriber::{Connected, Recipients, RemoteClient, Subscriber, Taker};
 use tokio::sync::{Notify, mpsc};
 
 /// How many messages wait in one of our own subscriptions before publishers wait too.
@@ -59,13 +59,14 @@ impl LocalBus {
     /// Admits a remote client. It stays until the returned handle is dropped or its sink refuses.
     pub fn attach(&self, client: ClientInfo, sink: Arc<dyn Sink>) -> LocalClient {
         let mut state = self.state();
-        let peer = RemoteClient::new(state.next_id(), client.name.clone(), sink);
+        let peer = RemoteClient::new(state.next_id(), client.name.clone(), client.tenants.clone(), sink);
         state.connections.insert(Arc::clone(&peer));
         drop(state);
         LocalClient::new(self.clone(), peer, client)
     }
 
-    async fn deliver(&self, message: &Message, audience: Recipients) -> Result<DeliveryReport, BusError> {
+    async fn deliver(&self, message: &Message, who: Connected) -> Result<DeliveryReport, BusError> {
+        let audience = Recipients { who, tenant: message.tenant.as_ref() };
         for subject in [Some(&message.subject), message.reply.as_ref()].into_iter().flatten() {
             if !subject::is_subject(subject) {
                 return Err(BusError::BadSubject(subject.clone()));
@@ -87,7 +88,12 @@ impl LocalBus {
     }
 
     /// Forgets a subscriber that refused a message, and finds another of its queue group, if it has one.
-    fn replace(&self, refused: &Subscriber, subject: &str, audience: Recipients) -> Option<Arc<Subscriber>> {
+    fn replace(
+        &self,
+        refused: &Subscriber,
+        subject: &str,
+        audience: Recipients<'_>,
+    ) -> Option<Arc<Subscriber>> {
         self.change(|state| {
             match refused.peer() {
                 Some(peer) => state.forget_connection(peer.connection),
@@ -119,7 +125,7 @@ impl LocalBus {
 #[async_trait::async_trait]
 impl Bus for LocalBus {
     async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        self.deliver(&message, Recipients::Everyone).await
+        self.deliver(&message, Connected::Anyone).await
     }
 
     async fn subscribe(&self, subject: &str, queue: Option<&str>) -> Result<Subscription, BusError> {
@@ -156,7 +162,7 @@ impl LocalState {
         self.last_id
     }
 
-    fn recipients(&mut self, subject: &str, audience: Recipients) -> Vec<Arc<Subscriber>> {
+    fn recipients(&mut self, subject: &str, audience: Recipients<'_>) -> Vec<Arc<Subscriber>> {
         let recipients = self.interest.recipients(subject, audience);
         for recipient in &recipients {
             self.count(recipient);

@@ -7,6 +7,7 @@
 //! Members of three contracts live here side by side. A contract brings its TTL and what it tells of its
 //! members ([`About`]); the mechanism is the same for all.
 
+mod grant;
 mod mass_expiry;
 mod names;
 mod profiles;
@@ -14,6 +15,10 @@ mod ring;
 mod slab;
 mod worker;
 
+pub use grant::{
+    BadGrant, GRANT_POOLS_MAX, GRANT_TENANTS_MAX, GRANT_TOPICS_MAX, ServedTenants, WorkerCredential,
+    WorkerGrant,
+};
 pub use mass_expiry::EXPIRED_MAX;
 pub use names::Who;
 pub use worker::{Beat, Load, Profile, Worker};
@@ -258,6 +263,7 @@ impl Fleet {
             labels: beat.labels.clone(),
             topics: profile.topics.clone(),
             workspace: None,
+            credential: profile.credential.clone(),
         };
         self.set_profile(slot, changed);
         true

@@ -7,6 +7,7 @@
 mod anonymous;
 mod drains;
 mod fitting;
+mod grants;
 mod index;
 pub mod lane;
 mod pools;
@@ -15,12 +16,15 @@ pub mod routing;
 mod selector;
 mod shares;
 mod unannounced;
+mod wait_reason;
 pub mod waiting;
 
 pub use fitting::Fitting;
+pub use grants::{Claim, ClaimRefused, JobOwner, WORKERS_PER_KEY_MAX};
 pub use pools::PoolLoad;
 pub use presence::{CapBeatOutcome, LostMember, Member, RestoredWorker, WorkspaceBeatOutcome};
 pub use selector::{Bounds, Selector, Target};
+pub use wait_reason::{AHEAD_MAX, Wait};
 
 use crate::fleet::{Fleet, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId};
@@ -31,6 +35,7 @@ use crate::reason::Reason;
 use crate::request::{Priority, Request};
 use crate::time::Millis;
 use anonymous::AnonymousWorkers;
+use grants::{KnownGrants, LentInputs};
 use index::{LaneIndex, LaneIx};
 use lane::{LANES_PER_TENANT_MAX, Lane};
 use routing::Routing;
@@ -48,8 +53,10 @@ pub struct Placement {
     index: LaneIndex,
     anonymous: AnonymousWorkers,
     unannounced: UnannouncedWorkers,
+    grants: KnownGrants,
     reservations: FxHashMap<JobId, Reservation>,
     held_by: FxHashMap<Slot, BTreeSet<JobId>>,
+    lent: LentInputs,
     shares: Shares,
     drains: BTreeMap<Drained, Drain>,
     tickets: Ticket,
@@ -78,18 +85,6 @@ enum Holder {
     AnonymousGroup(Topic),
     /// Its worker is gone. It counts until a commit says what becomes of the job.
     Nobody,
-}
-
-/// Jobs that go before another are counted up to here.
-pub const AHEAD_MAX: usize = 1_000;
-
-/// Why a job has no worker yet, and how many jobs go before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
-    pub reason: Reason,
-    pub ahead: usize,
-    /// Workers that fit, whether or not they have room.
-    pub fitting: u32,
 }
 
 impl Placement {
@@ -138,7 +133,7 @@ impl Placement {
         if has_share && !self.index.has_lanes_max() {
             return false;
         }
-        let selector = Selector::of(request, &self.routing);
+        let selector = self.selector(request);
         self.index.is_full_for(&selector)
             || !(has_share || self.index.is_waited_in(&selector, &request.tenant))
     }
@@ -233,17 +228,6 @@ impl Placement {
         self.reservations.contains_key(job)
     }
 
-    /// Why a job waits; nothing if it does not.
-    pub fn wait_of(&self, job: &JobId) -> Option<Wait> {
-        let Reservation::Waiting { lane, ticket, request } = self.reservations.get(job)? else { return None };
-        let waiting = &self.index.lane(*lane).waiting;
-        Some(Wait {
-            reason: self.reason(*lane, &request.tenant),
-            ahead: waiting.ahead(&request.tenant, request.priority, *ticket, AHEAD_MAX),
-            fitting: self.index.lane(*lane).members,
-        })
-    }
-
     // Configuration.
 
     /// Another `pools.yaml`: every waiting job is put into a lane again.
@@ -292,9 +276,13 @@ impl Placement {
     // Helpers.
 
     fn lane(&mut self, request: &Request, jobs_max: Option<u32>) -> LaneIx {
-        let mut selector = Selector::of(request, &self.routing);
+        let mut selector = self.selector(request);
         selector.bounds.jobs_max = jobs_max;
         self.index.lane_for(selector, &self.fleet)
+    }
+
+    fn selector(&self, request: &Request) -> Selector {
+        Selector { owner: self.grants.owner_of(request), ..Selector::of(request, &self.routing) }
     }
 
     fn wait(&mut self, job: &Job) {
@@ -418,6 +406,7 @@ impl Placement {
             Holder::Nobody => {}
         }
         self.shares.count(request);
+        self.lent.hold(request);
         self.reservations.insert(
             job.clone(),
             Reservation::Held { by, request: request.clone(), since, is_pending: false },
@@ -441,6 +430,7 @@ impl Placement {
             }
             Holder::Nobody => {}
         }
+        self.lent.release(request);
         let topic = &request.topic;
         let was_full =
             self.routing.topic_max(topic).is_some_and(|limit| self.shares.active_of_topic(topic) >= limit);
@@ -457,24 +447,6 @@ impl Placement {
                 worker.held = count(worker.held);
             }
         });
-    }
-
-    fn reason(&self, lane: LaneIx, tenant: &TenantId) -> Reason {
-        if !self.tenant_may_go(lane, tenant) {
-            return Reason::TenantLimit;
-        }
-        if !self.topic_may_go(lane) {
-            return Reason::TopicLimit;
-        }
-        let lane = self.index.lane(lane);
-        match &lane.selector.target {
-            Target::Pools(pools) if pools.is_empty() => Reason::NoPoolMapping,
-            _ if lane.members > 0 => Reason::PoolOverloaded,
-            _ if lane.selector.open_to_anyone().is_some_and(|topic| self.anonymous.has_listeners(topic)) => {
-                Reason::PoolOverloaded
-            }
-            _ => Reason::NoWorkers,
-        }
     }
 }
 

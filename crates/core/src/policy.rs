@@ -14,7 +14,7 @@ mod input;
 mod lint;
 mod mcp;
 mod output;
-mod pattern;
+pub(crate) mod pattern;
 mod rule;
 mod tenants;
 mod trace;

@@ -16,4 +16,4 @@ mod session;
 pub mod tls;
 mod unauthenticated;
 
-pub use gate::{Denied, Gate, Guest, OpenGate, Role, Standing};
+pub use gate::{Denied, Gate, Guest, Listening, OpenGate, Role, Standing};

@@ -12,7 +12,7 @@
 //!
 //! Deliberately not here: TLS before INFO (`handshake_first`), `JetStream`, clustering, accounts. A worker may
 //! publish and subscribe on any subject, as on a plain NATS server: its messages carry its identity as their origin,
-//! and whoever acts on a message decides by that. A submitter may do what its `Role` allows. Subscription ids are
+//! and whoever acts on a message decides by that. Everyone else may do what their `Role` allows. Subscription ids are
 //! numbers, as every client sends them.
 
 mod connect;

@@ -8,8 +8,8 @@
 //! sync.
 //!
 //! Deliberately not here: databases other than 0, types other than strings, transactions, subscriptions, quotes in
-//! inline commands. Blobs are one space: any admitted client can read a blob whose key it knows, as with a shared
-//! Redis.
+//! inline commands. Blobs are one space: a worker that serves everybody can read a blob whose key it knows, as with a
+//! shared Redis; one whose role is limited has what the [`Gate`] gives it.
 
 mod batch;
 mod blob;

@@ -7,6 +7,7 @@ mod drains;
 mod expiry;
 mod snapshot;
 mod snapshot_writer;
+mod speakers;
 mod views;
 mod warm_start;
 mod workers;
@@ -20,6 +21,7 @@ pub use snapshot::Snapshot;
 pub use snapshot_writer::{LOCK as SNAPSHOT_LOCK, SnapshotWriter};
 pub use views::WorkerView;
 
+use crate::access::KeyIndex;
 use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::jobs::Jobs;
@@ -31,7 +33,7 @@ use crate::runtime::Runtime;
 use reveille_bus::Bus;
 use reveille_roster::Roster;
 use std::ops::Deref;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use workers::Listening;
 use workspaces::Workspaces;
@@ -53,7 +55,10 @@ pub struct Inner {
     roster: Arc<dyn Roster>,
     writer: RosterWriter,
     bus: Arc<dyn Bus>,
+    keys: Arc<KeyIndex>,
     listening: Mutex<Listening>,
+    /// Whether any worker ever came with a credential of its own.
+    any_credential: AtomicBool,
     /// How often something was drained here, or put back into service.
     drain_changes: AtomicU64,
 }
@@ -69,6 +74,7 @@ pub struct FleetParts {
     pub roster: Arc<dyn Roster>,
     pub writer: RosterWriter,
     pub bus: Arc<dyn Bus>,
+    pub keys: Arc<KeyIndex>,
 }
 
 impl Deref for Fleet {
@@ -81,7 +87,8 @@ impl Deref for Fleet {
 
 impl Fleet {
     pub fn new(parts: FleetParts) -> Self {
-        let FleetParts { base, jobs, audit, departures, workspaces, snapshots, roster, writer, bus } = parts;
+        let FleetParts { base, jobs, audit, departures, workspaces, snapshots, roster, writer, bus, keys } =
+            parts;
         let Base { runtime, observe, cluster, placement } = base;
         Self(Arc::new(Inner {
             runtime,
@@ -96,7 +103,9 @@ impl Fleet {
             roster,
             writer,
             bus,
+            keys,
             listening: Mutex::default(),
+            any_credential: AtomicBool::new(false),
             drain_changes: AtomicU64::new(0),
         }))
     }

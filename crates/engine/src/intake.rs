@@ -1,7 +1,9 @@
 //! Packets from the bus, each to the method that HTTP would call for the same thing.
 
 mod dead_packets;
+mod speaker;
 
+use crate::access::Access;
 use crate::fleet::Fleet;
 use crate::jobs::{DriveError, Jobs, Submission, SubmitError, Submitted, Submitter};
 use crate::observe::{Observe, Trouble, context_of};
@@ -49,6 +51,7 @@ enum Problem {
 pub struct Intake {
     pub runtime: Runtime,
     pub observe: Observe,
+    pub access: Access,
     pub jobs: Jobs,
     pub fleet: Fleet,
     pub store: Arc<dyn Store>,
@@ -130,14 +133,27 @@ impl Intake {
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
+                let (tenant, credential) =
+                    (self.tenant_of(&message.origin), self.credential_of(&message.origin)?);
+                if let Some(credential) = &credential
+                    && !credential.grant.has_pool(beat.pool.as_ref())
+                {
+                    return Err(Problem::Refused(format!(
+                        "worker {worker}: its key does not have this pool"
+                    )));
+                }
+                self.fleet.claim(&worker, &tenant, credential.as_ref())?;
                 self.may_join(&worker, &message.origin)?;
-                self.fleet.beat(&worker, &self.tenant_of(&message.origin), &beat);
+                self.fleet.beat(&worker, &tenant, &beat);
                 Ok(None)
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
+                    let (tenant, credential) =
+                        (self.tenant_of(&message.origin), self.credential_of(&message.origin)?);
+                    self.fleet.claim(&introduction.worker, &tenant, credential.as_ref())?;
                     self.may_join(&introduction.worker, &message.origin)?;
-                    self.fleet.introduce(&self.tenant_of(&message.origin), introduction);
+                    self.fleet.introduce(&tenant, introduction);
                 }
                 Ok(None)
             }
@@ -149,7 +165,7 @@ impl Intake {
                 self.result_packet(result, message, from).await
             }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(progress))) => {
-                Ok(self.progress_packet(&sender_id, progress).await?)
+                self.progress_packet(&sender_id, progress, &message.origin).await
             }
             (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
                 // Our own broadcast to the workers comes back to us as well.
@@ -228,6 +244,7 @@ impl Intake {
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
         let (id, mut report) = convert::report(result).map_err(hopeless)?;
+        self.check_report(&report.worker, &id, &message.origin).await?;
         report.trace = context_of(message).map(|context| context.parent);
         match self.jobs.finish(&id, &report, from.map(receipt).as_ref()).await {
             Err(DriveError::Seen) => Ok(None),
@@ -237,12 +254,18 @@ impl Intake {
         }
     }
 
-    async fn progress_packet(&self, sender: &str, packet: JobProgress) -> Result<Option<String>, String> {
+    async fn progress_packet(
+        &self,
+        sender: &str,
+        packet: JobProgress,
+        origin: &MessageOrigin,
+    ) -> Result<Option<String>, Problem> {
         let (id, worker, progress) = convert::progress(sender, packet).map_err(|error| error.to_string())?;
+        self.check_report(&worker, &id, origin).await?;
         let known = self.fleet.knows(&worker).then(|| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
         let done = self.jobs.drive_on(&id, decide).await;
-        answer_of(&id.to_string(), done)
+        Ok(answer_of(&id.to_string(), done)?)
     }
 
     async fn cancel_packet(

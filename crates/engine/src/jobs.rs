@@ -26,6 +26,7 @@ mod safety_kernel;
 mod submit;
 mod timeouts;
 mod waiters;
+mod worker_blobs;
 
 pub use approvals::ApprovalOutcome;
 pub use blob_access::{BlobRead, HeldReadError, Named};

@@ -27,7 +27,7 @@ pub use dlq::{DlqCommand, LetterFilter};
 pub use drill::{DrillCommand, WarmStartArgs};
 pub use engines::{DoctorArgs, EngineUrls};
 pub use job::{JobCommand, JobListArgs, SubmitArgs};
-pub use key::KeyCommand;
+pub use key::{GrantArgs, KeyCommand};
 pub use policy::{PolicyAskArgs, PolicyCommand};
 pub use pool::PoolCommand;
 pub use quarantine::{DecideArgs, QuarantineCommand};

@@ -1,5 +1,6 @@
 //! Keys as they are stored: by hash, never in the clear.
 
+use reveille_core::fleet::WorkerGrant;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -15,18 +16,21 @@ pub enum Scope {
     Ingest,
     Read,
     Write,
+    /// Being a CAP worker, for what its [grant](KeyRecord::worker) says.
+    Worker,
     /// Everything, in every tenant.
     Admin,
 }
 
 impl Scope {
-    pub const ALL: [Self; 4] = [Self::Ingest, Self::Read, Self::Write, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Ingest, Self::Read, Self::Write, Self::Worker, Self::Admin];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
             Self::Read => "read",
             Self::Write => "write",
+            Self::Worker => "worker",
             Self::Admin => "admin",
         }
     }
@@ -46,6 +50,9 @@ pub struct KeyRecord {
     pub name: String,
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
+    /// What it may serve as a worker. Where nobody said, every topic and pool of its own tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerGrant>,
     /// Who made it.
     #[serde(default)]
     pub created_by: String,

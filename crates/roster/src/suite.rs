@@ -59,6 +59,7 @@ pub fn key(check: &str, number: u8) -> KeyRecord {
         name: "größe \"\u{1f980}".to_owned(),
         tenant: TenantId::known(check),
         scopes: vec![Scope::Ingest],
+        worker: None,
         created_by: "ann".to_owned(),
         issued_by: None,
         project_ids: Some(vec!["voice".to_owned()]),

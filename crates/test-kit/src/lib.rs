@@ -21,7 +21,7 @@ pub use clock::{NOON, TestClock};
 pub use http::{Reply, TestHttp, serve};
 pub use jobs::{job, new_job, state, submission, submit, wait_for_state};
 pub use packets::{job_packet, packet, succeeded};
-pub use server::{EngineBuilder, TestServer, create_key};
+pub use server::{EngineBuilder, TestServer, create_key, worker_key};
 pub use sse::Sse;
 pub use wait::{eventually, pass, soon};
 pub use worker::{Reporter, TestWorker, beat, idle, introduce, keep_beating};

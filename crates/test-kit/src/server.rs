@@ -4,7 +4,8 @@ use crate::worker::{TestWorker, beat, idle, introduce};
 use crate::world::{TestWorld, policy, tenant};
 use reveille_a2a::{A2aClient, AddressRules, HttpA2aClient};
 use reveille_bus::{Bus, LocalBus};
-use reveille_core::id::TenantId;
+use reveille_core::fleet::WorkerGrant;
+use reveille_core::id::{KeyId, TenantId};
 use reveille_core::policy::Policy;
 use reveille_engine::{Engine, NewKey, Parts, Rules, SeededRng, Settings};
 use reveille_kernel::Kernel;
@@ -148,11 +149,27 @@ impl TestServer {
     }
 }
 
+/// A worker's key of a tenant, with what it may serve; the id of the key.
+pub async fn worker_key(engine: &Engine, name: &str, tenant: &str, grant: WorkerGrant) -> KeyId {
+    let new = NewKey {
+        name: name.to_owned(),
+        tenant: TenantId::known(tenant),
+        scopes: vec![Scope::Worker],
+        worker: Some(grant),
+        expires_at: None,
+        created_by: "test".to_owned(),
+        issued_by: None,
+        project_ids: None,
+    };
+    engine.access().create_key(new).await.unwrap().0.id
+}
+
 pub async fn create_key(engine: &Engine, name: &str, tenant: &str, scopes: &[Scope]) -> String {
     let new = NewKey {
         name: name.to_owned(),
         tenant: TenantId::known(tenant),
         scopes: scopes.to_vec(),
+        worker: None,
         expires_at: None,
         created_by: "test".to_owned(),
         issued_by: None,

@@ -2,8 +2,9 @@
 
 use super::text::parse_rfc3339;
 use crate::ApiError;
-use reveille_api_types::key::{CreateKey, Key, RotateKey, RotatedKey};
-use reveille_core::id::TenantId;
+use reveille_api_types::key::{self as shape, CreateKey, Key, RotateKey, RotatedKey};
+use reveille_core::fleet::{ServedTenants, WorkerGrant};
+use reveille_core::id::{PoolId, TenantId};
 use reveille_core::time::Millis;
 use reveille_engine::{NewKey, ROTATION_OVERLAP_MS, Rotation};
 use reveille_roster::{KeyRecord, Scope};
@@ -16,13 +17,19 @@ pub fn new_key(body: CreateKey, own_tenant: &TenantId, by: &str) -> Result<NewKe
     }
     let scopes = body.scopes.iter().map(|word| {
         Scope::parse(word).ok_or_else(|| {
-            ApiError::field("scopes", format!("{word:?} is none of ingest, read, write, admin"))
+            ApiError::field("scopes", format!("{word:?} is none of ingest, read, write, worker, admin"))
         })
     });
     let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
+    let tenant = body.tenant.as_deref().map_or_else(|| Ok(own_tenant.clone()), TenantId::parse)?;
+    let is_worker = scopes.contains(&Scope::Worker);
+    if body.worker.is_some() && !is_worker {
+        return Err(ApiError::field("worker", "is for keys with the scope worker".to_owned()));
+    }
     Ok(NewKey {
         name: body.name,
-        tenant: body.tenant.as_deref().map_or_else(|| Ok(own_tenant.clone()), TenantId::parse)?,
+        worker: is_worker.then(|| grant(body.worker.unwrap_or_default(), &tenant)).transpose()?,
+        tenant,
         scopes: if scopes.is_empty() { vec![Scope::Read, Scope::Write] } else { scopes },
         expires_at: body.expires_at.as_deref().map(|text| parse_rfc3339("expiresAt", text)).transpose()?,
         created_by: by.to_owned(),
@@ -45,6 +52,32 @@ pub fn rotated_key(rotation: Rotation) -> RotatedKey {
     }
 }
 
+/// A grant from outside. One that names no tenants serves the tenant that it belongs to.
+pub fn grant(grant: shape::WorkerGrant, own_tenant: &TenantId) -> Result<WorkerGrant, ApiError> {
+    let tenants = match &grant.serves[..] {
+        [] => ServedTenants::only(own_tenant),
+        names if names.iter().any(|name| name == "*") => ServedTenants::Everyone,
+        names => {
+            ServedTenants::Only(names.iter().map(|name| TenantId::parse(name)).collect::<Result<_, _>>()?)
+        }
+    };
+    let pools = grant.pools.iter().map(|name| PoolId::parse(name)).collect::<Result<_, _>>()?;
+    let grant = WorkerGrant { topics: grant.topics.into_iter().collect(), pools, tenants };
+    grant.check().map_err(|problem| ApiError::field("worker", problem.to_string()))?;
+    Ok(grant)
+}
+
+pub fn worker_grant(grant: &WorkerGrant) -> shape::WorkerGrant {
+    shape::WorkerGrant {
+        topics: grant.topics.iter().cloned().collect(),
+        pools: grant.pools.iter().map(ToString::to_string).collect(),
+        serves: match &grant.tenants {
+            ServedTenants::Everyone => vec!["*".to_owned()],
+            ServedTenants::Only(tenants) => tenants.iter().map(ToString::to_string).collect(),
+        },
+    }
+}
+
 pub fn key(key: &KeyRecord) -> Key {
     Key {
         id: key.id.to_string(),
@@ -57,5 +90,6 @@ pub fn key(key: &KeyRecord) -> Key {
         last_used_at: key.last_used_at.map(Millis::rfc3339),
         replaces: key.replaces.as_ref().map(ToString::to_string),
         replaced_by: key.replaced_by.as_ref().map(ToString::to_string),
+        worker: key.worker.as_ref().map(worker_grant),
     }
 }

@@ -1,5 +1,6 @@
 //! Workers and pools.
 
+use super::key::worker_grant;
 use reveille_api_types::worker::{Pool, Worker};
 use reveille_core::fleet::Worker as Member;
 use reveille_core::placement::PoolLoad;
@@ -33,6 +34,8 @@ pub fn worker(view: &WorkerView, now: Millis) -> Worker {
         expires_in_ms,
         restored: worker.restored,
         drained: worker.drained,
+        key_id: profile.credential.as_ref().map(|own| own.key.to_string()),
+        serves: profile.credential.as_ref().map(|own| worker_grant(&own.grant).serves),
         current_task: match &worker.about {
             About::Workspace(pulse) if !pulse.current_task.is_empty() => Some(pulse.current_task.clone()),
             _ => None,

@@ -159,6 +159,7 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
         name: mint.name,
         tenant,
         scopes,
+        worker: None,
         expires_at: None,
         created_by: caller.name.clone(),
         issued_by: Some(mint.issued_by.unwrap_or_else(|| caller.name.clone())),
@@ -169,6 +170,6 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
 fn scope(word: &str) -> Result<Scope, Detail> {
     let word = if word == "mcp:read" { Scope::Read.as_str() } else { word };
     Scope::parse(word).ok_or_else(|| {
-        Detail::field("scopes", format!("{word:?} is none of ingest, read, write, admin, mcp:read"))
+        Detail::field("scopes", format!("{word:?} is none of ingest, read, write, worker, admin, mcp:read"))
     })
 }

@@ -1,8 +1,9 @@
 //! A remote client's handle on the local bus; one per connection of a door.
 
 use super::LocalBus;
-use super::subscriber::{Recipients, RemoteClient, Subscriber, Taker};
+use super::subscriber::{Connected, RemoteClient, Subscriber, Taker};
 use crate::{BusError, DeliveryReport, Message, MessageOrigin, MessageSender, subject};
+use reveille_core::fleet::ServedTenants;
 use std::sync::Arc;
 
 /// Where a remote client's messages go.
@@ -20,6 +21,8 @@ pub struct ClientInfo {
     pub sender: MessageSender,
     /// Whether it is trusted to be a worker.
     pub is_worker: bool,
+    /// Whose jobs it may be given.
+    pub tenants: ServedTenants,
 }
 
 /// The handle. Dropping it ends all subscriptions of the client.
@@ -92,22 +95,21 @@ impl LocalClient {
 
     /// Publishes in the name of the client's tenant, whatever origin the message claims.
     pub async fn publish(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        let audience =
-            if self.echo { Recipients::Everyone } else { Recipients::AllBut(self.peer.connection) };
-        self.send(message, audience).await
+        let who = if self.echo { Connected::Anyone } else { Connected::AllBut(self.peer.connection) };
+        self.send(message, who).await
     }
 
     /// Delivers only to this client's own subscriptions. This is how a door answers on a subject that the client
     /// chose, without letting the client publish as the server.
     pub async fn tell(&self, message: Message) -> Result<DeliveryReport, BusError> {
-        self.send(message, Recipients::Only(self.peer.connection)).await
+        self.send(message, Connected::Only(self.peer.connection)).await
     }
 
-    async fn send(&self, mut message: Message, audience: Recipients) -> Result<DeliveryReport, BusError> {
+    async fn send(&self, mut message: Message, who: Connected) -> Result<DeliveryReport, BusError> {
         let sender = self.sender.clone();
         message.origin =
             if self.is_worker { MessageOrigin::Worker(sender) } else { MessageOrigin::Client(sender) };
-        self.bus.deliver(&message, audience).await
+        self.bus.deliver(&message, who).await
     }
 }
 

@@ -82,15 +82,15 @@ impl Connections {
     /// Those that changed since this was last called, each as it is now.
     pub fn take_changed(&mut self) -> Vec<Listener> {
         let gone = std::mem::take(&mut self.gone).into_iter();
-        let mut listeners: Vec<_> =
-            gone.map(|(connection, name)| Listener { connection, name, subjects: Vec::new() }).collect();
+        let mut listeners: Vec<_> = gone.map(|(connection, name)| Listener::gone(connection, name)).collect();
         for connection in std::mem::take(&mut self.changed) {
             let Some(entry) = self.present.get_mut(&connection) else { continue };
             let subjects = entry.subjects();
             // A connection that listens on nothing and was never reported need not be reported.
             if entry.reported || !subjects.is_empty() {
                 entry.reported = !subjects.is_empty();
-                listeners.push(Listener { connection, name: entry.peer.name(), subjects });
+                let (name, tenants) = (entry.peer.name(), entry.peer.tenants.clone());
+                listeners.push(Listener { connection, name, subjects, tenants });
             }
         }
         listeners

@@ -40,7 +40,7 @@ impl Interest {
 
     /// Everyone a message on this subject should reach: every plain subscriber, and from each queue group the member
     /// whose turn it is.
-    pub fn recipients(&mut self, subject: &str, audience: Recipients) -> Vec<Arc<Subscriber>> {
+    pub fn recipients(&mut self, subject: &str, audience: Recipients<'_>) -> Vec<Arc<Subscriber>> {
         let ends = self.root.matching(subject);
         let mut recipients: Vec<_> = (ends.iter().flat_map(|ends| &ends.plain))
             .filter(|subscriber| audience.includes(subscriber))
@@ -58,7 +58,7 @@ impl Interest {
         &mut self,
         subject: &str,
         queue: &str,
-        audience: Recipients,
+        audience: Recipients<'_>,
     ) -> Option<Arc<Subscriber>> {
         let ends = self.root.matching(subject);
         let group = leading_groups(ends, audience).remove(queue)?;
@@ -69,8 +69,11 @@ impl Interest {
 
 /// A queue group may listen through several matching patterns, and still gets a message once: for each name, the
 /// group whose next member has waited longest.
-fn leading_groups(ends: Vec<&mut Ends>, audience: Recipients) -> BTreeMap<Arc<str>, &mut QueueGroup> {
-    let mut leading: BTreeMap<Arc<str>, &mut QueueGroup> = BTreeMap::new();
+fn leading_groups<'e>(
+    ends: Vec<&'e mut Ends>,
+    audience: Recipients<'_>,
+) -> BTreeMap<Arc<str>, &'e mut QueueGroup> {
+    let mut leading: BTreeMap<Arc<str>, &'e mut QueueGroup> = BTreeMap::new();
     for group in ends.into_iter().flat_map(|ends| &mut ends.groups) {
         let Some(waited_since) = group.waited_since(audience) else { continue };
         let rival = leading.get(&group.name).and_then(|rival| rival.waited_since(audience));
@@ -192,15 +195,15 @@ struct GroupMember {
 }
 
 impl QueueGroup {
-    fn next_position(&self, audience: Recipients) -> Option<usize> {
+    fn next_position(&self, audience: Recipients<'_>) -> Option<usize> {
         self.members.iter().position(|member| audience.includes(&member.subscriber))
     }
 
-    fn waited_since(&self, audience: Recipients) -> Option<u64> {
+    fn waited_since(&self, audience: Recipients<'_>) -> Option<u64> {
         self.next_position(audience).map(|position| self.members[position].waited_since)
     }
 
-    fn take_turn(&mut self, turn: u64, audience: Recipients) -> Option<Arc<Subscriber>> {
+    fn take_turn(&mut self, turn: u64, audience: Recipients<'_>) -> Option<Arc<Subscriber>> {
         let member = self.members.remove(self.next_position(audience)?)?;
         let subscriber = Arc::clone(&member.subscriber);
         self.members.push_back(GroupMember { waited_since: turn, ..member });
@@ -211,7 +214,7 @@ impl QueueGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::local::subscriber::Taker;
+    use crate::local::subscriber::{Connected, Taker};
     use crate::subject::matches;
     use proptest::prelude::*;
     use tokio::sync::mpsc;
@@ -238,7 +241,7 @@ mod tests {
             }
 
             let mut found: Vec<_> =
-                interest.recipients(&subject, Recipients::Everyone).iter().map(|subscriber| subscriber.id).collect();
+                interest.recipients(&subject, Recipients { who: Connected::Anyone, tenant: None }).iter().map(|subscriber| subscriber.id).collect();
             found.sort_unstable();
             let expected: Vec<_> =
                 subscribers.iter().filter(|s| matches(&s.pattern, &subject)).map(|s| s.id).collect();

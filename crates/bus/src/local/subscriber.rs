@@ -2,6 +2,8 @@
 
 use super::client::Sink;
 use crate::{Delivery, Message};
+use reveille_core::fleet::ServedTenants;
+use reveille_core::id::TenantId;
 use std::sync::Arc;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,13 +31,23 @@ pub(super) enum Taker {
 pub(super) struct RemoteClient {
     pub connection: u64,
     pub sink: Arc<dyn Sink>,
+    /// Whose jobs it may be given.
+    pub tenants: ServedTenants,
     name: RwLock<Option<String>>,
 }
 
-/// Which subscribers a message is meant for.
+/// Which subscribers a message is meant for: in this process all of them, and of the remote ones those who serve its
+/// tenant.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Recipients {
-    Everyone,
+pub(super) struct Recipients<'m> {
+    pub who: Connected,
+    pub tenant: Option<&'m TenantId>,
+}
+
+/// Which connections are meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Connected {
+    Anyone,
     /// Everyone except this connection, which asked not to receive its own messages.
     AllBut(u64),
     /// This connection alone.
@@ -88,8 +100,13 @@ impl Subscriber {
 }
 
 impl RemoteClient {
-    pub fn new(connection: u64, name: Option<String>, sink: Arc<dyn Sink>) -> Arc<Self> {
-        Arc::new(Self { connection, sink, name: RwLock::new(name) })
+    pub fn new(
+        connection: u64,
+        name: Option<String>,
+        tenants: ServedTenants,
+        sink: Arc<dyn Sink>,
+    ) -> Arc<Self> {
+        Arc::new(Self { connection, sink, tenants, name: RwLock::new(name) })
     }
 
     pub fn name(&self) -> Option<String> {
@@ -101,13 +118,16 @@ impl RemoteClient {
     }
 }
 
-impl Recipients {
+impl Recipients<'_> {
     pub fn includes(self, subscriber: &Subscriber) -> bool {
-        let connection = subscriber.peer().map(|peer| peer.connection);
-        match self {
-            Self::Everyone => true,
-            Self::AllBut(publisher) => connection != Some(publisher),
-            Self::Only(wanted) => connection == Some(wanted),
-        }
+        let peer = subscriber.peer();
+        let connection = peer.map(|peer| peer.connection);
+        let is_served = self.tenant.zip(peer).is_none_or(|(tenant, peer)| peer.tenants.include(tenant));
+        is_served
+            && match self.who {
+                Connected::Anyone => true,
+                Connected::AllBut(publisher) => connection != Some(publisher),
+                Connected::Only(wanted) => connection == Some(wanted),
+            }
     }
 }

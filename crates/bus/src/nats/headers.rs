@@ -49,6 +49,7 @@ pub(super) fn incoming(message: async_nats::Message, others: &MessageOrigin) -> 
         subject: message.subject.into_string(),
         payload: message.payload,
         origin: if is_ours { MessageOrigin::Ourselves } else { others.clone() },
+        tenant: None,
     }
 }
 

@@ -4,6 +4,7 @@ use reveille_bus::{
     Bus, ClientInfo, DeliveryReport, INBOX_LEN_MAX, Listener, LocalBus, LocalClient, Message, MessageOrigin,
     MessageSender, Sink, suite,
 };
+use reveille_core::fleet::ServedTenants;
 use reveille_core::id::TenantId;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,8 +39,12 @@ fn acme() -> MessageSender {
 }
 
 fn attach(bus: &LocalBus, name: &str) -> (LocalClient, Arc<Notebook>) {
+    join_for(bus, name, ServedTenants::Everyone)
+}
+
+fn join_for(bus: &LocalBus, name: &str, tenants: ServedTenants) -> (LocalClient, Arc<Notebook>) {
     let notebook = Arc::new(Notebook::default());
-    let info = ClientInfo { name: Some(name.into()), sender: acme(), is_worker: false };
+    let info = ClientInfo { name: Some(name.into()), sender: acme(), is_worker: false, tenants };
     (bus.attach(info, notebook.clone()), notebook)
 }
 
@@ -198,9 +203,10 @@ async fn changes_are_reported_once_each_as_it_is_now() {
         connection: client.connection(),
         name: Some("one".into()),
         subjects: subjects.iter().map(ToString::to_string).collect(),
+        tenants: ServedTenants::Everyone,
     };
     assert_eq!(bus.listeners_changed().await, [listener(&["job.echo", "worker.one.jobs"])]);
-    let gone = listener(&[]);
+    let gone = Listener::gone(client.connection(), Some("one".into()));
     drop(client);
     assert_eq!(bus.listeners_changed().await, [gone]);
 }
@@ -265,4 +271,27 @@ async fn publishing_waits_for_room_and_drops_nothing() {
         assert_eq!(ours.recv().await.unwrap().message.payload, number.to_string());
     }
     publisher.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_hears_only_of_tenants_that_it_serves() {
+    let bus = LocalBus::new();
+    let (acme, beta) = (TenantId::known("acme"), TenantId::known("beta"));
+    let (limited, ours) = join_for(&bus, "limited", ServedTenants::only(&acme));
+    for (sid, subject, queue) in
+        [(1, "job.echo", Some("job.echo")), (2, "worker.limited.jobs", None), (3, "sys.job.cancel", None)]
+    {
+        limited.subscribe(sid, subject, queue).unwrap();
+    }
+    let about = |subject: &str, tenant: &TenantId| Message::new(subject, tenant.to_string()).about(tenant);
+    for subject in ["job.echo", "worker.limited.jobs", "sys.job.cancel"] {
+        assert_eq!(bus.publish(about(subject, &beta)).await.unwrap(), DeliveryReport::Nobody, "{subject}");
+        assert_eq!(name_of(bus.publish(about(subject, &acme)).await.unwrap()).unwrap(), "limited");
+    }
+    let (anybodys, theirs) = attach(&bus, "anybodys");
+    anybodys.subscribe(1, "job.echo", Some("job.echo")).unwrap();
+    for _ in 0..4 {
+        assert_eq!(name_of(bus.publish(about("job.echo", &beta)).await.unwrap()).unwrap(), "anybodys");
+    }
+    assert_eq!((ours.payloads(), theirs.payloads().len()), (vec!["acme".to_owned(); 3], 4));
 }

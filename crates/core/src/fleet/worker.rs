@@ -1,11 +1,12 @@
 //! A member of the fleet: what it said of itself, and what it has of ours.
 
-use super::ProfileIx;
+use super::{ProfileIx, WorkerCredential};
 use crate::id::{PoolId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::AgentStatus;
 use crate::presence::{About, Contract};
 use crate::time::Millis;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Added to the score of a worker that was restored and not heard yet: it gets a job only if nobody who
 /// is known to live can take it.
@@ -45,6 +46,8 @@ pub struct Profile {
     pub topics: BTreeSet<Topic>,
     /// It is this workspace, and takes what is delegated to it.
     pub workspace: Option<WorkspaceId>,
+    /// It came with a credential that says what it may serve; without one it serves everybody.
+    pub credential: Option<Arc<WorkerCredential>>,
 }
 
 #[derive(Debug, Clone)]

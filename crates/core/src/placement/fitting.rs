@@ -16,6 +16,8 @@ pub struct Fitting {
     pub drained: u32,
     /// Offline, restored and not heard since, or not listening.
     pub away: u32,
+    /// Heard, and fit but for their grant: they do not serve such jobs of this tenant.
+    pub barred: u32,
     /// Heard, and nobody knows which topics they serve.
     pub unannounced: u32,
 }
@@ -41,6 +43,7 @@ impl Fitting {
         let count = if !selector.fits(profile) {
             let is_unannounced = worker.contract() == Contract::Cap && profile.topics.is_empty();
             self.unannounced += u32::from(is_unannounced && worker.is_online());
+            self.barred += u32::from(worker.is_online() && selector.fits_whoever_owns_it(profile));
             return;
         } else if worker.drained {
             &mut self.drained

@@ -291,6 +291,7 @@ impl Placement {
             return false;
         }
         let Some(slot) = self.admit(who, &remembered.tenant, now) else { return false };
+        self.set_credential(slot, remembered.profile.credential.as_ref());
         self.index.update(slot, &mut self.fleet, |fleet| {
             let beat = Beat { agent_name: remembered.agent_name, load: remembered.load, ..Beat::default() };
             fleet.beat(slot, &beat);
@@ -342,7 +343,7 @@ impl Placement {
         self.remove_slot(slot)
     }
 
-    fn admit(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
+    pub(super) fn admit(&mut self, who: Who<'_>, tenant: &TenantId, now: Millis) -> Option<Slot> {
         if let Some(slot) = self.fleet.find(who) {
             // One that was offline may take jobs again, so its place in the lanes is looked at.
             if self.fleet.get(slot)?.offline {
@@ -388,6 +389,8 @@ impl Placement {
     }
 
     fn remove_slot(&mut self, slot: Slot) -> Option<LostMember> {
+        let profile = self.fleet.get(slot).map(|worker| self.fleet.profile(worker.profile).clone());
+        self.grants.count(profile.as_ref().and_then(|profile| profile.credential.as_deref()), None);
         let worker = self.index.update(slot, &mut self.fleet, |fleet| fleet.remove(slot))?;
         let restored = worker.restored;
         Some(LostMember { member: Some(Member::of(&worker)), restored, jobs: self.take_jobs(slot) })

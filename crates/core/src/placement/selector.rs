@@ -4,6 +4,7 @@
 //! which keeps those workers ordered by load and those jobs ordered by turn, so that placing a job is
 //! a look at two first elements however large the fleet is. `placement` holds the lanes together.
 
+use super::grants::JobOwner;
 use super::routing::Routing;
 use crate::fleet::Profile;
 use crate::id::{PoolId, Topic, WorkspaceId};
@@ -20,6 +21,8 @@ pub struct Selector {
     pub labels: BTreeMap<String, String>,
     /// Lower case.
     pub requires: BTreeSet<String>,
+    /// What workers with a grant ask.
+    pub owner: JobOwner,
     pub bounds: Bounds,
 }
 
@@ -44,6 +47,7 @@ pub enum Target {
 }
 
 impl Selector {
+    /// For workers without a grant. Whoever places the job adds who owns it.
     pub fn of(request: &Request, routing: &Routing) -> Self {
         let labels = request.labels.iter();
         let labels =
@@ -57,10 +61,16 @@ impl Selector {
         };
         let labels = labels.map(|(key, value)| (key.clone(), value.clone())).collect();
         let topic = routing.topic_max(&request.topic).map(|_| request.topic.clone());
-        Self { target, labels, requires, bounds: Bounds { topic, jobs_max: None } }
+        let owner = JobOwner::default();
+        Self { target, labels, requires, owner, bounds: Bounds { topic, jobs_max: None } }
     }
 
     pub fn fits(&self, worker: &Profile) -> bool {
+        self.owner.is_served_by(worker) && self.fits_whoever_owns_it(worker)
+    }
+
+    /// The same, whatever the worker's grant says.
+    pub fn fits_whoever_owns_it(&self, worker: &Profile) -> bool {
         let (targeted, vouched) = match &self.target {
             // A pool lists what its workers can do, so it vouches for those that do not say.
             Target::Pools(pools) => (worker.pool.as_ref().is_some_and(|pool| pools.contains(pool)), true),

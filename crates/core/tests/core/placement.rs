@@ -1,5 +1,6 @@
 //! Where jobs go, and in whose turn.
 
+mod grants;
 mod shares;
 
 use reveille_core::fleet::{Beat, Load, Who};

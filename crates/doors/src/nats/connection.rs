@@ -6,16 +6,14 @@ use super::info::{self, Demands};
 use super::outbox::{Outbox, OutboxEnd};
 use super::parse::{NatsParser, Operation, ParseError, Publish};
 use crate::accept::closed;
-use crate::gate::{Gate, Guest, Role};
+use crate::gate::{Gate, Guest, Listening, Role};
 use crate::input::{Input, read_more};
 use crate::linger::linger;
 use crate::session::{KeyEnd, KeySession};
 use crate::tls::DoorTls;
 use crate::unauthenticated::{STRANGER_INPUT_LEN_MAX, UnauthenticatedClient};
 use bytes::{Bytes, BytesMut};
-use reveille_bus::{
-    BusError, ClientInfo, DeliveryReport, LocalBus, LocalClient, Message, MessageOrigin, MessageSender,
-};
+use reveille_bus::{BusError, ClientInfo, DeliveryReport, LocalBus, LocalClient, Message, MessageSender};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -90,7 +88,7 @@ pub(super) async fn run(
         stranger: nobody.is_none().then_some(stranger),
         nobody,
         client: None,
-        role: Role::Submitter,
+        guest: None,
         options: ConnectOptions::default(),
     };
     let reading = async {
@@ -152,7 +150,8 @@ struct NatsConnection {
     nobody: Option<Guest>,
     /// The client's place on the bus, once it was admitted.
     client: Option<LocalClient>,
-    role: Role,
+    /// Who it is, from then on.
+    guest: Option<Guest>,
     options: ConnectOptions,
 }
 
@@ -248,18 +247,17 @@ impl NatsConnection {
         let (name, echo) = (self.options.name.clone(), self.options.echo);
         let client = match &mut self.client {
             // It was already active before it identified itself, and may not change its identity.
-            Some(client) if *client.sender() != sender(&guest) || self.role != guest.role => {
-                return Err(Violation::Authorization);
-            }
+            Some(_) if self.guest.as_ref() != Some(&guest) => return Err(Violation::Authorization),
             Some(client) => {
                 client.rename(name);
                 client
             }
             None => {
-                self.role = guest.role;
                 self.session.begin(guest.clone());
                 self.stranger = None;
-                self.client.insert(attach(&self.door.bus, &self.outbox, name, &guest))
+                let client = attach(&self.door.bus, &self.outbox, name, &guest);
+                self.guest = Some(guest);
+                self.client.insert(client)
             }
         };
         client.set_echo(echo);
@@ -272,9 +270,10 @@ impl NatsConnection {
             Some(client) => Ok(client),
             place => {
                 let guest = self.nobody.clone().ok_or(Violation::Authorization)?;
-                self.role = guest.role;
                 self.session.begin(guest.clone());
-                Ok(place.insert(attach(&self.door.bus, &self.outbox, None, &guest)))
+                let client = attach(&self.door.bus, &self.outbox, None, &guest);
+                self.guest = Some(guest);
+                Ok(place.insert(client))
             }
         }
     }
@@ -284,10 +283,9 @@ impl NatsConnection {
         let Publish { subject, reply, headers, payload } = publish;
         let wants_to_know = self.options.no_responders && self.options.headers;
         let asker = if wants_to_know { reply.clone() } else { None };
-        let message =
-            Message { subject, reply, headers, payload, origin: MessageOrigin::default(), id: None };
+        let message = Message { reply, headers, ..Message::new(subject, payload) };
         self.client()?;
-        if !self.role.may_publish(&message.subject) {
+        if !self.guest.as_ref().is_some_and(|guest| guest.role.may_publish(&message.subject)) {
             self.complain(&format!("Permissions Violation for Publish to \"{}\"", message.subject));
             return Ok(false);
         }
@@ -311,7 +309,7 @@ impl NatsConnection {
     fn subscribe(&mut self, sid: u64, subject: &str, queue: Option<&str>) -> Result<bool, Violation> {
         let subscriptions_max = self.door.limits.subscriptions_max;
         self.client()?;
-        if !self.role.may_subscribe(subject) {
+        if !self.may_subscribe(subject) {
             self.complain(&format!("Permissions Violation for Subscription to \"{subject}\""));
             return Ok(false);
         }
@@ -327,6 +325,15 @@ impl NatsConnection {
         Ok(true)
     }
 
+    fn may_subscribe(&self, subject: &str) -> bool {
+        let Some(guest) = &self.guest else { return false };
+        match guest.role.may_subscribe(subject) {
+            Listening::Allowed => true,
+            Listening::As(worker) => self.door.gate.claim(guest, worker),
+            Listening::Refused => false,
+        }
+    }
+
     fn complain(&self, words: &str) {
         self.outbox.push(format!("-ERR '{words}'\r\n").as_bytes());
     }
@@ -334,11 +341,9 @@ impl NatsConnection {
 
 fn attach(bus: &LocalBus, outbox: &Arc<Outbox>, name: Option<String>, guest: &Guest) -> LocalClient {
     let sink: Arc<Outbox> = Arc::clone(outbox);
-    bus.attach(ClientInfo { name, sender: sender(guest), is_worker: guest.role == Role::Worker }, sink)
-}
-
-fn sender(guest: &Guest) -> MessageSender {
-    MessageSender { tenant: guest.tenant.clone(), key: guest.key.clone() }
+    let (is_worker, tenants) = (guest.role == Role::Worker, guest.role.tenants());
+    let sender = MessageSender { tenant: guest.tenant.clone(), key: guest.key.clone() };
+    bus.attach(ClientInfo { name, sender, is_worker, tenants }, sink)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// What Redis answers for the TTL of a key that does not exist.
 const NO_SUCH_KEY: i64 = -2;
 
+#[derive(Clone)]
 pub(super) struct BlobExecutor {
     pub blobs: Arc<dyn Blobs>,
     pub clock: ClockFn,
@@ -20,6 +21,10 @@ pub(super) struct BlobExecutor {
 impl BlobExecutor {
     pub async fn perform(&self, command: BlobCommand) -> RespReply {
         self.attempt(command).await.unwrap_or_else(|error| {
+            // Somebody asked for what is not theirs.
+            if let StoreError::Refused(why) = error {
+                return RespReply::error(format!("NOPERM {why}"));
+            }
             tracing::warn!(%error, "a blob command failed");
             RespReply::error(format!("ERR {error}"))
         })

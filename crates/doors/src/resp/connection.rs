@@ -103,7 +103,9 @@ struct RespSession<'door> {
     id: u64,
     parser: RespParser,
     protocol: Protocol,
-    /// Until the client was admitted. Which worker it is makes no difference: blobs are one space.
+    /// What the client may touch once it was admitted.
+    desk: BlobExecutor,
+    /// Until the client was admitted.
     stranger: Option<UnauthenticatedClient>,
     /// How many commands it has sent as one.
     stranger_commands: u32,
@@ -123,6 +125,7 @@ impl<'door> RespSession<'door> {
             id: door.clients_seen.fetch_add(1, Relaxed) + 1,
             parser: RespParser::new(STRANGER_INPUT_LEN_MAX),
             protocol: Protocol::Resp2,
+            desk: door.desk.clone(),
             stranger: Some(stranger),
             stranger_commands: 0,
             name: None,
@@ -241,11 +244,20 @@ impl<'door> RespSession<'door> {
     async fn authenticate(&mut self, secret: &str) -> Option<RespReply> {
         match self.door.gate.admit(Some(secret)).await {
             Err(_) => Some(RespReply::error("WRONGPASS invalid username-password pair or user is disabled.")),
-            // Blobs belong to every tenant; a client that only submits reads its results over HTTP.
-            Ok(guest) if guest.role != Role::Worker => {
-                Some(RespReply::error("NOPERM this key is not a worker's"))
-            }
             Ok(guest) => {
+                let desk = match &guest.role {
+                    Role::Worker => Some(self.door.desk.clone()),
+                    Role::LimitedWorker { .. } => {
+                        let blobs = self.door.gate.blobs(&guest);
+                        blobs.map(|blobs| BlobExecutor { blobs, ..self.door.desk.clone() })
+                    }
+                    // A client that only submits reads its results over HTTP.
+                    Role::Submitter => None,
+                };
+                let Some(desk) = desk else {
+                    return Some(RespReply::error("NOPERM this key is not a worker's"));
+                };
+                self.desk = desk;
                 self.welcome(guest);
                 None
             }
@@ -300,7 +312,7 @@ impl<'door> RespSession<'door> {
     }
 
     async fn run_batch(&mut self) {
-        for reply in self.batch.run(&self.door.desk).await {
+        for reply in self.batch.run(&self.desk).await {
             self.answer(&reply);
         }
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::format_collect, reason = "pipelines are built once per test")]
 
 mod http;
+mod limited;
 mod memory_blobs;
 mod nats;
 mod resp;

@@ -20,6 +20,10 @@ impl MemoryBlobs {
     pub fn committing_together(writes: usize) -> Self {
         Self { commit_together: Some(Barrier::new(writes)), ..Self::default() }
     }
+
+    pub fn insert(&self, key: &str, value: &'static str) {
+        self.blobs.lock().unwrap().insert(BlobKey::parse(key).unwrap(), (value.into(), NOW + 60_000));
+    }
 }
 
 #[async_trait::async_trait]

@@ -2,11 +2,13 @@
 
 use crate::memory_blobs::{MemoryBlobs, NOW};
 use reveille_bus::LocalBus;
+use reveille_core::fleet::{WorkerCredential, WorkerGrant};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_doors::nats::{self, NatsLimits};
 use reveille_doors::resp::{self, RespLimits};
 use reveille_doors::tls::DoorTls;
 use reveille_doors::{Denied, Gate, Guest, OpenGate, Role, Standing};
+use reveille_store::Blobs;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -97,6 +99,35 @@ impl Gate for Locked {
 
     fn standing(&self, _: &Guest) -> Standing {
         Standing::Valid
+    }
+}
+
+/// Knows the secret `limited`: a worker of tenant `acme` that serves `job.echo`, may be `w1` only, and has one blob.
+pub struct Limited;
+
+#[async_trait::async_trait]
+impl Gate for Limited {
+    async fn admit(&self, secret: Option<&str>) -> Result<Guest, Denied> {
+        let (Some("limited"), tenant) = (secret, TenantId::known("acme")) else { return Err(Denied) };
+        let topics = ["job.echo".to_owned()].into();
+        let grant = WorkerGrant { topics, ..WorkerGrant::of_tenant(&tenant) };
+        let credential = Arc::new(WorkerCredential { key: KeyId::known("limited"), grant });
+        let role = Role::LimitedWorker { credential, submits: false };
+        Ok(Guest { tenant, role, key: secret.map(KeyId::known) })
+    }
+
+    fn standing(&self, _: &Guest) -> Standing {
+        Standing::Valid
+    }
+
+    fn claim(&self, _: &Guest, worker: &str) -> bool {
+        worker == "w1"
+    }
+
+    fn blobs(&self, _: &Guest) -> Option<Arc<dyn Blobs>> {
+        let blobs = MemoryBlobs::default();
+        blobs.insert("ctx:own", "input");
+        Some(Arc::new(blobs))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::keys::{Caller, KeyStanding, NewKey};
 use crate::secret::hash;
+use reveille_core::fleet::WorkerCredential;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
 use reveille_roster::{KeyHash, KeyRecord, Roster, RosterError};
@@ -97,13 +98,22 @@ impl KeyIndex {
         }
     }
 
+    /// What whoever has this key may serve as a worker. Nothing if it is no worker's, or opens nothing any more.
+    pub fn worker_credential(&self, id: &KeyId, now: Millis) -> Option<Arc<WorkerCredential>> {
+        match self.standing(id, now) {
+            KeyStanding::Valid(caller) => caller.worker.clone(),
+            KeyStanding::Expired | KeyStanding::Revoked => None,
+        }
+    }
+
     /// The key with this hash, if it is good and like this one.
     pub fn kept(&self, hash: &KeyHash, new: &NewKey) -> Option<KeyRecord> {
         let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         let key = &keys.get(hash)?.key;
         let is_like_it = key.revoked_at.is_none()
             && key.expires_at == new.expires_at
-            && (&key.name, &key.tenant, &key.scopes) == (&new.name, &new.tenant, &new.scopes);
+            && (&key.name, &key.tenant, &key.scopes) == (&new.name, &new.tenant, &new.scopes)
+            && key.worker == new.worker;
         is_like_it.then(|| key.clone())
     }
 
@@ -156,6 +166,16 @@ impl KeyIndex {
         self.by_hash.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Whether two keys are one holder's: the same name in the same tenant, as a key and its successor have.
+    pub fn is_same_holder(&self, one: &KeyId, other: &KeyId) -> bool {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let hashes = by_id.get(one).copied().zip(by_id.get(other).copied());
+        drop(by_id);
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let holders = hashes.and_then(|(one, other)| Some((&keys.get(&one)?.key, &keys.get(&other)?.key)));
+        holders.is_some_and(|(one, other)| (&one.tenant, &one.name) == (&other.tenant, &other.name))
+    }
+
     /// What a key is called, also when it is revoked.
     pub fn name_of(&self, id: &KeyId) -> Option<String> {
         self.get(id).map(|key| key.name)
@@ -196,6 +216,7 @@ mod tests {
             name: id.to_owned(),
             tenant: TenantId::known("t"),
             scopes: vec![Scope::Read],
+            worker: None,
             created_by: String::new(),
             issued_by: None,
             project_ids: None,

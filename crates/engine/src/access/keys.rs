@@ -8,6 +8,7 @@ use crate::observe::audit_writer;
 use crate::roster::{RosterBatch, RosterCopy};
 use crate::runtime::Runtime;
 use crate::secret::{SECRET_LEN_MAX, hash};
+use reveille_core::fleet::{WorkerCredential, WorkerGrant};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::identity::Identity;
 use reveille_core::time::Millis;
@@ -29,6 +30,8 @@ pub struct Caller {
     pub name: String,
     pub tenant: TenantId,
     scopes: Vec<Scope>,
+    /// What it serves, if it is a worker's and not an operator's.
+    pub worker: Option<Arc<WorkerCredential>>,
 }
 
 impl Caller {
@@ -38,6 +41,7 @@ impl Caller {
             name: key.name.clone(),
             tenant: key.tenant.clone(),
             scopes: key.scopes.clone(),
+            worker: worker_credential(key),
         }
     }
 
@@ -71,6 +75,8 @@ pub struct NewKey {
     pub name: String,
     pub tenant: TenantId,
     pub scopes: Vec<Scope>,
+    /// What it may serve as a worker; every topic and pool of its tenant unless told.
+    pub worker: Option<WorkerGrant>,
     pub expires_at: Option<Millis>,
     /// Who makes it, as far as we know ourselves.
     pub created_by: String,
@@ -107,7 +113,7 @@ impl Access {
         let tenant = self.runtime.settings().open_tenant.clone()?;
         let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
         let key = KeyId::anonymous();
-        Some(Arc::new(Caller { name: key.to_string(), key, tenant, scopes }))
+        Some(Arc::new(Caller { name: key.to_string(), key, tenant, scopes, worker: None }))
     }
 
     /// Whether somebody who was let in before would be let in now, and to the same things. Asked again and again for
@@ -117,6 +123,11 @@ impl Access {
             return self.anonymous().is_some();
         }
         matches!(self.key_standing(&caller.key), KeyStanding::Valid(now) if *now == *caller)
+    }
+
+    /// What whoever has this key may serve as a worker. Nothing if the key is no worker's, or opens nothing any more.
+    pub fn worker_credential(&self, id: &KeyId) -> Option<Arc<WorkerCredential>> {
+        self.keys.worker_credential(id, self.runtime.now())
     }
 
     /// Makes a key. The secret is returned here and nowhere else.
@@ -217,6 +228,7 @@ pub(super) fn record_of(secret: &str, new: NewKey, now: Millis) -> KeyRecord {
         name: new.name,
         tenant: new.tenant,
         scopes: new.scopes,
+        worker: new.worker,
         created_by: new.created_by,
         issued_by: new.issued_by,
         project_ids: new.project_ids,
@@ -236,4 +248,13 @@ impl RosterCopy for Access {
         let changes = self.keys.changes();
         Ok(self.keys.replace(KeyIndex::load(&*self.roster).await?, changes))
     }
+}
+
+/// An operator's key makes a worker that serves everybody.
+fn worker_credential(key: &KeyRecord) -> Option<Arc<WorkerCredential>> {
+    if !key.scopes.contains(&Scope::Worker) || key.scopes.contains(&Scope::Admin) {
+        return None;
+    }
+    let grant = key.worker.clone().unwrap_or_else(|| WorkerGrant::of_tenant(&key.tenant));
+    Some(Arc::new(WorkerCredential { key: key.id.clone(), grant }))
 }

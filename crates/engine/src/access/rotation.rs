@@ -62,6 +62,7 @@ impl Access {
             name: old.name,
             tenant: old.tenant,
             scopes: old.scopes,
+            worker: old.worker,
             expires_at: old.expires_at.map(|end| now + (end.0 - old.created_at.0).max(0)),
             created_by: by.to_owned(),
             issued_by: old.issued_by,

@@ -76,6 +76,7 @@ impl Engine {
         Intake {
             runtime: self.runtime().clone(),
             observe: self.observe().clone(),
+            access: self.access().clone(),
             jobs: self.jobs().clone(),
             fleet: self.fleet().clone(),
             store: self.store().clone(),

@@ -53,7 +53,14 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
         RosterWriter::new(runtime.clone(), observe.clone(), placement, roster.clone());
     let access =
         Access::new(runtime, observe, roster.clone(), writer.clone(), audit.clone(), keys.clone(), ended);
-    let jobs = Jobs::new(base.clone(), keys, audit.clone(), store.clone(), bus.clone(), parts.kernel.clone());
+    let jobs = Jobs::new(
+        base.clone(),
+        keys.clone(),
+        audit.clone(),
+        store.clone(),
+        bus.clone(),
+        parts.kernel.clone(),
+    );
     let departures = Departures::new(base.clone(), jobs.clone());
     let workspaces = Workspaces::new(WorkspaceParts {
         base: base.clone(),
@@ -76,6 +83,7 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
         roster: roster.clone(),
         writer: writer.clone(),
         bus: bus.clone(),
+        keys,
     });
     let delegations = Arc::new(Delegations::new(DelegationParts {
         base: base.clone(),

@@ -1,12 +1,13 @@
 //! The worker snapshot as it is written: `sys:workers:snapshot`, in the reference's shape and with what
 //! that leaves out, so that nothing placement needs is lost over a restart.
 
-use reveille_core::fleet::{Load, Profile, Worker};
-use reveille_core::id::{PoolId, TenantId, Topic, WorkerId};
+use reveille_core::fleet::{Load, Profile, Worker, WorkerCredential, WorkerGrant};
+use reveille_core::id::{KeyId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::placement::RestoredWorker;
 use reveille_core::presence::Contract;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -65,6 +66,9 @@ pub struct WorkerEntry {
     pub topics: BTreeSet<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counts_jobs: bool,
+    /// The key that it came with, if that says what it may serve.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub key: String,
 }
 
 impl Default for WorkerEntry {
@@ -87,6 +91,7 @@ impl Default for WorkerEntry {
             tenant: String::new(),
             topics: BTreeSet::new(),
             counts_jobs: false,
+            key: String::new(),
         }
     }
 }
@@ -125,16 +130,26 @@ impl Snapshot {
             tenant: worker.tenant.to_string(),
             topics: profile.topics.iter().map(ToString::to_string).collect(),
             counts_jobs: worker.counts_jobs,
+            key: profile.credential.as_ref().map(|own| own.key.to_string()).unwrap_or_default(),
         });
     }
 }
 
 impl WorkerEntry {
-    /// The CAP worker that this is; nothing for a member of another contract, or a name that cannot be.
-    pub fn remembered(self, default_tenant: &TenantId) -> Option<RestoredWorker> {
+    /// The CAP worker that this is; nothing for a member of another contract, or a name that cannot be. What its key
+    /// lets it serve is what `grant_of` says now; a key that opens nothing any more serves nobody.
+    pub fn remembered(
+        self,
+        default_tenant: &TenantId,
+        grant_of: impl Fn(&KeyId) -> Option<Arc<WorkerCredential>>,
+    ) -> Option<RestoredWorker> {
         if self.contract != Contract::Cap {
             return None;
         }
+        let credential = KeyId::parse(&self.key).ok().map(|key| {
+            let nothing = || Arc::new(WorkerCredential { key: key.clone(), grant: WorkerGrant::default() });
+            grant_of(&key).unwrap_or_else(nothing)
+        });
         Some(RestoredWorker {
             id: WorkerId::parse(&self.worker_id).ok()?,
             tenant: TenantId::parse(&self.tenant).unwrap_or_else(|_| default_tenant.clone()),
@@ -147,6 +162,7 @@ impl WorkerEntry {
                 labels: self.labels,
                 topics: self.topics.iter().filter_map(|topic| Topic::parse(topic).ok()).collect(),
                 workspace: None,
+                credential,
             },
             // What it was doing then, the jobs themselves say better.
             load: Load {

@@ -8,6 +8,7 @@
 use super::Fleet;
 use super::snapshot::Snapshot;
 use reveille_core::fleet::Seen;
+use reveille_core::id::KeyId;
 use reveille_core::presence::agent::AgentStatus;
 use reveille_core::presence::workspace::{Pulse, WorkspaceStatus};
 use reveille_core::presence::{About, Contract};
@@ -117,7 +118,9 @@ impl Fleet {
         let (now, tenant) = (self.runtime.now(), &self.runtime.settings().default_tenant);
         let entries = snapshot.workers.into_iter();
         let mut workers = 0u64;
-        for remembered in entries.filter_map(|entry| entry.remembered(tenant)) {
+        let grant_of = |key: &KeyId| self.keys.worker_credential(key, now);
+        for remembered in entries.filter_map(|entry| entry.remembered(tenant, grant_of)) {
+            self.has_credentials(remembered.profile.credential.is_some());
             // One that was heard while we read is left as it is.
             workers += u64::from(self.placement.lock().restore(remembered, must_be_seen, now));
         }

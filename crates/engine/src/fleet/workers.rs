@@ -5,7 +5,7 @@ use crate::cluster::SeenBy;
 use crate::observe::Trouble;
 use crate::observe::events::WorkerChange;
 use reveille_bus::Listener;
-use reveille_core::fleet::{Beat, NoRoom, Who};
+use reveille_core::fleet::{Beat, NoRoom, ServedTenants, Who};
 use reveille_core::id::{TenantId, Topic, WorkerId};
 use reveille_core::placement::Member;
 use reveille_core::presence::Contract;
@@ -25,6 +25,8 @@ struct Subscriptions {
     /// It listens on a worker's own subject, so it is that worker.
     worker: Option<WorkerId>,
     topics: BTreeSet<Topic>,
+    /// Its credential limits whose jobs it may be given.
+    is_limited: bool,
 }
 
 impl Subscriptions {
@@ -36,6 +38,7 @@ impl Subscriptions {
         Self {
             worker: listener.subjects.iter().find_map(|subject| subject::worker_of(subject)),
             topics: topics.filter_map(|topic| Topic::parse(topic).ok()).collect(),
+            is_limited: !listener.subjects.is_empty() && listener.tenants != ServedTenants::Everyone,
         }
     }
 }
@@ -59,12 +62,11 @@ impl Listening {
         own.flat_map(|subscriptions| subscriptions.topics.iter().cloned()).collect()
     }
 
-    /// Connections on a topic that do not say who they are.
+    /// Connections on a topic that do not say who they are, and may be given anybody's jobs.
     fn anonymous_on(&self, topic: &Topic) -> u32 {
-        self.0
-            .values()
-            .filter(|subscriptions| subscriptions.worker.is_none() && subscriptions.topics.contains(topic))
-            .count() as u32
+        let is_anonymous = |own: &&Subscriptions| own.worker.is_none() && !own.is_limited;
+        let anonymous = self.0.values().filter(is_anonymous);
+        anonymous.filter(|subscriptions| subscriptions.topics.contains(topic)).count() as u32
     }
 }
 
@@ -107,7 +109,7 @@ impl Fleet {
         }
     }
 
-    fn publish_worker(&self, id: &WorkerId, tenant: &TenantId, change: WorkerChange) {
+    pub(super) fn publish_worker(&self, id: &WorkerId, tenant: &TenantId, change: WorkerChange) {
         let member = Member { contract: Contract::Cap, tenant: tenant.clone(), id: id.clone() };
         self.cluster.announce(member, change, SeenBy::AllServers);
     }
@@ -178,7 +180,8 @@ impl Fleet {
         };
         self.jobs.assign_all(matches);
         if let Some(worker) = now.worker {
-            // A connection that listens as a worker was let in as one, by an operator's key or an open door.
+            // A connection that listens as a worker was let in as one: by an open door, an operator's key, or a key of
+            // its own, with which it has claimed the name before.
             let known = {
                 let placement = self.placement.lock();
                 placement.fleet().lookup(Who::Worker(worker.as_str())).map(|worker| worker.tenant.clone())

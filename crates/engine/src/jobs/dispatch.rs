@@ -26,8 +26,10 @@ impl Jobs {
         let (number, to) = (attempt.number, attempt.worker.clone());
         let Some(packet) = convert::dispatch_packet(&job, self.runtime.now()) else { return };
         let subject = to.as_ref().map_or_else(|| job.request.topic.to_string(), subject::worker_jobs);
-        let message =
-            with_context(Message::new(subject, packet), &self.observe.trace_of(&job.request).attempt(number));
+        let message = with_context(
+            Message::new(subject, packet).about(&job.request.tenant),
+            &self.observe.trace_of(&job.request).attempt(number),
+        );
         // One that was stopped between the commit and here is no longer the one to send it.
         if self.cluster.is_late(job.updated_at, self.runtime.now())
             && !self.still_dispatched(&job, number).await

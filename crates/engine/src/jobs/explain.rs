@@ -222,6 +222,18 @@ fn waiting(job: &Job, wait: Option<&Wait>, fitting: &Fitting, tries: u32) -> Exp
                 "It goes when one of them has room; more workers make that sooner.".to_owned(),
             ),
         },
+        Reason::NoWorkers if fitting.barred > 0 => explained(
+            "tenant_not_served",
+            format!(
+                "{} live workers fit topic {topic}, and none of them serves it for tenant {} (try {tries}).{ahead}",
+                fitting.barred, job.request.tenant
+            ),
+            format!(
+                "Start a worker with a key of {0}, or make a key that serves it: reveille key create NAME --scope worker \
+                 --serves {0}.",
+                job.request.tenant
+            ),
+        ),
         Reason::NoWorkers if fitting.unannounced > 0 => explained(
             code,
             format!(

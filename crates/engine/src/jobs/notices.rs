@@ -36,7 +36,8 @@ impl Jobs {
     async fn publish_notices(&self, job: &Job) -> Result<(), BusError> {
         let (now, context) = (self.runtime.now(), self.observe.trace_of(&job.request).job());
         if job.owed.cancel {
-            let message = Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now));
+            let message = Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now))
+                .about(&job.request.tenant);
             self.bus.publish(with_context(message, &context)).await?;
         }
         if job.owed.dead_letter {

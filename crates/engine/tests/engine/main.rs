@@ -18,3 +18,4 @@ mod replicas;
 mod sagas;
 mod traces;
 mod warm_start;
+mod worker_credentials;

@@ -1,14 +1,14 @@
 //! `reveille key`.
 
 use super::ServerArgs;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 #[derive(Subcommand)]
 pub enum KeyCommand {
     /// Make a key; its secret is shown once
     Create {
         name: String,
-        /// Of ingest, read, write, admin; may be repeated
+        /// Of ingest, read, write, worker, admin; may be repeated
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
         /// Whose key it is
@@ -17,6 +17,8 @@ pub enum KeyCommand {
         /// Until when it is good, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
+        #[command(flatten)]
+        grant: GrantArgs,
         #[command(flatten)]
         server: ServerArgs,
     },
@@ -40,4 +42,18 @@ pub enum KeyCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// What a worker may serve.
+#[derive(Args)]
+pub struct GrantArgs {
+    /// A worker's: a topic it serves, or a pattern such as 'job.mail.*'; may be repeated, all unless told
+    #[arg(long = "topic", value_name = "TOPIC")]
+    pub topics: Vec<String>,
+    /// A worker's: a pool it may join; may be repeated, any unless told
+    #[arg(long = "pool", value_name = "POOL")]
+    pub pools: Vec<String>,
+    /// A worker's: a tenant whose jobs it is given, or '*' for everyone; may be repeated, its own tenant unless told
+    #[arg(long = "serves", value_name = "TENANT")]
+    pub serves: Vec<String>,
 }

@@ -23,6 +23,7 @@ pub async fn ensure_key(engine: &Engine, folder: &Path) -> Result<()> {
         name: "operator".to_owned(),
         tenant: engine.settings().default_tenant.clone(),
         scopes: vec![Scope::Admin],
+        worker: None,
         expires_at: None,
         created_by: US.to_owned(),
         issued_by: None,

@@ -2,7 +2,8 @@
 
 use super::{NOW, key, workspace, write};
 use crate::{Change, KeyRecord, Roster, Scope, Tenant};
-use reveille_core::id::{KeyId, TenantId};
+use reveille_core::fleet::{ServedTenants, WorkerGrant};
+use reveille_core::id::{KeyId, PoolId, TenantId};
 use reveille_core::time::Millis;
 
 pub async fn run(roster: &dyn Roster) {
@@ -18,6 +19,11 @@ pub async fn keys_are_read_back_by_id(roster: &dyn Roster) {
     let first = key("suite-keys", 1);
     let second = KeyRecord {
         scopes: Scope::ALL.to_vec(),
+        worker: Some(WorkerGrant {
+            topics: ["job.*".to_owned()].into(),
+            pools: [PoolId::known("gpu")].into(),
+            tenants: ServedTenants::only(&TenantId::known("acme")),
+        }),
         expires_at: Some(NOW + 5),
         issued_by: Some("operator".to_owned()),
         project_ids: None,

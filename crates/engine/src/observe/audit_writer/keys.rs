@@ -30,10 +30,14 @@ pub fn revoked(key: &KeyRecord) -> Option<Draft> {
 fn draft(key: &KeyRecord, at: Millis, action: &str) -> Draft {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let extra = [(KEY_ID, key.id.to_string()), ("name", key.name.clone()), ("scopes", scopes.join(","))];
+    let mut extra: BTreeMap<String, String> = extra.map(|(name, value)| (name.to_owned(), value)).into();
+    if let Some(grant) = &key.worker {
+        extra.insert("serves".to_owned(), grant.tenants.to_string());
+    }
     Draft {
         // An operator's key opens every tenant.
         severity: if key.allows(Scope::Admin) { Severity::Medium } else { Severity::Low },
-        extra: extra.map(|(name, value)| (name.to_owned(), value)).into(),
+        extra,
         ..Draft::new(key.tenant.clone(), at, EventType::Auth, action)
     }
 }
