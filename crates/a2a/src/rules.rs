@@ -52,6 +52,12 @@ impl AddressRules {
         Ok(Self { allow, anywhere: false })
     }
 
+    /// Whether one of the networks that were written down has this address.
+    pub fn lists(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.allow.iter().any(|net| net.contains(address))
+    }
+
     /// Whether a connection may go to this address.
     ///
     /// An IPv6 address that carries an IPv4 address is judged by that one, because that is where a

@@ -7,6 +7,7 @@ mod policy;
 
 use crate::ApiError;
 use crate::auth::Auth;
+use crate::strangers::too_many;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
@@ -17,7 +18,9 @@ use reveille_kernel::cap::safety_kernel_server::SafetyKernelServer;
 use reveille_kernel::cordum::cordum_api_server::CordumApiServer;
 use reveille_kernel::cordum::output_policy_service_server::OutputPolicyServiceServer;
 use reveille_wire::convert::Unusable;
+use std::net::IpAddr;
 use tonic::service::Routes;
+use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tonic::{Code, Request, Status};
 
 /// The largest message that is read.
@@ -40,7 +43,13 @@ async fn guard(
     request: axum::extract::Request,
     next: Next,
 ) -> axum::response::Response {
-    let counted = Auth::of(request.headers(), &engine).and_then(|auth| {
+    let known = Auth::of(request.headers(), &engine).map_err(|error| match address(&request) {
+        Some(address) if error.status() == StatusCode::UNAUTHORIZED => {
+            engine.access().count_stranger(address).err().map_or(error, too_many)
+        }
+        _ => error,
+    });
+    let counted = known.and_then(|auth| {
         engine.access().count_call(&auth.caller().key).map_err(|RetryAfter(seconds)| {
             let words = format!("this key calls too often; try again in {seconds} s");
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", words)
@@ -50,6 +59,15 @@ async fn guard(
         Ok(()) => next.run(request).await,
         Err(error) => Status::from(error).into_http(),
     }
+}
+
+/// Where the connection comes from.
+fn address(request: &axum::extract::Request) -> Option<IpAddr> {
+    let extensions = request.extensions();
+    let clear = extensions.get::<TcpConnectInfo>();
+    let info =
+        clear.or_else(|| extensions.get::<TlsConnectInfo<TcpConnectInfo>>().map(TlsConnectInfo::get_ref));
+    Some(info?.remote_addr()?.ip())
 }
 
 fn bare_services(engine: Engine) -> Routes {

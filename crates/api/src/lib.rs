@@ -28,6 +28,7 @@ mod presence;
 pub mod quarantine;
 mod rate;
 pub mod runs;
+pub mod strangers;
 pub mod stream;
 mod surface;
 pub mod system;

@@ -4,6 +4,7 @@
 //! decision is a function from values to a value; the shell (`reveille-engine`) commits what was
 //! decided and then sends what is owed.
 
+pub mod address;
 pub mod approval;
 pub mod audit;
 pub mod backoff;

@@ -1,5 +1,6 @@
-//! Who may call: keys, the session tokens made from them, and how often each key may call.
+//! Who may call: keys, the session tokens made from them, and how often each key, and each address without one, may call.
 
+mod address_limits;
 mod call_limits;
 mod ended_sessions;
 mod key_index;
@@ -7,6 +8,7 @@ mod keys;
 mod rotation;
 mod session_tokens;
 
+pub use address_limits::ADDRESSES_MAX;
 pub use ended_sessions::{ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, EndedSessionIndex};
 pub use key_index::KeyIndex;
 pub use keys::{Caller, ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey};
@@ -17,6 +19,7 @@ use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;
 use crate::roster::RosterWriter;
 use crate::runtime::Runtime;
+use address_limits::AddressLimits;
 use call_limits::CallLimits;
 use reveille_roster::Roster;
 use std::ops::Deref;
@@ -35,6 +38,7 @@ pub struct Inner {
     keys: Arc<KeyIndex>,
     ended_sessions: Arc<EndedSessionIndex>,
     call_limits: CallLimits,
+    address_limits: AddressLimits,
 }
 
 impl Deref for Access {
@@ -55,7 +59,17 @@ impl Access {
         keys: Arc<KeyIndex>,
         ended_sessions: Arc<EndedSessionIndex>,
     ) -> Self {
-        let call_limits = CallLimits::default();
-        Self(Arc::new(Inner { runtime, observe, roster, writer, audit, keys, ended_sessions, call_limits }))
+        let (call_limits, address_limits) = (CallLimits::default(), AddressLimits::default());
+        Self(Arc::new(Inner {
+            runtime,
+            observe,
+            roster,
+            writer,
+            audit,
+            keys,
+            ended_sessions,
+            call_limits,
+            address_limits,
+        }))
     }
 }

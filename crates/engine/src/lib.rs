@@ -34,9 +34,9 @@ mod tick;
 mod workflows;
 
 pub use access::{
-    Access, BrowserSession, Caller, ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, ENVIRONMENT_KEY,
-    KEY_PREFIX, KeyError, KeyStanding, NewKey, ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError,
-    Rotation, SESSION_MS, SESSION_TOKEN_LEN,
+    ADDRESSES_MAX, Access, BrowserSession, Caller, ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX,
+    ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey, ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX,
+    RotateError, Rotation, SESSION_MS, SESSION_TOKEN_LEN,
 };
 pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use cluster::{Cluster, Lease};

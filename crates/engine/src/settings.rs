@@ -104,7 +104,7 @@ pub struct OutputSettings {
     pub hold: Option<bool>,
 }
 
-/// What one tenant, or one key, may ask of the server.
+/// What one tenant, one key, or one address may ask of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitSettings {
     /// Live jobs of a tenant at which its new ones are turned away, unless policy says otherwise.
@@ -125,6 +125,8 @@ pub struct LimitSettings {
     pub workflows_per_tenant: u32,
     /// How often a key may call over HTTP; as often as it likes unless told.
     pub calls: Option<Rate>,
+    /// How often an address may call without a valid key.
+    pub strangers: Option<Rate>,
 }
 
 impl Default for LimitSettings {
@@ -139,6 +141,7 @@ impl Default for LimitSettings {
             runs_per_tenant: 1000,
             workflows_per_tenant: 1000,
             calls: None,
+            strangers: Some(Rate::new(50, 500)),
         }
     }
 }

@@ -137,6 +137,11 @@ pub struct HttpSection {
     pub admin: String,
     /// Connections at the same time.
     pub connections_max: usize,
+    /// Of one address; this machine's own and those of trusted proxies are not counted.
+    pub connections_per_address: usize,
+    /// Proxies whose `X-Forwarded-For` is believed: CIDRs, addresses, `loopback`, `private`.
+    #[serde(deserialize_with = "one_or_many")]
+    pub trusted_proxies: Vec<String>,
     /// PEM files, both or neither. With them HTTP is HTTPS.
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
@@ -231,6 +236,8 @@ impl Default for HttpSection {
             address: "127.0.0.1:8080".to_owned(),
             admin: "off".to_owned(),
             connections_max: 10_000,
+            connections_per_address: 1_000,
+            trusted_proxies: Vec::new(),
             tls_cert: None,
             tls_key: None,
             tls_client_ca: None,
@@ -352,6 +359,7 @@ impl Config {
     fn check(&self) -> Result<()> {
         let positive = [
             ("http.connections_max", self.http.connections_max),
+            ("http.connections_per_address", self.http.connections_per_address),
             ("grpc.connections_max", self.grpc.connections_max),
             ("jobs.keep_days", self.jobs.keep_days as usize),
             ("jobs.blob_hours", self.jobs.blob_hours as usize),
@@ -382,6 +390,7 @@ impl Config {
         self.safety.target()?;
         self.approvals.expire_after().context("approvals.expire_after")?;
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
+        AddressRules::parse(&self.http.trusted_proxies).context("http.trusted_proxies")?;
         self.tracing.check()?;
         let (doors, http) = (&self.doors, &self.http);
         for (section, cert, key) in

@@ -21,6 +21,7 @@ pub use operator::KEY_FILE;
 use backends::Backends;
 use gate::KeyGate;
 use reveille_a2a::{AddressRules, HttpA2aClient};
+use reveille_api::strangers::StrangerLimit;
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_doors::tls::DoorTls;
@@ -99,7 +100,8 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     warn_about_clear_text(tls.as_ref(), [grpc_door.as_ref(), nats_door.as_ref(), resp_door.as_ref()])?;
     let pages = reveille_console::router(engine.clone(), findings);
     let router = reveille_api::router(engine.clone()).merge(pages);
-    let served = start_web(web, web_tls, router, &config.http, stopped.clone())?;
+    let strangers = StrangerLimit::new(engine.clone());
+    let served = start_web(web, web_tls, router, strangers, &config.http, stopped.clone())?;
     if let Some(listener) = admin {
         eprintln!("admin on http://{}", listener.local_addr()?);
         admin::start(listener, engine.clone(), stopped.clone())?;
@@ -159,6 +161,7 @@ fn start_web(
     listener: TcpListener,
     tls: Option<Arc<ReloadingTls>>,
     router: Router,
+    strangers: StrangerLimit,
     config: &HttpSection,
     stopped: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>> {
@@ -172,7 +175,13 @@ fn start_web(
     if let Some(tls) = tls.clone() {
         tokio::spawn(tls.watch());
     }
-    let limits = http::HttpLimits::new(config.connections_max);
+    let trusted = AddressRules::parse(&config.trusted_proxies).context("http.trusted_proxies")?;
+    let limits = http::HttpLimits {
+        connections_per_address: config.connections_per_address,
+        trusted_proxies: Arc::new(trusted),
+        strangers: Some(strangers),
+        ..http::HttpLimits::new(config.connections_max)
+    };
     let served = tokio::spawn(http::serve(listener, router, tls, limits, stopped));
     eprintln!("listening on {scheme}://{address}");
     eprintln!("the console is at {scheme}://{address}/");

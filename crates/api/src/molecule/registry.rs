@@ -14,7 +14,7 @@ use axum::{Extension, Json};
 use reveille_core::id::WorkspaceId;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::{Engine, WorkspaceAct, WorkspaceError};
+use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim, WorkspaceError};
 use std::sync::Arc;
 
 /// Registers a workspace, or one that comes back.
@@ -33,11 +33,13 @@ pub async fn register(
     let registration = body.understood()?;
     // A credential that is checked in memory costs less than the refusal that it would save; and whoever
     // does not have it cannot use up a workspace's share.
-    match acts_for(&engine, &credential, &registration.id, WorkspaceAct::Register)? {
-        Some(known) => limiter.call(&known.id, engine.now())?,
-        None => limiter.stranger(engine.now())?,
-    }
+    let known = acts_for(&engine, &credential, &registration.id, WorkspaceAct::Register)?;
     let claim = credential.claim(BEATS)?;
+    match (known, &claim) {
+        // Nor can those who show no key use up what newcomers with one need.
+        (None, WorkspaceClaim::Token(_) | WorkspaceClaim::Nothing) => limiter.stranger(engine.now())?,
+        _ => limiter.call(&registration.id, engine.now())?,
+    }
     let registered =
         engine.workspaces().register_workspace(&claim, registration, credential.identity()).await?;
     Ok(Json(Registered { status: "registered", auth_token: registered.token }))

@@ -70,6 +70,8 @@ struct LimitLabel {
 /// What held somebody back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
+    /// A call without a valid key, or a connection, was turned away: its address has too many.
+    Address,
     /// A job was turned away: its tenant has too many.
     Queue,
     /// A call was turned away: its key calls too often.
@@ -81,10 +83,11 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    const ALL: [Self; 4] = [Self::Queue, Self::Rate, Self::Tenant, Self::Topic];
+    const ALL: [Self; 5] = [Self::Address, Self::Queue, Self::Rate, Self::Tenant, Self::Topic];
 
     fn label(self) -> LimitLabel {
         let limit = match self {
+            Self::Address => "address",
             Self::Queue => "queue",
             Self::Rate => "rate",
             Self::Tenant => "tenant",

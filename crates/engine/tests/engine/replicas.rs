@@ -1,6 +1,7 @@
 //! Several servers on one store: together they keep what one alone would keep, and what one leaves behind the
 //! others pick up.
 
+mod credentials;
 mod once;
 mod remembered;
 mod runs;

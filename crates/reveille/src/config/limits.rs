@@ -1,4 +1,4 @@
-//! What one tenant, or one key, may ask of the server.
+//! What one tenant, one key, or one address may ask of the server.
 
 use reveille_core::rate::Rate;
 use reveille_engine::LimitSettings;
@@ -27,7 +27,12 @@ pub struct LimitsSection {
     pub requests_per_second: u32,
     /// Calls of one key at once; 0 means twice as many as in a second.
     pub requests_burst: u32,
+    /// Calls of one address a second that show no valid key; 0 means no limit.
+    pub unauthenticated_per_second: u32,
 }
+
+/// So many seconds' worth of calls without a valid key may come at once: programs start, with a key that is wrong.
+const UNAUTHENTICATED_BURST_SECONDS: u32 = 10;
 
 impl Default for LimitsSection {
     fn default() -> Self {
@@ -42,6 +47,7 @@ impl Default for LimitsSection {
             workflows_per_tenant: 1000,
             requests_per_second: 0,
             requests_burst: 0,
+            unauthenticated_per_second: 50,
         }
     }
 }
@@ -59,7 +65,15 @@ impl LimitsSection {
             runs_per_tenant: self.runs_per_tenant,
             workflows_per_tenant: self.workflows_per_tenant,
             calls: self.calls(),
+            strangers: self.strangers(),
         }
+    }
+
+    /// Nothing means as often as they like.
+    pub fn strangers(&self) -> Option<Rate> {
+        let per_second = self.unauthenticated_per_second;
+        let burst = per_second.saturating_mul(UNAUTHENTICATED_BURST_SECONDS);
+        (per_second > 0).then(|| Rate::new(per_second, burst))
     }
 
     /// Nothing means as often as they like.

@@ -1,8 +1,9 @@
 //! The HTTP listener. Whatever a client does, it takes one place, so many bytes and so much time, and gives them
 //! back: a client that keeps us waiting too long is closed, and when all places are taken, the one that has kept us
-//! waiting longest makes room for a newcomer.
+//! waiting longest makes room for a newcomer. One address takes so many places, and is answered so often without a key.
 
 mod bodies;
+mod clients;
 mod places;
 
 use super::tls::ReloadingTls;
@@ -16,8 +17,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use places::{Place, Places};
+use reveille_a2a::AddressRules;
+use reveille_api::strangers::{AnswerReader, StrangerLimit};
 use reveille_doors::tls::DoorTls;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -33,16 +37,36 @@ const BUFFER_LEN_MAX: usize = 64 * 1024;
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a listener allows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct HttpLimits {
     pub connections_max: usize,
+    /// Of one address that is not shared by many.
+    pub connections_per_address: usize,
+    /// Who may say for whom it asks.
+    pub trusted_proxies: Arc<AddressRules>,
+    /// How often those are answered who show no valid key; nothing where no key is asked for.
+    pub strangers: Option<StrangerLimit>,
     pub client_within: Duration,
 }
 
 impl HttpLimits {
+    /// For a listener that has nothing but places.
     pub fn new(connections_max: usize) -> Self {
-        Self { connections_max, client_within: CLIENT_WITHIN }
+        Self {
+            connections_max,
+            connections_per_address: connections_max,
+            trusted_proxies: Arc::default(),
+            strangers: None,
+            client_within: CLIENT_WITHIN,
+        }
     }
+}
+
+/// Who is at the far end of a connection, and what holds for them.
+struct ConnectedClient {
+    peer: IpAddr,
+    place: Arc<Place>,
+    limits: HttpLimits,
 }
 
 pub async fn serve(
@@ -52,14 +76,14 @@ pub async fn serve(
     limits: HttpLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Places::new(limits.connections_max));
+    let places = Arc::new(Places::new(limits.connections_max, limits.connections_per_address));
     let watched = tokio::spawn(places.clone().close_the_slow(limits.client_within));
     let mut connections = JoinSet::new();
     loop {
-        let socket = tokio::select! {
+        let (socket, peer) = tokio::select! {
             () = told_to_stop(&mut stopped) => break,
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => socket,
+                Ok((socket, peer)) => (socket, peer.ip()),
                 Err(error) => {
                     // Out of file descriptors, most likely: give others time to close.
                     tracing::warn!(%error, "connection not accepted");
@@ -68,16 +92,23 @@ pub async fn serve(
                 }
             },
         };
-        // Where nobody waits for a client, a newcomer waits for a place.
-        let place = places.take().await;
+        // Where nobody waits for a client, a newcomer waits for a place, unless its own address has taken too many.
+        let Some(place) = places.take(clients::counted_as(peer, &limits.trusted_proxies)).await else {
+            tracing::debug!(%peer, "connection refused: its address has too many");
+            if let Some(strangers) = &limits.strangers {
+                strangers.connection_refused();
+            }
+            continue;
+        };
         let _ = socket.set_nodelay(true);
         let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.as_ref().map(|tls| tls.current()));
+        let client = ConnectedClient { peer, place, limits: limits.clone() };
         connections.spawn(async move {
             match tls {
-                None => speak(socket, router, place, stopped).await,
+                None => speak(socket, router, client, stopped).await,
                 Some(tls) => {
-                    if let Some(socket) = begin_tls(&tls, socket, &place).await {
-                        speak(socket, router, place, stopped).await;
+                    if let Some(socket) = begin_tls(&tls, socket, &client.place).await {
+                        speak(socket, router, client, stopped).await;
                     }
                 }
             }
@@ -105,14 +136,15 @@ async fn begin_tls(
 async fn speak(
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    place: Arc<Place>,
+    client: ConnectedClient,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut http = http1::Builder::new();
     // Answers to pipelined requests are not gathered: one who never reads would have us gather all of them.
     http.timer(TokioTimer::new()).header_read_timeout(CLIENT_WITHIN).max_buf_size(BUFFER_LEN_MAX);
-    let (marks, router) = (place.clone(), TowerToHyperService::new(router));
-    let answer = service_fn(move |request| answer(request, router.clone(), marks.clone()));
+    let (place, router) = (client.place.clone(), TowerToHyperService::new(router));
+    let client = Arc::new(client);
+    let answer = service_fn(move |request| answer(request, router.clone(), client.clone()));
     // A WebSocket begins as a request.
     let connection = http.serve_connection(TokioIo::new(socket), answer).with_upgrades();
     tokio::pin!(connection);
@@ -136,13 +168,20 @@ async fn speak(
 async fn answer(
     request: Request<Incoming>,
     router: TowerToHyperService<Router>,
-    place: Arc<Place>,
+    client: Arc<ConnectedClient>,
 ) -> Result<Response<SentBody>, Infallible> {
+    let (place, limits) = (&client.place, &client.limits);
     place.waits_for_client();
+    let address = clients::client_address(client.peer, request.headers(), &limits.trusted_proxies);
+    let reader = AnswerReader::of(request.uri().path());
     let request = request.map(|body| Body::new(TakenBody::new(body, place.clone())));
     let response = hyper::service::Service::call(&router, request).await?;
+    let response = match &limits.strangers {
+        Some(strangers) => strangers.count(address, reader, response),
+        None => response,
+    };
     place.waits_for_client();
-    Ok(response.map(|body| SentBody::new(body, place)))
+    Ok(response.map(|body| SentBody::new(body, place.clone())))
 }
 
 /// Returns when the word is given, or when whoever could give it is gone.

@@ -1,5 +1,7 @@
 //! A real listener and raw sockets: clients that send slowly, never read, or ask for everything at once.
 
+mod strangers;
+
 use super::*;
 use axum::routing::{get, post};
 use std::net::SocketAddr;
@@ -17,8 +19,6 @@ struct Served {
 }
 
 async fn served(connections_max: usize) -> Served {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let large_answers = Arc::new(AtomicUsize::new(0));
     let count = large_answers.clone();
     let large = move || {
@@ -34,10 +34,16 @@ async fn served(connections_max: usize) -> Served {
         .route("/echo", post(|body: String| async { body }))
         .route("/large", get(large))
         .route("/slow", get(slow));
+    let limits = HttpLimits { client_within: WITHIN, ..HttpLimits::new(connections_max) };
+    Served { large_answers, ..served_with(router, limits).await }
+}
+
+async fn served_with(router: Router, limits: HttpLimits) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let limits = HttpLimits { connections_max, client_within: WITHIN };
     tokio::spawn(serve(listener, router, None, limits, stopped));
-    Served { address, large_answers, _stop: stop }
+    Served { address, large_answers: Arc::default(), _stop: stop }
 }
 
 impl Served {
