@@ -4,8 +4,11 @@
 //! Ctrl-C reaches the running program and the task alike, since they share the terminal's process group.
 
 mod bench;
+mod deny;
 mod install;
+mod packages;
 mod process;
+mod sbom;
 mod sim;
 mod test;
 mod tidy;
@@ -21,6 +24,8 @@ cargo xtask <task>
   sim [--seed N | --seeds N]    the simulation, in release; --seed replays one run
   bench [--only NAMES] [--seconds N]
                                 measure; writes bench-out/bench.md and bench.json
+  sbom [--target TRIPLE] [--output FILE]
+                                the server's bill of materials, CycloneDX
   tidy                          the rules of CONTRIBUTING.md that a machine can check
 ";
 
@@ -45,6 +50,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         "test" => test::run(rest),
         "sim" => sim::run(rest),
         "bench" => bench::run(rest),
+        "sbom" => sbom::run(rest),
         "tidy" => tidy::run(),
         "help" | "-h" | "--help" => {
             print!("{HELP}\n{}", test::help());

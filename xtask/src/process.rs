@@ -43,6 +43,16 @@ pub fn check(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the command prints, if it succeeds.
+pub fn output(command: &mut Command) -> anyhow::Result<String> {
+    let line = command_line(command);
+    let output = command.output().with_context(|| format!("cannot start `{line}`"))?;
+    if !output.status.success() {
+        bail!("`{line}` ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no text"))
+}
+
 /// Whether the command succeeds, its output unseen.
 pub fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
