@@ -1,10 +1,9 @@
 //! The accept loop that both doors share: limits on connections, and an orderly shutdown.
 
+use crate::listener::{DoorListener, DoorPeer, DoorSocket};
 use crate::unauthenticated::{UnauthenticatedClient, UnauthenticatedClients, strangers_max};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -19,13 +18,13 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// there are too many of those, or no place is left, the oldest one makes room. `refusal` is what a client reads before
 /// it is disconnected because all places are taken by clients that were admitted.
 pub(crate) async fn accept_loop<Serve, Served>(
-    listener: TcpListener,
+    listener: DoorListener,
     connections_max: usize,
     refusal: &'static [u8],
     mut shutdown: watch::Receiver<bool>,
     serve: Serve,
 ) where
-    Serve: Fn(TcpStream, UnauthenticatedClient) -> Served,
+    Serve: Fn(DoorSocket, UnauthenticatedClient) -> Served,
     Served: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();
@@ -37,11 +36,9 @@ pub(crate) async fn accept_loop<Serve, Served>(
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => {
                     if !places.make_room(connections.len(), peer) {
-                        refuse(socket, refusal);
+                        refuse(&socket, refusal);
                         continue;
                     }
-                    // Small messages must not wait for more to come.
-                    let _ = socket.set_nodelay(true);
                     let (stranger, mut eviction) = places.strangers.enter(peer);
                     let served = serve(socket, stranger);
                     connections.spawn(async move {
@@ -88,7 +85,7 @@ impl Places {
     }
 
     /// Whether there is a place for one more than `connections`, if need be that of the oldest stranger.
-    fn make_room(&mut self, connections: usize, peer: SocketAddr) -> bool {
+    fn make_room(&mut self, connections: usize, peer: DoorPeer) -> bool {
         let Self { connections_max, strangers_max, .. } = *self;
         let has_no_place = connections >= connections_max;
         let crowded = self.strangers.count() >= strangers_max;
@@ -114,7 +111,6 @@ pub(crate) async fn closed(shutdown: &mut watch::Receiver<bool>) {
 
 /// Writes the reason, as far as it fits into the empty send buffer of a new socket, and hangs up. It must not wait
 /// for a client that does not read.
-fn refuse(socket: TcpStream, refusal: &'static [u8]) {
+fn refuse(socket: &DoorSocket, refusal: &'static [u8]) {
     let _ = socket.try_write(refusal);
-    drop(socket);
 }

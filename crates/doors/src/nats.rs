@@ -23,12 +23,12 @@ mod parse;
 
 use crate::accept::accept_loop;
 use crate::gate::Gate;
+use crate::listener::{DoorListener, DoorSocket};
 use crate::tls::DoorTls;
 use connection::NatsDoor;
 use reveille_bus::LocalBus;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// Limits for one client. Each has the default of a stock NATS server unless noted.
@@ -69,29 +69,37 @@ impl Default for NatsLimits {
 }
 
 /// Serves NATS clients until `shutdown` turns true, then lets pending output be written. With `tls`, only INFO is
-/// sent in the clear.
+/// sent in the clear; a Unix socket speaks none.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<DoorListener>,
     tls: Option<DoorTls>,
     bus: LocalBus,
     gate: Arc<dyn Gate>,
     limits: NatsLimits,
     shutdown: watch::Receiver<bool>,
 ) {
-    let address = listener.local_addr().ok();
+    let listener = listener.into();
+    let tls = tls.filter(|_| listener.tcp().is_some());
+    let address = listener.tcp().and_then(|listener| listener.local_addr().ok());
     let connections_max = limits.connections_max;
     let door = Arc::new(NatsDoor::new(bus, gate, limits, address, tls));
     let refusal = b"-ERR 'maximum connections exceeded'\r\n";
-    accept_loop(listener, connections_max, refusal, shutdown.clone(), |mut socket, stranger| {
+    accept_loop(listener, connections_max, refusal, shutdown.clone(), |socket, stranger| {
         let (door, shutdown) = (Arc::clone(&door), shutdown.clone());
         async move {
-            let Ok(newcomer) = connection::greet(&mut socket, stranger, &door).await else { return };
-            match &door.tls {
-                None => {
+            match (socket, &door.tls) {
+                (DoorSocket::Unix(mut socket), _) => {
+                    let Ok(newcomer) = connection::greet(&mut socket, stranger, &door).await else { return };
                     let (reader, writer) = socket.into_split();
                     connection::run(newcomer, reader, writer, door, shutdown).await;
                 }
-                Some(tls) => {
+                (DoorSocket::Tcp(mut socket), None) => {
+                    let Ok(newcomer) = connection::greet(&mut socket, stranger, &door).await else { return };
+                    let (reader, writer) = socket.into_split();
+                    connection::run(newcomer, reader, writer, door, shutdown).await;
+                }
+                (DoorSocket::Tcp(mut socket), Some(tls)) => {
+                    let Ok(newcomer) = connection::greet(&mut socket, stranger, &door).await else { return };
                     let Some(secured) = tls.accept(socket, shutdown.clone()).await else { return };
                     let (reader, writer) = tokio::io::split(secured);
                     connection::run(newcomer, reader, writer, door, shutdown).await;

@@ -21,13 +21,13 @@ mod reply;
 
 use crate::accept::accept_loop;
 use crate::gate::Gate;
+use crate::listener::{DoorListener, DoorSocket};
 use crate::tls::DoorTls;
 use blob::BlobExecutor;
 use connection::RespDoor;
 use reveille_store::{Blobs, ClockFn};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// The longest that a client may ask a blob to be kept: 7 days, or the default where that is longer. A longer wish is
@@ -59,9 +59,9 @@ impl Default for RespLimits {
 }
 
 /// Serves Redis clients until `shutdown` turns true, then lets running commands finish. With `tls`, nothing is sent
-/// in the clear.
+/// in the clear; a Unix socket speaks none.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<DoorListener>,
     tls: Option<DoorTls>,
     blobs: Arc<dyn Blobs>,
     gate: Arc<dyn Gate>,
@@ -69,6 +69,8 @@ pub async fn serve(
     limits: RespLimits,
     shutdown: watch::Receiver<bool>,
 ) {
+    let listener = listener.into();
+    let tls = tls.filter(|_| listener.tcp().is_some());
     let connections_max = limits.connections_max;
     let ttl_ms = limits.blob_ttl_ms;
     let desk = BlobExecutor { blobs, clock, ttl_ms, ttl_max_ms: ttl_ms.max(BLOB_TTL_MAX_MS) };
@@ -77,12 +79,16 @@ pub async fn serve(
     accept_loop(listener, connections_max, refusal, shutdown.clone(), |socket, stranger| {
         let (door, tls, shutdown) = (Arc::clone(&door), tls.clone(), shutdown.clone());
         async move {
-            match tls {
-                None => {
+            match (socket, tls) {
+                (DoorSocket::Unix(socket), _) => {
                     let (reader, writer) = socket.into_split();
                     connection::run(stranger, reader, writer, door, shutdown).await;
                 }
-                Some(tls) => {
+                (DoorSocket::Tcp(socket), None) => {
+                    let (reader, writer) = socket.into_split();
+                    connection::run(stranger, reader, writer, door, shutdown).await;
+                }
+                (DoorSocket::Tcp(socket), Some(tls)) => {
                     let Some(secured) = tls.accept(socket, shutdown.clone()).await else { return };
                     let (reader, writer) = tokio::io::split(secured);
                     connection::run(stranger, reader, writer, door, shutdown).await;

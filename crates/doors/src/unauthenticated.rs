@@ -3,9 +3,9 @@
 //! They get little of everything, and a place only until somebody newer wants it. Turning newcomers away instead would
 //! let a few idle sockets keep everyone with a key out; this way a client that shows its key at once always gets in.
 
+use crate::listener::DoorPeer;
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
@@ -36,7 +36,7 @@ struct Waiting {
 
 /// A client that is not admitted yet. Dropping this gives its place up, because it was admitted or is gone.
 pub(crate) struct UnauthenticatedClient {
-    pub peer: SocketAddr,
+    pub peer: DoorPeer,
     strangers: UnauthenticatedClients,
     arrival: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct UnauthenticatedClient {
 pub(crate) struct Eviction(oneshot::Receiver<()>);
 
 impl UnauthenticatedClients {
-    pub fn enter(&self, peer: SocketAddr) -> (UnauthenticatedClient, Eviction) {
+    pub fn enter(&self, peer: DoorPeer) -> (UnauthenticatedClient, Eviction) {
         let (evict, evicted) = oneshot::channel();
         let mut waiting = self.lock();
         waiting.seen += 1;
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn the_oldest_goes_and_those_who_were_admitted_stay() {
         let strangers = UnauthenticatedClients::default();
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let peer = DoorPeer::User(None);
         let (admitted, mut admitted_eviction) = strangers.enter(peer);
         let (_oldest, mut oldest_eviction) = strangers.enter(peer);
         let (_newest, mut newest_eviction) = strangers.enter(peer);

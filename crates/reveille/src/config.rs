@@ -159,7 +159,7 @@ impl HttpSection {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DoorsSection {
-    /// An address, or `off`.
+    /// An address, `unix:` and a path, or `off`.
     pub nats: String,
     pub resp: String,
     /// Whether clients must show a key. Unset: only when a door listens beyond this machine.

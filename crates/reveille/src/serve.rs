@@ -25,11 +25,12 @@ use reveille_api::strangers::StrangerLimit;
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_doors::tls::DoorTls;
-use reveille_doors::{nats, resp};
+use reveille_doors::{DoorListener, UnixDoor, nats, resp};
 use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng};
 use reveille_kernel::{GrpcKernel, Kernel};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,13 +63,16 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     // Ports first: a server that cannot be reached must not touch the data.
     let web = bind(&config.http.address, "HTTP", "--http").await?;
     let web_tls = config.http.tls_files().map(ReloadingTls::load).transpose()?;
-    let admin = bind_door(&config.http.admin, "the admin listener", "--admin").await?;
-    let grpc_door = bind_door(&config.grpc.address, "gRPC", "--grpc").await?;
+    let admin = bind_unless_off(&config.http.admin, "the admin listener", "--admin").await?;
+    let grpc_door = bind_unless_off(&config.grpc.address, "gRPC", "--grpc").await?;
     // Where servers share their engines, workers go to those.
-    let (mut nats_door, mut resp_door) = (None, None);
+    let (mut nats_door, mut resp_door): (Option<DoorListener>, Option<DoorListener>) = (None, None);
     if !is_shared {
         nats_door = bind_door(&config.doors.nats, "the NATS door", "--nats-door").await?;
         resp_door = bind_door(&config.doors.resp, "the RESP door", "--resp-door").await?;
+    }
+    if with_demo && [&nats_door, &resp_door].into_iter().flatten().any(|door| door.tcp().is_none()) {
+        bail!("--demo needs doors on TCP addresses");
     }
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -97,7 +101,10 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     operator::ensure_key(&engine, &config.data.folder).await?;
 
     let (stop, stopped) = watch::channel(false);
-    warn_about_clear_text(tls.as_ref(), [grpc_door.as_ref(), nats_door.as_ref(), resp_door.as_ref()])?;
+    warn_about_clear_text(
+        tls.as_ref(),
+        [grpc_door.as_ref(), tcp(nats_door.as_ref()), tcp(resp_door.as_ref())],
+    )?;
     let pages = reveille_console::router(engine.clone(), findings);
     let router = reveille_api::router(engine.clone()).merge(pages);
     let strangers = StrangerLimit::new(engine.clone());
@@ -111,7 +118,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     }
     let gate = Arc::new(KeyGate {
         engine: engine.clone(),
-        open: doors_are_open(&config.doors, nats_door.as_ref(), resp_door.as_ref())?,
+        open: doors_are_open(&config.doors, tcp(nats_door.as_ref()), tcp(resp_door.as_ref()))?,
     });
     let mut connect = demo::Addresses::default();
     if is_shared {
@@ -119,14 +126,14 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     }
     if let (Some(door), Some(bus)) = (nats_door, doors) {
         let scheme = if tls.is_some() { "tls" } else { "nats" };
-        connect.nats = format!("{scheme}://{}", door.local_addr()?);
+        connect.nats = door.location(scheme)?;
         eprintln!("nats door on {}", connect.nats);
         let limits = nats::NatsLimits::default();
         tokio::spawn(nats::serve(door, tls.clone(), bus, gate.clone(), limits, stopped.clone()));
     }
     if let Some(door) = resp_door {
         let scheme = if tls.is_some() { "rediss" } else { "redis" };
-        connect.resp = format!("{scheme}://{}", door.local_addr()?);
+        connect.resp = door.location(scheme)?;
         eprintln!("resp door on {}", connect.resp);
         let limits =
             resp::RespLimits { blob_ttl_ms: engine.settings().blob_ttl_ms, ..resp::RespLimits::default() };
@@ -279,8 +286,24 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
     })
 }
 
-async fn bind_door(address: &str, what: &str, flag: &str) -> Result<Option<TcpListener>> {
+/// An address, `unix:` and a path, or `off`.
+async fn bind_door(address: &str, what: &str, flag: &str) -> Result<Option<DoorListener>> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        let door = UnixDoor::bind(Path::new(path)).await;
+        let door = door.with_context(|| {
+            format!("{what} cannot listen on {path}; choose another with {flag} unix:PATH")
+        })?;
+        return Ok(Some(door.into()));
+    }
+    Ok(bind_unless_off(address, what, flag).await?.map(DoorListener::from))
+}
+
+async fn bind_unless_off(address: &str, what: &str, flag: &str) -> Result<Option<TcpListener>> {
     if address == "off" { Ok(None) } else { bind(address, what, flag).await.map(Some) }
+}
+
+fn tcp(door: Option<&DoorListener>) -> Option<&TcpListener> {
+    door.and_then(DoorListener::tcp)
 }
 
 async fn bind(address: &str, what: &str, flag: &str) -> Result<TcpListener> {

@@ -14,3 +14,4 @@ mod support;
 mod throughput;
 mod tls;
 mod unauthenticated;
+mod unix;

@@ -15,10 +15,10 @@ pub struct ServeArgs {
     /// Address of the gRPC services, or `off` [default: off]
     #[arg(long, value_name = "ADDRESS")]
     pub grpc: Option<String>,
-    /// Address of the NATS door, or `off` [default: 127.0.0.1:4222]
+    /// Address of the NATS door, `unix:PATH`, or `off` [default: 127.0.0.1:4222]
     #[arg(long, value_name = "ADDRESS")]
     pub nats_door: Option<String>,
-    /// Address of the RESP door, or `off` [default: 127.0.0.1:6379]
+    /// Address of the RESP door, `unix:PATH`, or `off` [default: 127.0.0.1:6379]
     #[arg(long, value_name = "ADDRESS")]
     pub resp_door: Option<String>,
     /// Where data is kept [default: ./reveille-data]
