@@ -9,6 +9,7 @@ fn new_key() -> NewKey {
         name: "ann".to_owned(),
         tenant: TenantId::known("acme"),
         scopes: vec![Scope::Read],
+        worker: None,
         expires_at: None,
         created_by: "root".to_owned(),
         issued_by: None,
