@@ -20,9 +20,15 @@ def binary():
 
 
 @pytest.fixture
-def server(binary, tmp_path):
+def settings():
+    """What a test that is about a setting overrides."""
+    return {}
+
+
+@pytest.fixture
+def server(binary, tmp_path, settings):
     # A tenth of the places, so that a few hundred sockets can take them all.
-    server = Server(binary, tmp_path, {"REVEILLE_HTTP_CONNECTIONS_MAX": "200"})
+    server = Server(binary, tmp_path, {"REVEILLE_HTTP_CONNECTIONS_MAX": "200", **settings})
     server.listeners = LISTENERS | ADMIN
     server.addresses = dict.fromkeys(server.listeners, "127.0.0.1:0")
     server.start()

@@ -12,6 +12,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SIMULATED_SEEDS: u32 = 1000;
+/// For each target.
+const FUZZED_SECONDS: u32 = 4;
 /// Says how soon things happen, so nothing else runs beside it.
 const MEASURED: &str = "tests/stock/test_warm_start.py";
 
@@ -21,7 +23,7 @@ struct TestStep {
     run: fn() -> anyhow::Result<()>,
 }
 
-const STEPS: [TestStep; 14] = [
+const STEPS: [TestStep; 15] = [
     TestStep { name: "install", what: "system and Python packages that are missing", run: install::run },
     TestStep { name: "fmt", what: "rustfmt has nothing to change", run: format },
     TestStep { name: "tidy", what: "the rules of CONTRIBUTING.md that a machine can check", run: tidy::run },
@@ -34,6 +36,7 @@ const STEPS: [TestStep; 14] = [
     TestStep { name: "clippy", what: "no warnings", run: clippy },
     TestStep { name: "unit", what: "unit tests and the suites over every adapter", run: unit },
     TestStep { name: "build", what: "the server, the simulation and the examples", run: build },
+    TestStep { name: "fuzz", what: "what strangers send, made up for a minute", run: fuzz },
     TestStep { name: "sim", what: "the simulation, many seeds", run: simulate },
     TestStep { name: "wire", what: "packets and signatures against the SDK's own", run: wire::run },
     TestStep { name: "stock", what: "stock SDK workers on the server", run: stock },
@@ -137,6 +140,11 @@ fn build() -> anyhow::Result<()> {
 fn simulate() -> anyhow::Result<()> {
     build()?;
     check(command(&built("reveille-sim").to_string_lossy()).args(["--seeds", &SIMULATED_SEEDS.to_string()]))
+}
+
+fn fuzz() -> anyhow::Result<()> {
+    build()?;
+    check(command(&built("reveille-fuzz").to_string_lossy()).args(["--seconds", &FUZZED_SECONDS.to_string()]))
 }
 
 fn stock() -> anyhow::Result<()> {

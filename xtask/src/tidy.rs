@@ -5,6 +5,7 @@
 mod glossary;
 mod rooms;
 mod routes;
+mod shown;
 mod source;
 
 use anyhow::{Context, bail};
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCE_DIRECTORIES: [&str; 4] = ["crates", "sim", "xtask", "tests"];
+const SOURCE_DIRECTORIES: [&str; 5] = ["crates", "fuzz", "sim", "xtask", "tests"];
 const SOURCE_EXTENSIONS: [&str; 4] = ["rs", "py", "proto", "toml"];
 const LINES_MAX: usize = 500;
 /// Spelled in halves, or this file would break its own rule.
@@ -26,10 +27,10 @@ pub fn run() -> anyhow::Result<()> {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             complaints.extend(source_complaints(&path, &text));
-            functions.extend(functions_in(&text).map(str::to_owned));
+            functions.extend(shown::functions_in(&text).map(str::to_owned));
         }
     }
-    complaints.extend(fault_complaints(&fs::read_to_string("docs/faults.md")?, &functions));
+    complaints.extend(shown::complaints(&functions)?);
     complaints.extend(glossary::complaints()?);
     complaints.extend(rooms::complaints()?);
     complaints.extend(routes::complaints()?);
@@ -115,32 +116,6 @@ fn changelog_complaints(changelog: &str) -> Option<String> {
     (!has_unreleased).then(|| "CHANGELOG.md:1: no `## Unreleased` section".to_owned())
 }
 
-/// Names of the functions that a Rust or Python file defines; a test is one of them.
-fn functions_in(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let start = line.find("fn ").map(|at| at + 3).or_else(|| line.find("def ").map(|at| at + 4))?;
-        let rest = &line[start..];
-        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')?;
-        (end > 0).then(|| &rest[..end])
-    })
-}
-
-/// Each row of a table ends with the tests that show it, and each of these is there.
-fn fault_complaints(page: &str, functions: &BTreeSet<String>) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for (index, line) in page.lines().enumerate().filter(|(_, line)| line.starts_with("| 8")) {
-        let last = line.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
-        let named: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
-        if named.is_empty() {
-            complaints.push(format!("docs/faults.md:{}: no test shows it", index + 1));
-        }
-        for name in named.into_iter().filter(|name| !functions.contains(*name)) {
-            complaints.push(format!("docs/faults.md:{}: there is no test `{name}`", index + 1));
-        }
-    }
-    complaints
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,17 +178,5 @@ mod tests {
         assert_eq!(changelog_complaints("# Changelog\n\n## Unreleased\n"), None);
         assert_eq!(changelog_complaints("# Changelog\n\n## [Unreleased]\n"), None);
         assert!(changelog_complaints("# Changelog\n").is_some());
-    }
-
-    #[test]
-    fn a_fault_is_shown_by_tests_that_are_there() {
-        let functions =
-            functions_in("#[test]\nfn one() {\n    async fn two(x: u8) {\ndef test_three(server):\n");
-        let functions: BTreeSet<String> = functions.map(str::to_owned).collect();
-        let check = |row: &str, expected: &[&str]| assert_eq!(fault_complaints(row, &functions), expected);
-        check("| fault | there | here | shown by |\n|---|---|---|---|", &[]);
-        check("| 8.3.1 | `x` | `y` | `one`, `test_three` |", &[]);
-        check("| 8.3.1 | x | y | `two`, `four` |", &["docs/faults.md:1: there is no test `four`"]);
-        check("| 8.3.1 | x | y | z |", &["docs/faults.md:1: no test shows it"]);
     }
 }

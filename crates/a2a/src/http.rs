@@ -17,12 +17,11 @@ mod tests;
 
 pub use dial::{ADDRESSES_TRIED_MAX, CONNECT_MAX};
 pub use exchange::HEADERS_MAX;
-pub use target::URL_BYTES_MAX;
+pub use target::{A2aTarget, URL_BYTES_MAX};
 
 use crate::{A2aClient, A2aError, A2aReply, A2aRequest, AddressRules, REQUEST_BYTES_MAX, Received};
 use dial::TlsClient;
 use exchange::{exchange, http_request};
-use target::A2aTarget;
 use tokio::time::timeout;
 use tokio_rustls::rustls::RootCertStore;
 

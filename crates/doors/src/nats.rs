@@ -19,7 +19,7 @@ mod connect;
 mod connection;
 mod info;
 mod outbox;
-mod parse;
+pub mod parse;
 
 use crate::accept::accept_loop;
 use crate::gate::Gate;

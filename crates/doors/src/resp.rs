@@ -15,7 +15,7 @@ mod batch;
 mod blob;
 mod command;
 mod connection;
-mod frame;
+pub mod frame;
 mod http;
 mod reply;
 

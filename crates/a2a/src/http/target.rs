@@ -13,19 +13,19 @@ pub const URL_BYTES_MAX: usize = 2048;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct A2aTarget {
+pub struct A2aTarget {
     /// Whether TLS is spoken.
-    pub(super) secure: bool,
+    pub secure: bool,
     /// A name as it is resolved, with the final dot if it was written, or an address.
-    pub(super) host: Host<String>,
-    pub(super) port: u16,
+    pub host: Host<String>,
+    pub port: u16,
     /// The value of the Host header.
-    pub(super) authority: String,
-    pub(super) path: PathAndQuery,
+    pub authority: String,
+    pub path: PathAndQuery,
 }
 
 impl A2aTarget {
-    pub(super) fn parse(text: &str) -> Result<Self, A2aError> {
+    pub fn parse(text: &str) -> Result<Self, A2aError> {
         if text.len() > URL_BYTES_MAX {
             return Err(A2aError::Refused(format!("the URL is longer than {URL_BYTES_MAX} bytes")));
         }
@@ -33,6 +33,11 @@ impl A2aTarget {
         // The parser would drop or turn these silently, and other readers of the text would not.
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
             return Err(refused("no white space, control character or backslash is allowed"));
+        }
+        // Browsers also take `http:host` and `http:///host`, where others see another host, or none.
+        let host_begins = text.split_once("://").map(|(_, rest)| !rest.starts_with('/'));
+        if text.find(':') != text.find("://") || host_begins != Some(true) {
+            return Err(refused("a URL begins with http:// or https:// and a host"));
         }
         let url = Url::parse(text).map_err(|error| refused(&error.to_string()))?;
         let secure = match url.scheme() {
@@ -74,7 +79,7 @@ fn name_without_dot(host: &Host<String>) -> String {
 
 /// The parser forgets an empty user (`http://@host/`); the text does not.
 fn has_userinfo(text: &str) -> bool {
-    let rest = text.split_once(':').map_or("", |(_, rest)| rest).trim_start_matches('/');
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@')
 }
 
@@ -124,6 +129,10 @@ mod tests {
             "gopher://agent.example/",
             "http://",
             "http:///",
+            "http:///agent.example/",
+            "http:agent.example",
+            "http:/agent.example/",
+            "http:80://agent.example/",
             "http://./",
             "http://a../",
             "http://user@agent.example/",

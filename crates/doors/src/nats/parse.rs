@@ -4,7 +4,7 @@
 //! arriving in small pieces is not searched again from the start. Everything it returns is a copy: messages on the
 //! bus are small, and a slice would keep the whole read buffer alive for as long as the message waits somewhere.
 //!
-//! Verbs are taken in either case and a line may end in a bare `\n`, as on a NATS server.
+//! Public for those who feed it with nonsense (`fuzz/`). Verbs are taken in either case and a line may end in a bare `\n`, as on a NATS server.
 
 use super::NatsLimits;
 use bytes::{Buf, Bytes, BytesMut};
@@ -16,7 +16,7 @@ const ARGUMENTS_MAX: usize = 4;
 
 /// One request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Operation {
+pub enum Operation {
     /// The JSON is not parsed yet.
     Connect(Bytes),
     Publish(Publish),
@@ -34,7 +34,7 @@ pub(super) enum Operation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Publish {
+pub struct Publish {
     pub subject: String,
     pub reply: Option<String>,
     pub headers: Option<Bytes>,
@@ -43,7 +43,7 @@ pub(super) struct Publish {
 
 /// Why a client's bytes cannot be parsed any further. The messages are those of a NATS server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ParseError {
+pub enum ParseError {
     #[error("Unknown Protocol Operation")]
     UnknownOperation,
     #[error("Maximum Control Line Exceeded")]
@@ -53,7 +53,7 @@ pub(super) enum ParseError {
 }
 
 #[derive(Debug)]
-pub(super) struct NatsParser {
+pub struct NatsParser {
     control_line_len_max: usize,
     payload_len_max: usize,
     /// How much of the buffer is known to contain no line end.

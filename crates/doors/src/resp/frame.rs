@@ -2,14 +2,14 @@
 //!
 //! The parser takes each argument off the front of the buffer once it is complete, so that large values are scanned
 //! once however slowly they arrive. A frame is bounded as a whole, not only in its parts: 64 arguments of the largest
-//! size would be 640 MiB.
+//! size would be 640 MiB. Public for those who feed it with nonsense (`fuzz/`).
 
 use super::http::{is_http_command, is_request_line};
 use bytes::{Buf, Bytes, BytesMut};
 use reveille_store::BLOB_LEN_MAX;
 
 /// The most arguments that a command may have, its name included.
-pub(super) const ARGUMENTS_MAX: usize = 64;
+pub const ARGUMENTS_MAX: usize = 64;
 
 /// The most bytes of all arguments together: the largest blob, and room for the rest of its SET.
 pub(super) const FRAME_LEN_MAX: usize = BLOB_LEN_MAX + 64 * 1024;
@@ -24,11 +24,11 @@ const COUNT_LINE_LEN_MAX: usize = 32;
 const COPIED_LEN_MAX: usize = 64 * 1024;
 
 /// The arguments of one command; the first is its name, so there is at least one.
-pub(super) type RespFrame = Vec<Bytes>;
+pub type RespFrame = Vec<Bytes>;
 
 /// Why a client's bytes cannot be parsed any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FrameError {
+pub enum FrameError {
     #[error("ERR Protocol error: invalid multibulk length, at most {ARGUMENTS_MAX} are allowed")]
     ArgumentCount,
     #[error("ERR Protocol error: expected '$'")]
@@ -47,7 +47,7 @@ pub(super) enum FrameError {
 }
 
 #[derive(Debug)]
-pub(super) struct RespParser {
+pub struct RespParser {
     frame_len_max: usize,
     /// How much of the buffer is known to contain no line end.
     searched: usize,

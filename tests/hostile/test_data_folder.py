@@ -1,0 +1,39 @@
+"""Somebody else on the machine, and somebody with a copy of the database."""
+
+import contextlib
+import hashlib
+import hmac
+import http.client
+import json
+import sqlite3
+import stat
+import time
+
+
+def test_an_existing_data_folder_is_closed_to_others_on_the_machine(server):
+    server.stop()
+    server.data.chmod(0o755)
+    server.start()
+    assert stat.S_IMODE(server.data.stat().st_mode) == 0o700
+    exposed = [path.name for path in server.data.iterdir() if "key" in path.name and path.stat().st_mode & 0o077]
+    assert not exposed, exposed
+
+
+def test_a_copy_of_the_database_is_not_enough_to_forge_a_session(server):
+    """Hashes of keys once were: the cookie's seal was made with the hash and nothing else."""
+    with contextlib.closing(sqlite3.connect(server.data / "reveille.db")) as copy:
+        keys = copy.execute("SELECT id, hash, record FROM keys").fetchall()
+    operators = [(key, bytes(digest)) for key, digest, record in keys if "admin" in json.loads(record)["scopes"]]
+    assert operators
+    end = int(time.time() * 1000) + 3_600_000
+    for key, digest in operators:
+        assert opens(server, f"{key}.{end}.{'0' * 64}") == 303
+        seal = hmac.new(digest, f"console session until {end}".encode(), hashlib.sha256).hexdigest()
+        assert opens(server, f"{key}.{end}.{seal}") == 303, "whoever has the file is an operator"
+
+
+def opens(server, session):
+    connection = http.client.HTTPConnection(*server.address("http"), timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", "/ui/jobs", headers={"Cookie": f"reveille_session={session}"})
+        return connection.getresponse().status
