@@ -26,7 +26,7 @@ struct SystemPackage {
     is_there: fn() -> bool,
 }
 
-const SYSTEM_PACKAGES: [SystemPackage; 6] = [
+const SYSTEM_PACKAGES: [SystemPackage; 7] = [
     SystemPackage {
         name: "redis-server",
         service: Some("redis-server"),
@@ -48,6 +48,7 @@ const SYSTEM_PACKAGES: [SystemPackage; 6] = [
         is_there: || succeeds(command("python3").args(["-c", "import ensurepip, venv"])),
     },
     SystemPackage { name: "chromium", service: None, is_there: || find("chromium").is_some() },
+    SystemPackage { name: "openssl", service: None, is_there: || find("openssl").is_some() },
     SystemPackage { name: "chromium-driver", service: None, is_there: || find("chromedriver").is_some() },
 ];
 

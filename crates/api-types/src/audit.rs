@@ -90,7 +90,7 @@ pub struct ChainLink {
     pub tenant_id: String,
     pub seq: u64,
     /// `kept`, `pruned`, `altered` or `missing`.
-    pub standing: String,
+    pub state: String,
     /// Of an entry that is kept, and of the last that was pruned.
     pub event_hash: Option<String>,
     /// The oldest entry that must still be there.

@@ -57,7 +57,7 @@ pub use jobs::{
 };
 pub use observe::audit_writer::Unrecorded;
 pub use observe::checkpoints::{
-    BadSigningKey, CheckpointError, Checkpoints, FoundLink, LinkStanding, SignedCheckpoint, VerifyingKey,
+    BadSigningKey, CheckpointError, Checkpoints, FoundLink, LinkState, SignedCheckpoint, VerifyingKey,
 };
 pub use observe::events::{
     Audience, Event, EventId, Events, NextEvents, Reader, SubscribeError, What, WorkerChange,

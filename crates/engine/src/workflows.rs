@@ -268,7 +268,7 @@ impl Workflows {
                 let event = RunEvent::Cancel { by: by.name.clone(), reason: reason.clone() };
                 let head = workflows.drive_run(&id, &event).await?;
                 let entry = workflows.about_run(&head, Action::RunCancelled, &by);
-                workflows.audit.record_act(Draft { reason, ..entry }).await;
+                workflows.audit.record(Draft { reason, ..entry }).await;
                 Ok(head)
             })
             .await

@@ -53,12 +53,14 @@ pub fn new_marks<'a>(before: Option<&Job>, job: &'a Job) -> &'a [Mark] {
 /// Whether it is in the audit trail.
 pub fn is_decision(event: Event) -> bool {
     use Event::{
-        Allow, Approve, Deny, Discard, Pass, Quarantine, Redact, Reject, Release, RequireApproval, Throttle,
+        Allow, Approve, Cancel, Deny, Discard, Pass, Quarantine, Redact, Reject, Release, RequireApproval,
+        Throttle,
     };
     matches!(
         event,
         Allow
             | Approve
+            | Cancel
             | Deny
             | Discard
             | Pass

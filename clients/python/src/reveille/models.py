@@ -187,7 +187,7 @@ class ChainLink:
     retention_boundary_seq: int
     """The oldest entry that must still be there."""
     seq: int
-    standing: str
+    state: str
     """`kept`, `pruned`, `altered` or `missing`."""
     tenant_id: str
 

@@ -8,7 +8,7 @@ use reveille_api_types::audit::{
 use reveille_core::audit::{Entry, EventType, Gap, Severity, Verification};
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
-use reveille_engine::{FoundLink, LinkStanding, SignedCheckpoint, VerifyingKey};
+use reveille_engine::{FoundLink, LinkState, SignedCheckpoint, VerifyingKey};
 use reveille_store::AuditQuery;
 
 /// What is asked for, without whose it is.
@@ -71,16 +71,16 @@ pub fn checkpoint_line(signed: SignedCheckpoint) -> CheckpointLine {
 }
 
 pub fn chain_link(tenant_id: String, seq: u64, found: &FoundLink) -> ChainLink {
-    let (standing, hash) = match found.standing {
-        LinkStanding::Kept(hash) => ("kept", Some(hash)),
-        LinkStanding::Pruned(hash) => ("pruned", hash),
-        LinkStanding::Altered => ("altered", None),
-        LinkStanding::Missing => ("missing", None),
+    let (state, hash) = match found.state {
+        LinkState::Kept(hash) => ("kept", Some(hash)),
+        LinkState::Pruned(hash) => ("pruned", hash),
+        LinkState::Altered => ("altered", None),
+        LinkState::Missing => ("missing", None),
     };
     ChainLink {
         tenant_id,
         seq,
-        standing: standing.to_owned(),
+        state: state.to_owned(),
         event_hash: hash.map(|hash| hash.to_string()),
         retention_boundary_seq: found.boundary_seq,
         last_seq: found.last_seq,

@@ -92,7 +92,8 @@ impl Draft {
     #[must_use]
     pub fn by(mut self, by: &Identity) -> Self {
         let key = by.key.as_ref().map_or("", |key| key.as_str());
-        self.identity = if by.name.is_empty() { key } else { &by.name }.to_owned();
+        let who = if by.name.is_empty() { key } else { &by.name };
+        who.clone_into(&mut self.identity);
         let claim = if by.claim == self.identity { "" } else { &by.claim };
         self.about(BY_KEY, key).about(CLAIMED, claim)
     }

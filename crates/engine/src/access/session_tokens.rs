@@ -75,7 +75,7 @@ impl Access {
 
     async fn record_session_act(&self, caller: &Caller, action: Action) {
         let entry = self.audit.act(&caller.tenant, action, &caller.into());
-        self.audit.record_act_together(entry).await;
+        self.audit.record_together(entry).await;
     }
 
     /// Begins a session of the key that has this secret.

@@ -49,7 +49,7 @@ impl Fleet {
             Drained::Pool(pool) => (Action::PoolDrained, "pool", pool.as_str()),
         };
         let entry = self.audit.act_for_all(action, by).about(name, of);
-        self.audit.record_act(entry.about("until", &until.rfc3339())).await;
+        self.audit.record(entry.about("until", &until.rfc3339())).await;
         Ok(drain)
     }
 
@@ -74,7 +74,7 @@ impl Fleet {
                 Drained::Worker(id) => (Action::WorkerUndrained, "worker", id.as_str()),
                 Drained::Pool(pool) => (Action::PoolUndrained, "pool", pool.as_str()),
             };
-            self.audit.record_act(self.audit.act_for_all(action, by).about(name, of)).await;
+            self.audit.record(self.audit.act_for_all(action, by).about(name, of)).await;
         }
         Ok(was)
     }

@@ -261,7 +261,7 @@ impl Workspaces {
     /// Records what somebody did to a workspace.
     async fn record_act(&self, workspace: &Workspace, action: Action, by: &Identity) {
         let entry = self.audit.act(&workspace.tenant, action, by).about("workspace", workspace.id.as_str());
-        self.audit.record_act(entry.about("name", &workspace.name)).await;
+        self.audit.record(entry.about("name", &workspace.name)).await;
     }
 
     /// Keeps a changed workspace with the event that goes with it: event and record on the disk, the

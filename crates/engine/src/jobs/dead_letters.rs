@@ -79,7 +79,7 @@ impl Jobs {
                 let job = jobs.ask_again(request, context).await?;
                 if jobs.store.remove_dead_letter(&letter.job_id).await? {
                     let entry = jobs.about_letter(&letter, Action::DeadLetterRetried, &by);
-                    jobs.audit.record_act(entry.about("new_job_id", job.id().as_str())).await;
+                    jobs.audit.record(entry.about("new_job_id", job.id().as_str())).await;
                 }
                 Ok(job)
             })
@@ -94,7 +94,7 @@ impl Jobs {
                 let was_there = jobs.store.remove_dead_letter(&letter.job_id).await?;
                 if was_there {
                     let entry = jobs.about_letter(&letter, Action::DeadLetterDeleted, &by);
-                    jobs.audit.record_act(entry).await;
+                    jobs.audit.record(entry).await;
                 }
                 Ok(was_there)
             })

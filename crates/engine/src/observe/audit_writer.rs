@@ -83,7 +83,8 @@ impl AuditWriter {
         (Self(Arc::new(inner)), PendingWrites(receiver))
     }
 
-    /// Returns when the entry is durable; if that takes long, before.
+    /// Returns when the entry is durable; if that takes long, before. The same within a millisecond, here or at two
+    /// servers, is one entry.
     pub async fn record(&self, draft: Draft) {
         self.send(Some(draft)).await;
     }

@@ -48,7 +48,7 @@ pub enum CheckpointError {
 
 /// What is at a place of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkStanding {
+pub enum LinkState {
     /// An entry with this hash; before the first entry, all zeros.
     Kept(Hash),
     /// It is said to have gone when its time was over. Of the last that went, the hash is known.
@@ -62,7 +62,7 @@ pub enum LinkStanding {
 /// A place of a chain, and where the chain begins and ends.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundLink {
-    pub standing: LinkStanding,
+    pub state: LinkState,
     /// The oldest entry that must still be there.
     pub boundary_seq: u64,
     pub last_seq: u64,
@@ -128,15 +128,15 @@ impl Checkpoints {
         let page = self.store.chain(tenant, seq.saturating_sub(1), 1).await?;
         let boundary = page.bounds.boundary;
         let entry = page.entries.first().filter(|entry| entry.seq == seq);
-        let standing = match entry {
-            _ if seq == 0 => LinkStanding::Kept(Hash::default()),
-            _ if seq <= boundary.seq => LinkStanding::Pruned((seq == boundary.seq).then_some(boundary.hash)),
-            Some(entry) if entry.is_sound() => LinkStanding::Kept(entry.event_hash),
-            Some(_) => LinkStanding::Altered,
-            None => LinkStanding::Missing,
+        let state = match entry {
+            _ if seq == 0 => LinkState::Kept(Hash::default()),
+            _ if seq <= boundary.seq => LinkState::Pruned((seq == boundary.seq).then_some(boundary.hash)),
+            Some(entry) if entry.is_sound() => LinkState::Kept(entry.event_hash),
+            Some(_) => LinkState::Altered,
+            None => LinkState::Missing,
         };
         Ok(FoundLink {
-            standing,
+            state,
             boundary_seq: boundary.seq + 1,
             last_seq: page.bounds.head.seq,
             kept_since: self.runtime.now() - self.runtime.settings().keep_audit_ms,

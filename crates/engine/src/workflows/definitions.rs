@@ -45,7 +45,7 @@ impl Workflows {
                 let tenant = saved.tenant.clone();
                 let version = workflows.store.save(saved, max).await?.ok_or(SaveError::TooMany(max))?;
                 let entry = workflows.about_workflow(&tenant, &flow.id, Action::WorkflowSaved, &by);
-                workflows.audit.record_act(entry.about("version", &version.to_string())).await;
+                workflows.audit.record(entry.about("version", &version.to_string())).await;
                 Ok(version)
             })
             .await
@@ -64,7 +64,7 @@ impl Workflows {
                 let was_there = workflows.store.delete_workflow(&tenant, &id).await?;
                 if was_there {
                     let entry = workflows.about_workflow(&tenant, &id, Action::WorkflowDeleted, &by);
-                    workflows.audit.record_act(entry).await;
+                    workflows.audit.record(entry).await;
                 }
                 Ok(was_there)
             })
@@ -79,7 +79,7 @@ impl Workflows {
                 let was_there = workflows.store.delete_run(&run.id).await?;
                 if was_there {
                     let entry = workflows.about_run(&run, Action::RunDeleted, &by);
-                    workflows.audit.record_act(entry).await;
+                    workflows.audit.record(entry).await;
                 }
                 Ok(was_there)
             })

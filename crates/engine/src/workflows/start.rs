@@ -192,7 +192,7 @@ impl Workflows {
                 if let Ok(Started::New(head)) = &outcome
                     && let Some(entry) = workflows.about_start(head)
                 {
-                    workflows.audit.record_act(entry).await;
+                    workflows.audit.record_new(entry).await;
                 }
                 outcome
             })

@@ -2,16 +2,18 @@
 
 use bytes::Bytes;
 use reveille_bus::{Bus, Message, MessageOrigin, MessageSender};
+use reveille_core::audit::{BY_KEY, CLAIMED, Entry, EventType};
 use reveille_core::id::{JobId, KeyId, TenantId};
 use reveille_core::job::State;
 use reveille_core::request::Request;
 use reveille_core::time::Millis;
 use reveille_engine::{LimitSettings, Settings};
+use reveille_store::AuditQuery;
 use reveille_test_kit::{
     TestServer, TestWorker, TestWorld, job, job_packet, new_job, soon, state, succeeded,
 };
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::cap::{BusPacket, Heartbeat, JobRequest, JobResult};
+use reveille_wire::cap::{BusPacket, Heartbeat, JobCancel, JobRequest, JobResult};
 use reveille_wire::{packet, subject};
 
 struct Bench {
@@ -164,4 +166,31 @@ async fn workers_of_one_key_fill_the_fleet_for_all_tenants() {
     assert_eq!(beat("default", None, "w5").await, taken, "who needs no key is one of the operator's own");
     let known: Vec<_> = server.fleet().workers().iter().map(|view| view.worker.id.to_string()).collect();
     assert_eq!(known, ["w4", "w5", "w1", "w3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_on_the_bus_is_recorded_with_the_key_it_came_with_and_its_name_as_a_claim() {
+    let bench = Bench::start().await;
+    bench.submit("a").await;
+    let key = KeyId::known("key_1");
+    let sender = MessageSender { tenant: TenantId::known("default"), key: Some(key.clone()) };
+    let cancel =
+        JobCancel { job_id: "a".into(), requested_by: "somebody-important".into(), ..JobCancel::default() };
+    let mut inbox = bench.server.bus.subscribe("_INBOX.cancel", None).await.unwrap();
+    let message = Message {
+        reply: Some("_INBOX.cancel".to_owned()),
+        origin: MessageOrigin::Client(sender),
+        ..Message::new(subject::JOB_CANCEL, packet::encode(&sent_by("client", Payload::JobCancel(cancel))))
+    };
+    bench.server.bus.publish(message).await.unwrap();
+    inbox.recv().await.unwrap();
+    assert_eq!(bench.state("a").await, State::Cancelled);
+    let query = AuditQuery { event_type: Some(EventType::Act), limit: 10, ..AuditQuery::default() };
+    let found = bench.server.jobs().audit(&query).await.unwrap().items;
+    let [Entry { draft, .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((draft.action.as_str(), draft.identity.as_str()), ("cancel", key.as_str()));
+    assert_eq!(
+        (draft.extra[BY_KEY].as_str(), draft.extra[CLAIMED].as_str()),
+        (key.as_str(), "somebody-important")
+    );
 }

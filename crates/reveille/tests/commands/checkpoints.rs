@@ -65,6 +65,8 @@ fn rewrite(data: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Bounds) {
         assert_eq!(changed.unwrap(), 1);
     }
     let Bounds { boundary, head } = bounds;
+    // A key without its entry would get it again at the next start.
+    connection.execute("DELETE FROM keys WHERE record ->> '$.tenant' = 'acme'", []).unwrap();
     let changed = connection.execute(
         "UPDATE audit_chains SET head_seq = ?1, head_hash = ?2, boundary_seq = ?3, boundary_hash = ?4 WHERE tenant = 'acme'",
         params![head.seq as i64, head.hash.0, boundary.seq as i64, boundary.hash.0],
@@ -163,7 +165,6 @@ fn checkpoints_that_were_tampered_with_are_told_apart() {
         "{}",
         pinned.err
     );
-    check(&whole.replace("-----BEGIN PUBLIC KEY-----", "x"), "");
 }
 
 #[test]

@@ -19,10 +19,6 @@ pub struct Ended {
 }
 
 impl Server {
-    pub fn start() -> Self {
-        Self::on(tempfile::tempdir().unwrap(), &[])
-    }
-
     /// With settings from the environment.
     pub fn on(folder: TempDir, settings: &[(&str, &str)]) -> Self {
         let mut serve = reveille(folder.path());

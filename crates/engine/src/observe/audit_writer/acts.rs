@@ -68,20 +68,21 @@ impl AuditWriter {
         self.act(&self.0.runtime.settings().default_tenant, action, by)
     }
 
-    /// Records what was done. Returns when the entry is durable; if that takes long, before.
-    pub(crate) async fn record_act(&self, draft: Draft) {
+    /// Records what was done to something whose name is new, so that no other entry is like it: programs do such things
+    /// often, and need not wait for one another.
+    pub(crate) async fn record_new(&self, draft: Draft) {
         // The task asks again until the store answers, and sees whether it had written the entry all the same.
         if self.0.store.record(vec![draft.clone()]).await.is_err() {
             self.record(draft).await;
         }
     }
 
-    /// The same, once for all that come within a while.
-    pub(crate) async fn record_act_together(&self, draft: Draft) {
+    /// Records what was done, once for all that come within a while.
+    pub(crate) async fn record_together(&self, draft: Draft) {
         let (name, now) = (name(&draft), self.0.runtime.now());
         if !self.0.recent.has(&name, now) {
             self.0.recent.put(name, now);
-            self.record_act(draft).await;
+            self.record(draft).await;
         }
     }
 

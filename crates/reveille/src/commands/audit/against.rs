@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use reveille_api_types::audit::{ChainLink, Verified};
 use reveille_client::{Client, Error};
 use reveille_core::audit::Checkpoint;
+use reveille_core::time::Millis;
 use reveille_engine::VerifyingKey;
 use serde::Serialize;
 use serde_json::json;
@@ -110,13 +111,13 @@ fn compare(checkpoint: &Checkpoint, link: &ChainLink) -> (Outcome, String) {
     if let Some(hash) = link.event_hash.as_ref().filter(|hash| **hash != signed) {
         return rewritten(format!("the entry has the hash {hash}, and had {signed}"));
     }
-    match link.standing.as_str() {
+    match link.state.as_str() {
         "kept" => (Outcome::Holds, "holds".to_owned()),
         // Nobody had a reason yet to take it out.
         "pruned" if checkpoint.last_at.is_some_and(|at| at.rfc3339() > link.kept_since) => {
             rewritten(format!(
                 "the entry is said to be pruned, but is of {}, and everything since {} is kept",
-                checkpoint.last_at.map_or_else(String::new, |at| at.rfc3339()),
+                checkpoint.last_at.map_or_else(String::new, Millis::rfc3339),
                 link.kept_since
             ))
         }
@@ -131,13 +132,12 @@ mod tests {
     use super::*;
     use reveille_core::audit::{Hash, Link};
     use reveille_core::id::TenantId;
-    use reveille_core::time::Millis;
 
     const KEPT_SINCE: Millis = Millis(1_000_000);
 
     /// What is said of a checkpoint whose last entry was of this moment, where the server has this.
     #[track_caller]
-    fn check(last_at: Millis, standing: &str, hash: Option<Hash>, expected: Outcome) {
+    fn check(last_at: Millis, state: &str, hash: Option<Hash>, expected: Outcome) {
         let checkpoint = Checkpoint {
             tenant: TenantId::known("acme"),
             first_seq: 1,
@@ -149,7 +149,7 @@ mod tests {
         let link = ChainLink {
             tenant_id: "acme".to_owned(),
             seq: 5,
-            standing: standing.to_owned(),
+            state: state.to_owned(),
             event_hash: hash.map(|hash| hash.to_string()),
             retention_boundary_seq: 6,
             last_seq: 9,
