@@ -22,7 +22,7 @@ use reveille_core::time::Millis;
 use reveille_store::{
     AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery,
     DeadLetters, DeadPacket, DeadPackets, HeldLock, JobQuery, JobStore, Lock, Locks, MemoryStore, Opened,
-    Page, PutMode, Quota, Receipt, Step, StoreError, WorkspaceHints,
+    Page, PutMode, Quota, Receipt, Step, StoreError, StoredBlob, WorkspaceHints,
 };
 use reveille_wire::convert;
 use std::sync::Arc;
@@ -338,5 +338,13 @@ impl Blobs for SimStore {
 
     async fn blob_expiry(&self, key: &BlobKey) -> Result<Option<Millis>, StoreError> {
         self.port.read("blob expiry", self.store.blob_expiry(key)).await
+    }
+
+    async fn stored_blobs(
+        &self,
+        after: Option<BlobKey>,
+        limit: usize,
+    ) -> Result<Vec<StoredBlob>, StoreError> {
+        self.port.read("stored blobs", self.store.stored_blobs(after, limit)).await
     }
 }

@@ -346,6 +346,7 @@ mod tests {
         let clock = ManualClock::new(Millis(1_000_000));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clock()));
         suite::run(&store, &clock).await;
+        suite::blobs::what_is_stored_is_listed_by_key_with_its_length(&*store, &clock).await;
     }
 
     #[tokio::test]

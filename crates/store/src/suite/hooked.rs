@@ -5,7 +5,8 @@
 use crate::{
     AuditQuery, AuditTrail, BlobKey, Blobs, Breakers, ChainPage, Commit, DeadLetterCounts, DeadLetterQuery,
     DeadLetters, DeadPacket, DeadPackets, EventLog, EventPage, HeldLock, JobQuery, JobStore, Lock, Locks,
-    Members, Membership, Opened, Page, PutMode, Receipt, Step, Store, StoreResult, WorkspaceHints,
+    Members, Membership, Opened, Page, PutMode, Receipt, Step, Store, StoreResult, StoredBlob,
+    WorkspaceHints,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -256,5 +257,9 @@ impl<H: StoreHook> Blobs for HookedStore<H> {
 
     async fn blob_expiry(&self, key: &BlobKey) -> StoreResult<Option<Millis>> {
         self.inner.blob_expiry(key).await
+    }
+
+    async fn stored_blobs(&self, after: Option<BlobKey>, limit: usize) -> StoreResult<Vec<StoredBlob>> {
+        self.inner.stored_blobs(after, limit).await
     }
 }

@@ -52,6 +52,7 @@ async fn the_sqlite_store_keeps_the_promises_of_the_port() {
     let place = Place::new();
     let store: Arc<dyn Store> = Arc::new(place.open());
     suite::run(&store, &place.clock).await;
+    suite::blobs::what_is_stored_is_listed_by_key_with_its_length(&*store, &place.clock).await;
 }
 
 #[tokio::test]
