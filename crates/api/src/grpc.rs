@@ -7,7 +7,7 @@ mod policy;
 
 use crate::ApiError;
 use crate::auth::Auth;
-use crate::strangers::too_many;
+use crate::unauthenticated::too_many;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};

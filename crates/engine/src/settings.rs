@@ -126,7 +126,7 @@ pub struct LimitSettings {
     /// How often a key may call over HTTP; as often as it likes unless told.
     pub calls: Option<Rate>,
     /// How often an address may call without a valid key.
-    pub strangers: Option<Rate>,
+    pub unauthenticated: Option<Rate>,
 }
 
 impl Default for LimitSettings {
@@ -141,7 +141,7 @@ impl Default for LimitSettings {
             runs_per_tenant: 1000,
             workflows_per_tenant: 1000,
             calls: None,
-            strangers: Some(Rate::new(50, 500)),
+            unauthenticated: Some(Rate::new(50, 500)),
         }
     }
 }

@@ -21,7 +21,7 @@ pub use operator::KEY_FILE;
 use backends::Backends;
 use gate::KeyGate;
 use reveille_a2a::{AddressRules, HttpA2aClient};
-use reveille_api::strangers::StrangerLimit;
+use reveille_api::unauthenticated::UnauthenticatedLimit;
 use reveille_core::id::TenantId;
 use reveille_core::presence::Ttls;
 use reveille_doors::tls::DoorTls;
@@ -107,8 +107,8 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     )?;
     let pages = reveille_console::router(engine.clone(), findings);
     let router = reveille_api::router(engine.clone()).merge(pages);
-    let strangers = StrangerLimit::new(engine.clone());
-    let served = start_web(web, web_tls, router, strangers, &config.http, stopped.clone())?;
+    let unauthenticated = UnauthenticatedLimit::new(engine.clone());
+    let served = start_web(web, web_tls, router, unauthenticated, &config.http, stopped.clone())?;
     if let Some(listener) = admin {
         eprintln!("admin on http://{}", listener.local_addr()?);
         admin::start(listener, engine.clone(), stopped.clone())?;
@@ -168,7 +168,7 @@ fn start_web(
     listener: TcpListener,
     tls: Option<Arc<ReloadingTls>>,
     router: Router,
-    strangers: StrangerLimit,
+    unauthenticated: UnauthenticatedLimit,
     config: &HttpSection,
     stopped: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>> {
@@ -186,7 +186,7 @@ fn start_web(
     let limits = http::HttpLimits {
         connections_per_address: config.connections_per_address,
         trusted_proxies: Arc::new(trusted),
-        strangers: Some(strangers),
+        unauthenticated: Some(unauthenticated),
         ..http::HttpLimits::new(config.connections_max)
     };
     let served = tokio::spawn(http::serve(listener, router, tls, limits, stopped));

@@ -52,7 +52,7 @@ impl AddressLimits {
 impl Access {
     /// Somebody at this address has shown no valid key; whoever does so too often is told when to come back.
     pub fn count_stranger(&self, address: IpAddr) -> Result<(), RetryAfter> {
-        let Some(rate) = &self.runtime.settings().limits.strangers else { return Ok(()) };
+        let Some(rate) = &self.runtime.settings().limits.unauthenticated else { return Ok(()) };
         let taken = self.address_limits.take(AddressGroup::of(address), rate, self.runtime.now());
         if taken.is_err() {
             self.note_turned_away();

@@ -65,12 +65,12 @@ impl LimitsSection {
             runs_per_tenant: self.runs_per_tenant,
             workflows_per_tenant: self.workflows_per_tenant,
             calls: self.calls(),
-            strangers: self.strangers(),
+            unauthenticated: self.unauthenticated(),
         }
     }
 
     /// Nothing means as often as they like.
-    pub fn strangers(&self) -> Option<Rate> {
+    pub fn unauthenticated(&self) -> Option<Rate> {
         let per_second = self.unauthenticated_per_second;
         let burst = per_second.saturating_mul(UNAUTHENTICATED_BURST_SECONDS);
         (per_second > 0).then(|| Rate::new(per_second, burst))

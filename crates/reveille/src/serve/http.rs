@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use places::{Place, Places};
 use reveille_a2a::AddressRules;
-use reveille_api::strangers::{AnswerReader, StrangerLimit};
+use reveille_api::unauthenticated::{AnswerReader, UnauthenticatedLimit};
 use reveille_doors::tls::DoorTls;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ pub struct HttpLimits {
     /// Who may say for whom it asks.
     pub trusted_proxies: Arc<AddressRules>,
     /// How often those are answered who show no valid key; nothing where no key is asked for.
-    pub strangers: Option<StrangerLimit>,
+    pub unauthenticated: Option<UnauthenticatedLimit>,
     pub client_within: Duration,
 }
 
@@ -56,7 +56,7 @@ impl HttpLimits {
             connections_max,
             connections_per_address: connections_max,
             trusted_proxies: Arc::default(),
-            strangers: None,
+            unauthenticated: None,
             client_within: CLIENT_WITHIN,
         }
     }
@@ -95,8 +95,8 @@ pub async fn serve(
         // Where nobody waits for a client, a newcomer waits for a place, unless its own address has taken too many.
         let Some(place) = places.take(clients::counted_as(peer, &limits.trusted_proxies)).await else {
             tracing::debug!(%peer, "connection refused: its address has too many");
-            if let Some(strangers) = &limits.strangers {
-                strangers.connection_refused();
+            if let Some(unauthenticated) = &limits.unauthenticated {
+                unauthenticated.connection_refused();
             }
             continue;
         };
@@ -176,8 +176,8 @@ async fn answer(
     let reader = AnswerReader::of(request.uri().path());
     let request = request.map(|body| Body::new(TakenBody::new(body, place.clone())));
     let response = hyper::service::Service::call(&router, request).await?;
-    let response = match &limits.strangers {
-        Some(strangers) => strangers.count(address, reader, response),
+    let response = match &limits.unauthenticated {
+        Some(unauthenticated) => unauthenticated.count(address, reader, response),
         None => response,
     };
     place.waits_for_client();

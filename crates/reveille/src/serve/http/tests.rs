@@ -1,6 +1,6 @@
 //! A real listener and raw sockets: clients that send slowly, never read, or ask for everything at once.
 
-mod strangers;
+mod unauthenticated;
 
 use super::*;
 use axum::routing::{get, post};

@@ -14,7 +14,7 @@ struct Guarded {
 
 /// Three calls without a valid key at once, and one a second.
 async fn guarded(trusted: &[&str]) -> Guarded {
-    let limits = LimitSettings { strangers: Some(Rate::new(1, 3)), ..LimitSettings::default() };
+    let limits = LimitSettings { unauthenticated: Some(Rate::new(1, 3)), ..LimitSettings::default() };
     let settings = Settings { limits, ..Settings::default() };
     let server = TestWorld::new().engine().settings(settings).start().await;
     let key = server.key("ann", "acme", &[Scope::Read]).await;
@@ -23,7 +23,7 @@ async fn guarded(trusted: &[&str]) -> Guarded {
     let trusted: Vec<_> = trusted.iter().map(|entry| (*entry).to_owned()).collect();
     let limits = HttpLimits {
         trusted_proxies: Arc::new(AddressRules::parse(&trusted).unwrap()),
-        strangers: Some(StrangerLimit::new(server.engine.clone())),
+        unauthenticated: Some(UnauthenticatedLimit::new(server.engine.clone())),
         ..HttpLimits::new(64)
     };
     Guarded { server, key, served: served_with(router, limits).await }

@@ -27,11 +27,11 @@ impl AnswerReader {
 }
 
 #[derive(Clone)]
-pub struct StrangerLimit {
+pub struct UnauthenticatedLimit {
     engine: Engine,
 }
 
-impl StrangerLimit {
+impl UnauthenticatedLimit {
     pub fn new(engine: Engine) -> Self {
         Self { engine }
     }
