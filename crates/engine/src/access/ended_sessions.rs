@@ -66,14 +66,11 @@ impl EndedSessionIndex {
     fn insert(&self, ended: EndedSessions) {
         let mut of_key = self.of_key.write().unwrap_or_else(PoisonError::into_inner);
         let of_key = of_key.entry(ended.key).or_default();
-        match ended.session {
-            Some(session) => {
-                of_key.single.insert(session, ended.until);
-            }
-            None => {
-                of_key.all_until = of_key.all_until.max(Some(ended.until));
-                of_key.single.retain(|_, until| *until > ended.until);
-            }
+        if let Some(session) = ended.session {
+            of_key.single.insert(session, ended.until);
+        } else {
+            of_key.all_until = of_key.all_until.max(Some(ended.until));
+            of_key.single.retain(|_, until| *until > ended.until);
         }
     }
 

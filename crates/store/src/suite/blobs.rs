@@ -26,7 +26,7 @@ pub async fn what_is_stored_is_listed_by_key_with_its_length(store: &dyn Store, 
         assert!(store.put_blob(stored.key.clone(), value, expires_at, PutMode::Always).await.unwrap());
     }
     let before = BlobKey::parse("ctx:suite-listed").unwrap();
-    assert_eq!(store.stored_blobs(Some(before.clone()), 1).await.unwrap(), [a.clone()]);
+    assert_eq!(store.stored_blobs(Some(before.clone()), 1).await.unwrap(), std::slice::from_ref(&a));
     assert_eq!(store.stored_blobs(Some(before), 2).await.unwrap(), [a.clone(), b.clone()]);
     assert_eq!(store.stored_blobs(Some(a.key), 1).await.unwrap(), [b]);
     let all = store.stored_blobs(None, 100_000).await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gate::{Denied, OpenGate, Standing};
+use crate::listener::DoorPeer;
 use crate::unauthenticated::UnauthenticatedClients;
 use reveille_bus::{Bus, INBOX_LEN_MAX};
 use reveille_core::id::TenantId;
@@ -55,7 +56,7 @@ fn connect(gate: Arc<dyn Gate>) -> Harness {
     let bus = LocalBus::new();
     let door = Arc::new(NatsDoor::new(bus.clone(), gate, NatsLimits::default(), None, None));
     tokio::spawn(async move {
-        let (stranger, _) = UnauthenticatedClients::default().enter(([127, 0, 0, 1], 1).into());
+        let (stranger, _) = UnauthenticatedClients::default().enter(DoorPeer::User(None));
         let newcomer = greet(&mut server, stranger, &door).await.unwrap();
         let (reader, writer) = split(server);
         // It holds back what is not flushed, as TLS may.

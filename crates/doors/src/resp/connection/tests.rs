@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gate::{Denied, Guest, OpenGate, Standing};
+use crate::listener::DoorPeer;
 use crate::unauthenticated::UnauthenticatedClients;
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::time::Millis;
@@ -72,7 +73,7 @@ fn connect(gate: Arc<dyn Gate>) -> (DuplexStream, watch::Sender<bool>) {
     let (reader, writer) = split(server);
     // It holds back what is not flushed, as TLS may.
     let writer = BufWriter::new(writer);
-    let (stranger, _) = UnauthenticatedClients::default().enter(([127, 0, 0, 1], 1).into());
+    let (stranger, _) = UnauthenticatedClients::default().enter(DoorPeer::User(None));
     tokio::spawn(async move { run(stranger, reader, writer, door, shutdown).await });
     (client, open)
 }
