@@ -177,7 +177,17 @@ impl Network {
 
     /// A message to the server from a client of a tenant.
     pub fn send(&self, world: &Arc<World>, tenant: &str, subject: &str, payload: bytes::Bytes) {
-        let origin = MessageOrigin::Client(MessageSender { tenant: TenantId::known(tenant), key: None });
+        let sender = MessageSender { tenant: TenantId::known(tenant), key: None };
+        self.send_from(world, MessageOrigin::Client(sender), subject, payload);
+    }
+
+    /// The same from a worker, which comes through an open door.
+    pub fn send_as_worker(&self, world: &Arc<World>, subject: &str, payload: bytes::Bytes) {
+        let sender = MessageSender { tenant: TenantId::known("default"), key: None };
+        self.send_from(world, MessageOrigin::Worker(sender), subject, payload);
+    }
+
+    fn send_from(&self, world: &Arc<World>, origin: MessageOrigin, subject: &str, payload: bytes::Bytes) {
         let message = Message { origin, ..Message::new(subject, payload) };
         self.carry(world, &message, |world, message| world.network.arrive_at_servers(world, message));
     }

@@ -160,7 +160,7 @@ impl SimWorker {
     fn send(&self, world: &Arc<World>, subject: &str, payload: Payload) {
         let name = self.plan.name.as_str();
         let packet = packet::encode(&packet::envelope(name, "trace", world.now(), payload));
-        world.network.send(world, "default", subject, packet);
+        world.network.send_as_worker(world, subject, packet);
     }
 
     // What goes wrong.

@@ -165,7 +165,7 @@ mod tests {
         let ended = index.end_of(&another, now);
         assert_eq!((ended.session.clone(), ended.until), (None, now + SESSION_MS));
         index.insert(ended);
-        assert!(index.contains(&another) && index.contains(&session("never seen", 5_000)));
+        assert!(index.contains(&another) && index.contains(&session("never-seen", 5_000)));
         assert!(!index.contains(&foreign), "another key's sessions go on");
         let of_key = index.of_key.read().unwrap();
         assert!(of_key[&KeyId::known("k")].single.is_empty(), "one place stands for all of them");
