@@ -277,9 +277,11 @@ class _CreateKeyNeeded(TypedDict):
 class CreateKey(_CreateKeyNeeded, total=False):
     expiresAt: str | None
     scopes: list[str]
-    """Of ingest, read, write, admin; read and write unless told."""
+    """Of ingest, read, write, worker, admin; read and write unless told."""
     tenant: str | None
     """Whose key it is; the caller's tenant unless told."""
+    worker: WorkerGrant | None
+    """What it may serve, if `worker` is one of its scopes; every topic and pool of its own tenant unless told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -679,6 +681,7 @@ class Key:
     revoked_at: str | None = field(default=None, metadata={"wire": "revokedAt"})
     scopes: list[str]
     tenant: str
+    worker: WorkerGrant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1299,6 +1302,8 @@ class Worker:
     expires_in_ms: int
     """Milliseconds left before it counts as dead."""
     gpu_utilization: float
+    key_id: str | None = None
+    """The key that says what it may serve, if it came with one."""
     labels: dict[str, str]
     last_heartbeat: str
     max_parallel_jobs: int
@@ -1309,12 +1314,26 @@ class Worker:
     region: str
     restored: bool
     """It was there before the server restarted and has not been heard since."""
+    serves: list[str] | None = None
+    """Tenants whose jobs it may be given; everybody's if nothing is said."""
     status: str
     """online, busy, degraded, restored, drained or offline."""
     tenant: str
     topics: list[str]
     type: str
     worker_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerGrant:
+    """What a worker may serve."""
+
+    pools: list[str] | None = None
+    """Pools that it may join; none means any."""
+    serves: list[str] | None = None
+    """Tenants whose jobs it may be given; `*` is everyone. None means the tenant that it belongs to."""
+    topics: list[str] | None = None
+    """Topics, or patterns such as `job.mail.*`; none means every topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,7 +191,7 @@ impl Placement {
         }
         let is_away = known.unreachable || known.expected || known.restored;
         let may_follow = held.is_none() || credential.is_none() || known.tenant == *tenant;
-        if !is_same(held.as_ref(), credential, is_same_holder) && !(is_away && may_follow) {
+        if !(is_same(held.as_ref(), credential, is_same_holder) || is_away && may_follow) {
             return Err(ClaimRefused::NameTaken);
         }
         let is_same_key = held.as_ref().map(|own| &own.key) == credential.map(|own| &own.key);
