@@ -71,7 +71,9 @@ impl Roster for SimRoster {
     async fn keys(&self) -> Result<Vec<KeyRecord>, RosterError> {
         let mut keys = self.port.read("keys", self.world.roster.keys()).await?;
         if self.world.breakage == Some(Breakage::KeepExpired) {
-            keys.iter_mut().for_each(|key| key.expires_at = None);
+            for key in &mut keys {
+                key.expires_at = None;
+            }
         }
         Ok(keys)
     }

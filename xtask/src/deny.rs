@@ -75,10 +75,11 @@ pub fn run() -> anyhow::Result<()> {
     for complaint in &complaints {
         eprintln!("{complaint}");
     }
-    match complaints.len() {
-        0 => Ok(eprintln!("{} packages are as {RULES} says", packages.len())),
-        count => bail!("{count} breaches of {RULES}"),
+    if !complaints.is_empty() {
+        bail!("{} breaches of {RULES}", complaints.len());
     }
+    eprintln!("{} packages are as {RULES} says", packages.len());
+    Ok(())
 }
 
 /// What is known to be wrong with a dependency, where cargo-deny and the database of advisories can be had.

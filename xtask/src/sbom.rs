@@ -1,4 +1,4 @@
-//! The bill of materials of the server, in CycloneDX: what a scanner needs to say whether a finding concerns this build.
+//! The bill of materials of the server, in `CycloneDX`: what a scanner needs to say whether a finding concerns this build.
 //!
 //! It lists what `cargo build --package reveille` compiles for a target, each with its checksum and licence: `required`
 //! is in the binary, `excluded` ran when it was built and is not. The same commit gives the same bytes: no random serial

@@ -65,7 +65,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
         let started = Instant::now();
         let outcome = (step.run)();
         // Whoever asks for a step by its name wants it run.
-        let is_excused = arguments.is_empty() && outcome.as_ref().is_err_and(|error| error.is::<NotRun>());
+        let is_excused = arguments.is_empty() && outcome.as_ref().is_err_and(anyhow::Error::is::<NotRun>);
         let word = match &outcome {
             Ok(()) => "ok".to_owned(),
             Err(error) if is_excused => error.to_string(),

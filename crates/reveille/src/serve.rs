@@ -51,14 +51,21 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config, with_demo: bool) -> Result<()> {
-    let tls = load_tls(&config.doors)?;
-    if with_demo && tls.is_some() {
+fn demo_can_run(tls: Option<&DoorTls>, is_shared: bool) -> Result<()> {
+    if tls.is_some() {
         bail!("--demo needs doors without TLS; leave out doors.tls_cert and doors.tls_key");
     }
-    let is_shared = EngineOptions::of(&config.redis, &config.nats, &config.postgres)?.is_some();
-    if with_demo && is_shared {
+    if is_shared {
         bail!("--demo runs by itself; leave out --redis, --nats and --postgres");
+    }
+    Ok(())
+}
+
+async fn serve(config: Config, with_demo: bool) -> Result<()> {
+    let tls = load_tls(&config.doors)?;
+    let is_shared = EngineOptions::of(&config.redis, &config.nats, &config.postgres)?.is_some();
+    if with_demo {
+        demo_can_run(tls.as_ref(), is_shared)?;
     }
     // Ports first: a server that cannot be reached must not touch the data.
     let web = bind(&config.http.address, "HTTP", "--http").await?;
@@ -139,15 +146,8 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             resp::RespLimits { blob_ttl_ms: engine.settings().blob_ttl_ms, ..resp::RespLimits::default() };
         let now = clock.clone();
         let now = Arc::new(move || now.now());
-        tokio::spawn(resp::serve(
-            door,
-            tls,
-            engine.jobs().readable_blobs(),
-            gate,
-            now,
-            limits,
-            stopped.clone(),
-        ));
+        let blobs = engine.jobs().readable_blobs();
+        tokio::spawn(resp::serve(door, tls, blobs, gate, now, limits, stopped.clone()));
     }
     tokio::spawn(reload::watch(engine.clone(), files, files_at_start));
     if with_demo {

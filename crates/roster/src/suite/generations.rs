@@ -8,7 +8,7 @@ use reveille_core::presence::{Drain, Drained};
 use std::sync::Arc;
 
 pub async fn run(roster: &Arc<dyn Roster>) {
-    a_generation_grows_with_what_it_is_named_after(&**roster).await;
+    Box::pin(a_generation_grows_with_what_it_is_named_after(&**roster)).await;
     a_refused_batch_moves_no_generation(&**roster).await;
     whoever_sees_a_generation_sees_what_it_counts(roster).await;
 }

@@ -166,7 +166,7 @@ fn with_grants_too_the_index_agrees_with_a_search_over_all_workers() {
         let id = WorkerId::known(format!("w{}", roll(20)));
         match roll(8) {
             0..=1 => {
-                drop(placement.beat(&id, &tenant(), &beat("p", 1 + roll(5) as u32, roll(100) as f32), NOW))
+                drop(placement.beat(&id, &tenant(), &beat("p", 1 + roll(5) as u32, roll(100) as f32), NOW));
             }
             2 => drop(placement.announce_topics(&id, &tenant(), [Topic::known("job.echo")], NOW)),
             3 => {

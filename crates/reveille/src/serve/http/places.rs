@@ -74,7 +74,7 @@ impl Places {
         if let Some(address) = address
             && self.of_address.lock().get(&address).is_some_and(|count| *count >= self.max_of_address)
         {
-            self.close_slowest(&mut self.taken(), Some(address))?;
+            close_slowest(&mut self.taken(), Some(address))?;
         }
         loop {
             let freed = self.freed.notified();
@@ -85,28 +85,13 @@ impl Places {
         }
     }
 
-    /// Whoever has kept us waiting longest, of one address or of all, is closed. Nothing if we wait for nobody.
-    fn close_slowest(&self, taken: &mut Vec<Weak<Place>>, address: Option<AddressGroup>) -> Option<()> {
-        let is_meant =
-            |place: &Arc<Place>| place.waits_since() > 0 && (address.is_none() || place.address() == address);
-        let slowest = taken
-            .iter()
-            .filter_map(Weak::upgrade)
-            .filter(is_meant)
-            .min_by_key(|place| place.waits_since())?;
-        slowest.close.notify_one();
-        // Its connection ends by itself; until then there is one more than there may be.
-        taken.retain(|place| !std::ptr::eq(place.as_ptr(), Arc::as_ptr(&slowest)));
-        Some(())
-    }
-
     fn try_take(&self, address: Option<AddressGroup>) -> Option<Arc<Place>> {
         let mut taken = self.taken();
         if taken.len() >= self.max {
             taken.retain(|place| place.strong_count() > 0);
         }
         if taken.len() >= self.max {
-            self.close_slowest(&mut taken, None)?;
+            close_slowest(&mut taken, None)?;
         }
         let counted = address.map(|address| (address, self.of_address.clone()));
         if let Some((address, counts)) = &counted {
@@ -178,6 +163,18 @@ impl Drop for Place {
         }
         self.freed.notify_one();
     }
+}
+
+/// Whoever has kept us waiting longest, of one address or of all, is closed. Nothing if we wait for nobody.
+fn close_slowest(taken: &mut Vec<Weak<Place>>, address: Option<AddressGroup>) -> Option<()> {
+    let is_meant =
+        |place: &Arc<Place>| place.waits_since() > 0 && (address.is_none() || place.address() == address);
+    let slowest =
+        taken.iter().filter_map(Weak::upgrade).filter(is_meant).min_by_key(|place| place.waits_since())?;
+    slowest.close.notify_one();
+    // Its connection ends by itself; until then there is one more than there may be.
+    taken.retain(|place| !std::ptr::eq(place.as_ptr(), Arc::as_ptr(&slowest)));
+    Some(())
 }
 
 #[cfg(test)]
