@@ -109,10 +109,11 @@ impl SimWorkspace {
         let agent_card = json!({ "name": self.id.as_str() });
         let registration = WorkspaceRegistration { id: self.id.clone(), url: self.url(), agent_card };
         let claim = WorkspaceClaim::Key(self.tenant.clone());
+        let spoke_at = world.now();
         let answer = life.answer(engine.workspaces().register_workspace(&claim, registration, "agent")).await;
         let Some(Ok(_)) = answer else { return };
         world.trace.say(format_args!("{} is registered at {}", self.id, self.url()));
-        world.workspaces_watched.heard(&self.id, world.now());
+        world.workspaces_watched.heard_between(&self.id, spoke_at, world.now());
         let mut state = self.state();
         if state.process == process {
             state.registered = true;

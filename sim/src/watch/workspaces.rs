@@ -34,7 +34,13 @@ impl WorkspacesWatched {
     }
 
     pub fn heard(&self, id: &WorkspaceId, now: Millis) {
-        self.known().heard.insert(id.clone(), (LastHeard::at(now), now));
+        self.heard_between(id, now, now);
+    }
+
+    /// It spoke then and was answered now: the server may have taken it for heard anywhere in between.
+    pub fn heard_between(&self, id: &WorkspaceId, spoke_at: Millis, now: Millis) {
+        let hearing = LastHeard { at: spoke_at, doubt_ms: now.since(spoke_at) };
+        self.known().heard.insert(id.clone(), (hearing, now));
     }
 
     pub fn new_life(&self) {
