@@ -293,6 +293,17 @@ impl AuditTrail for SimStore {
         self.port.write("record", recorded).await
     }
 
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> Result<bool, StoreError> {
+        let recorded = async {
+            let is_done = self.store.record_under(lock, drafts.clone()).await?;
+            if is_done {
+                self.world.check(|ledger| ledger.recorded(drafts));
+            }
+            Ok(is_done)
+        };
+        self.port.write("record", recorded).await
+    }
+
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
         self.port.read("audit", self.store.audit(query)).await
     }

@@ -1,6 +1,7 @@
 //! The store's audit trail: entries are appended, listed, checked and, long after, pruned. They are never changed.
 
 use crate::StoreError;
+use crate::locks::Lock;
 use crate::query::{PAGE_LEN_MAX, Page};
 use reveille_core::audit::{Bounds, Draft, Entry, EventType, Severity, Verification, Verifier};
 use reveille_core::id::{JobId, TenantId};
@@ -57,6 +58,9 @@ pub struct ChainPage {
 pub trait AuditTrail: Send + Sync {
     /// Appends entries that belong to no job, all or nothing.
     async fn record(&self, drafts: Vec<Draft>) -> Result<(), StoreError>;
+
+    /// The same while a lock is held. Says no, and appends nothing, once it has lapsed.
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> Result<bool, StoreError>;
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError>;
 

@@ -265,6 +265,16 @@ impl AuditTrail for MemoryStore {
         Ok(())
     }
 
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        let is_held = state.locks.is_held(lock, now);
+        if is_held {
+            state.trail.append(drafts);
+        }
+        Ok(is_held)
+    }
+
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {
         Ok(self.state().trail.list(query))
     }

@@ -229,7 +229,12 @@ impl AuditTrail for SqliteStore {
         if drafts.is_empty() {
             return Ok(());
         }
-        self.write(SqliteChange::Record(drafts)).await.map(drop)
+        self.write(SqliteChange::Record { drafts, under: None }).await.map(drop)
+    }
+
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> Result<bool, StoreError> {
+        let under = Some((lock.clone(), self.now()));
+        Ok(self.write(SqliteChange::Record { drafts, under }).await? > 0)
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {

@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use acts::RecentEntries;
 use reveille_core::audit::Draft;
 use reveille_roster::KeyRecord;
-use reveille_store::{AuditQuery, Store, StoreError};
+use reveille_store::{AuditQuery, Lock, Store, StoreError};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -136,14 +136,19 @@ impl AuditWriter {
 
     async fn append_once(&self, draft: &Draft) -> Result<(), StoreError> {
         let locks = &self.0.locks;
-        let lock = locks.take(LOCK, LOCK_MS).await?;
-        let done = self.append_unless_there(draft).await;
-        locks.release(lock).await;
-        done
+        loop {
+            let lock = locks.take(LOCK, LOCK_MS).await?;
+            let done = self.append_unless_there(draft, lock.as_ref()).await;
+            locks.release(lock).await;
+            if done? {
+                return Ok(());
+            }
+        }
     }
 
-    /// A store that says it failed may have written the entry all the same, and another server the same entry.
-    async fn append_unless_there(&self, draft: &Draft) -> Result<(), StoreError> {
+    /// A store that says it failed may have written the entry all the same, and another server the same entry. Says no
+    /// if the lock has lapsed since: then another may be writing it now.
+    async fn append_unless_there(&self, draft: &Draft, lock: Option<&Lock>) -> Result<bool, StoreError> {
         let query = AuditQuery {
             tenant: Some(draft.tenant.clone()),
             event_type: Some(draft.event_type),
@@ -155,9 +160,12 @@ impl AuditWriter {
         if recorded.clone().any(|entry| entry == draft)
             || (self.0.store.is_shared() && policy::is_recorded(&mut recorded, draft))
         {
-            return Ok(());
+            return Ok(true);
         }
-        self.0.store.record(vec![draft.clone()]).await
+        match lock {
+            Some(lock) => self.0.store.record_under(lock, vec![draft.clone()]).await,
+            None => self.0.store.record(vec![draft.clone()]).await.map(|()| true),
+        }
     }
 
     /// Asks the store until it answers; nothing if it never will.

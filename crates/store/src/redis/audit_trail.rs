@@ -4,7 +4,9 @@
 use super::RedisStore;
 use super::commit::json;
 use super::errors::unreadable;
-use crate::{AuditQuery, AuditTrail, ChainPage, Origin, Page, StoreError};
+use super::script::{ScriptCall, call};
+use super::scripts::RecordUnder;
+use crate::{AuditQuery, AuditTrail, ChainPage, Lock, Origin, Page, StoreError};
 use redis::Pipeline;
 use reveille_core::audit::{Draft, Entry};
 use reveille_core::id::TenantId;
@@ -55,6 +57,20 @@ impl AuditTrail for RedisStore {
             pipeline.arg("d").arg(written).ignore();
         }
         Ok(self.link.pipeline(&pipeline).await?)
+    }
+
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> Result<bool, StoreError> {
+        let record = call!(RecordUnder {
+            lock: &lock.name,
+            audit_outbox: self.keys.of("audit:outbox"),
+            fence: lock.fence,
+            now: self.script_now(),
+        });
+        let mut record = record.of(&self.scripts);
+        for draft in drafts {
+            record.more(&self.names.origin().0[..]).more(json(&draft)?);
+        }
+        Ok(self.link.run(&record).await?)
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<Entry>, StoreError> {

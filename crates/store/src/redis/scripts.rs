@@ -24,6 +24,9 @@ scripts!(Scripts {
     put_under: PutBlobUnder = "lua/put_under.lua",
         keys [lock, beside, blob],
         args [prefix, fence, now, expires_at, ttl_ms];
+    record_under: RecordUnder = "lua/record_under.lua",
+        keys [lock, audit_outbox],
+        args [fence, now];
     delete_blobs: DeleteBlobs = "lua/delete_blobs.lua", keys [], args [prefix, now];
     sweep_blobs: SweepBlobs = "lua/sweep_blobs.lua", keys [ends], args [now, limit];
     swap: SwapValue = "lua/swap.lua", keys [value], args [before, after];

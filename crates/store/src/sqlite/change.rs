@@ -1,6 +1,6 @@
 //! What the writer can be asked to do, and what it answers.
 
-use crate::{BlobKey, Commit, PutMode, Step, StoreError};
+use crate::{BlobKey, Commit, Lock, PutMode, Step, StoreError};
 use bytes::Bytes;
 use reveille_core::audit::Draft;
 use reveille_core::id::JobId;
@@ -36,7 +36,11 @@ pub(super) enum SqliteChange {
         now: Millis,
         limit: usize,
     },
-    Record(Vec<Draft>),
+    Record {
+        drafts: Vec<Draft>,
+        /// Only while this lock is held.
+        under: Option<(Lock, Millis)>,
+    },
     PruneAudit {
         before: Millis,
         limit: usize,

@@ -136,9 +136,14 @@ impl<'c> Tables<'c> {
                 Ok(ChangeOutcome::Rows(self.delete_dead_letter.execute([job.as_str()])? as u64).into())
             }
             SqliteChange::Prune { ended_before, now, limit } => self.prune(*ended_before, *now, *limit),
-            SqliteChange::Record(drafts) => {
+            SqliteChange::Record { under: Some((lock, now)), .. }
+                if !locks::is_held(self.connection, lock, *now)? =>
+            {
+                Ok(ChangeOutcome::Rows(0).into())
+            }
+            SqliteChange::Record { drafts, .. } => {
                 self.chains.append(drafts)?;
-                Ok(ChangeOutcome::Rows(drafts.len() as u64).into())
+                Ok(ChangeOutcome::Rows(1).into())
             }
             SqliteChange::PruneAudit { before, limit } => {
                 Ok(ChangeOutcome::Rows(self.chains.prune(*before, *limit)?).into())

@@ -21,6 +21,7 @@ pub async fn run(store: &Arc<dyn Store>, clock: &ManualClock) {
     what_a_commit_decides_is_recorded_with_it(&**store, clock).await;
     a_refused_step_records_nothing(&**store, clock).await;
     many_committers_leave_neither_gap_nor_double(store, clock).await;
+    nothing_is_recorded_under_a_lock_that_has_lapsed(&**store, clock).await;
     of_any_trail(&**store, clock).await;
 }
 
@@ -88,6 +89,21 @@ pub async fn a_refused_step_records_nothing(store: &dyn Store, clock: &ManualClo
     let expected = ["1 require_approval unrecorded-a", "2 approve unrecorded-a", "3 allow unrecorded-a"];
     assert_eq!(told(&trail(store, "unrecorded").await), expected);
     whole(store, "unrecorded", 3).await;
+}
+
+pub async fn nothing_is_recorded_under_a_lock_that_has_lapsed(store: &dyn Store, clock: &ManualClock) {
+    let key = |action: &str| Draft::new(TenantId::known("under"), clock.now(), EventType::Auth, action);
+    let first = store.lock("test:audit", 1_000).await.unwrap().unwrap();
+    assert!(store.record_under(&first, vec![key("one"), key("two")]).await.unwrap());
+    clock.advance(1_000);
+    assert!(!store.record_under(&first, vec![key("late")]).await.unwrap());
+    let second = store.lock("test:audit", 1_000).await.unwrap().unwrap();
+    assert!(!store.record_under(&first, vec![key("later")]).await.unwrap());
+    assert!(store.record_under(&second, vec![key("three")]).await.unwrap());
+    assert!(store.unlock(&second).await.unwrap());
+    assert!(!store.record_under(&second, vec![key("last")]).await.unwrap());
+    assert_eq!(told(&trail(store, "under").await), ["1 one -", "2 two -", "3 three -"]);
+    whole(store, "under", 3).await;
 }
 
 pub async fn what_belongs_to_no_job_is_recorded_too(store: &dyn AuditTrail, clock: &ManualClock) {

@@ -212,6 +212,11 @@ impl<H: StoreHook> Breakers for HookedStore<H> {
 
 #[async_trait]
 impl<H: StoreHook> AuditTrail for HookedStore<H> {
+    async fn record_under(&self, lock: &Lock, drafts: Vec<Draft>) -> StoreResult<bool> {
+        self.hook.before_record()?;
+        self.inner.record_under(lock, drafts).await
+    }
+
     async fn record(&self, drafts: Vec<Draft>) -> StoreResult<()> {
         self.hook.before_record()?;
         self.inner.record(drafts).await
