@@ -54,6 +54,8 @@ pub enum Breakage {
     NoNet,
     /// The server is told that tenants may have as many jobs at workers as they like.
     IgnoreLimits,
+    /// The server is told that as many jobs of a tenant may wait for a person as like to.
+    IgnoreQuotas,
     /// The store does not list the jobs that are at workers when it is asked after a restart.
     HideActive,
     /// The store does not ask whether there is room.
@@ -87,7 +89,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Those that must be noticed.
-    pub const ALL: [(&str, Self); 37] = [
+    pub const ALL: [(&str, Self); 38] = [
         ("lose-commit", Self::LoseCommit),
         ("skip-cas", Self::SkipCas),
         ("forget-live", Self::ForgetLive),
@@ -113,6 +115,7 @@ impl Breakage {
         ("record-twice", Self::RecordTwice),
         ("no-net", Self::NoNet),
         ("ignore-limits", Self::IgnoreLimits),
+        ("ignore-quotas", Self::IgnoreQuotas),
         ("hide-active", Self::HideActive),
         ("drop-room", Self::DropRoom),
         ("rob-the-living", Self::RobTheLiving),

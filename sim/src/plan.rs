@@ -30,6 +30,8 @@ pub const LEAKY: &str = "job.echo";
 const SCARCE: &str = "job.build";
 const TOPIC_MAX: u32 = 2;
 const TENANT_MAX: u32 = 2;
+/// Few of a tenant's jobs may wait for people at once, where that is limited.
+pub const APPROVALS_MAX: u32 = 1;
 
 /// Workers for the steps of runs. One may be unwell at a time, and they may take as long as any fault does.
 const CAREFUL: usize = 3;

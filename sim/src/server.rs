@@ -260,6 +260,9 @@ fn settings(world: &World) -> Settings {
     // In every other world people have to be quick.
     let approval_ms = world.seed.is_multiple_of(2).then_some(20_000);
     let mut settings = Settings { approval_ms, ..Settings::default() };
+    if let Some(max) = world.approvals_max().filter(|_| world.breakage != Some(Breakage::IgnoreQuotas)) {
+        settings.limits.approvals_per_tenant = max;
+    }
     if world.breakage == Some(Breakage::IgnoreAgentTtl) {
         settings.ttls.voicegateway_ms *= 1_000;
     }

@@ -33,6 +33,7 @@ situations! {
     DrainedAtWork = "drained at work";
     /// A tenant, or a topic, had as many jobs at workers as it may.
     TenantFull = "tenant at its limit";
+    PeopleBusy = "as many before people as may";
     TopicFull = "topic at its limit";
     WorkerFull = "worker at its limit";
     /// A server picked up jobs of one that had fallen silent.

@@ -24,7 +24,7 @@ use reveille_store::{
     DeadLetters, DeadPacket, DeadPackets, HeldLock, JobQuery, JobStore, Lock, Locks, MemoryStore, Opened,
     Page, PutMode, Quota, Receipt, Step, StoreError, StoredBlob, WorkspaceHints,
 };
-use reveille_wire::convert;
+use reveille_wire::{convert, packet as wire_packet};
 use std::sync::Arc;
 
 /// How far another replica's clock is off.
@@ -143,7 +143,11 @@ impl SimStore {
                 if let (Phase::Dispatched(attempt), Some(packet)) =
                     (&step.job.phase, convert::dispatch_packet(&step.job, self.world.now()))
                 {
-                    self.world.dispatch_leaves(&self.life, &packet, attempt.worker.as_ref());
+                    self.world.dispatch_leaves(
+                        &self.life,
+                        &wire_packet::encode(&packet),
+                        attempt.worker.as_ref(),
+                    );
                 }
             }
             _ => {}

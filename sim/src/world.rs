@@ -20,7 +20,7 @@ use crate::key_holders::{self, KeyLog};
 use crate::network::Network;
 use crate::operators::Drains;
 use crate::outages::Outages;
-use crate::plan::Plan;
+use crate::plan::{APPROVALS_MAX, Plan};
 use crate::rng::SimRng;
 use crate::server::{Life, SimServer};
 use crate::situations::Situations;
@@ -390,6 +390,12 @@ impl World {
             return self.plan.without_limits().rules(slowed);
         }
         self.plan.rules(slowed)
+    }
+
+    /// How many jobs of a tenant may wait for a person, in a third of the worlds without workflows, whose runs are
+    /// compared with those of a world without faults.
+    pub fn approvals_max(&self) -> Option<u32> {
+        (self.seed.is_multiple_of(3) && self.plan.flows.is_none()).then_some(APPROVALS_MAX)
     }
 
     /// Since when nothing goes wrong any more.

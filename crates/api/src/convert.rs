@@ -33,7 +33,7 @@ pub use dry_run::dry_run_reply;
 pub use event::counts;
 pub use graph::graph_detail;
 pub use job::{explained, job_detail, job_record};
-pub use key::{key, new_key, overlap_ms, rotated_key};
+pub use key::{key, new_key, new_worker_key, overlap_ms, public_key, rotated_key, rotated_worker_key};
 pub use overview::{throughput, waiting_job};
 pub use policy::{decision_record, named_tenant, policy_answer, policy_request, replay_reply};
 pub use quarantine::{held, output_safety};

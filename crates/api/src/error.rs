@@ -290,6 +290,8 @@ impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
             KeyError::TooMany => Self::new(StatusCode::CONFLICT, "too_many_keys", error.to_string()),
+            KeyError::Registered(_) => Self::new(StatusCode::CONFLICT, "key_registered", error.to_string()),
+            KeyError::Unwritable(_) => Self::field("publicKey", error),
             KeyError::Roster(error) => error.into(),
         }
     }
@@ -305,6 +307,9 @@ impl From<RotateError> for ApiError {
                 Self::new(StatusCode::CONFLICT, "key_replaced", message).with("replaced_by", next.as_str())
             }
             RotateError::FromEnvironment => Self::new(StatusCode::CONFLICT, "key_from_environment", message),
+            RotateError::PublicKeyNeeded | RotateError::NoPublicKey => {
+                Self::new(StatusCode::CONFLICT, "other_kind_of_key", message)
+            }
             RotateError::Overlap => Self::field("overlapSec", message),
             RotateError::Key(error) => error.into(),
         }

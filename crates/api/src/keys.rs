@@ -43,7 +43,8 @@ pub async fn rotate(
 ) -> Result<(StatusCode, Json<RotatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
     let id = KeyId::parse(&id).map_err(|_| ApiError::not_found("key"))?;
-    let rotation = engine.access().rotate_key(&id, convert::overlap_ms(&body), auth.name()).await?;
+    let rotation =
+        engine.access().rotate_key(&id, convert::overlap_ms(body.overlap_sec), auth.name()).await?;
     Ok((StatusCode::CREATED, Json(convert::rotated_key(rotation))))
 }
 

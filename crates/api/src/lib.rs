@@ -35,6 +35,7 @@ mod trace;
 mod types;
 pub mod unauthenticated;
 mod voicegateway;
+mod worker_keys;
 pub mod workers;
 pub mod workflows;
 
@@ -94,6 +95,9 @@ pub fn router(engine: Engine) -> Router {
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
         .route("/auth/keys/{id}/rotate", post(keys::rotate))
+        .route("/auth/worker-keys", post(worker_keys::register))
+        .route("/auth/worker-keys/server", get(worker_keys::server))
+        .route("/auth/worker-keys/{id}/rotate", post(worker_keys::rotate))
         .route("/openapi.json", get(openapi::serve));
     let api = api
         .merge(policy::routes())

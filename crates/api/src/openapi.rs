@@ -10,7 +10,7 @@ use crate::types::openorca::ConsoleFrame;
 use crate::voicegateway::{self, Detail, heartbeat};
 use crate::{
     approvals, audit, dead_letters, dry_run, graph, health, jobs, keys, overview, policy, pools, presence,
-    quarantine, runs, stream, system, workers, workflows,
+    quarantine, runs, stream, system, worker_keys, workers, workflows,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -48,7 +48,8 @@ use utoipa::OpenApi;
         workflows::save, workflows::list, workflows::get, workflows::delete, graph::get, dry_run::dry_run, runs::start, runs::list_of, runs::list, runs::get,
         runs::delete, runs::timeline, runs::cancel, runs::cancel_of, runs::rerun,
         audit::events, audit::list, audit::verify, audit::checkpoint, audit::public_key, audit::link,
-        keys::create, keys::list, keys::rotate, keys::revoke, presence::take, stream::events,
+        keys::create, keys::list, keys::rotate, keys::revoke, worker_keys::register, worker_keys::rotate,
+        worker_keys::server, presence::take, stream::events,
         health::alive, health::live, health::ready, health::metrics, health::health, serve,
         heartbeat::heartbeat, voicegateway::agents::list, voicegateway::keys::create, voicegateway::keys::list,
         voicegateway::keys::get, voicegateway::keys::revoke,

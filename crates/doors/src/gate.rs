@@ -163,7 +163,7 @@ mod tests {
             topics: topics.iter().map(ToString::to_string).collect(),
             ..WorkerGrant::of_tenant(&TenantId::known("acme"))
         };
-        let credential = WorkerCredential { key: KeyId::known("k"), grant };
+        let credential = WorkerCredential { key: KeyId::known("k"), grant, signs_as: None };
         Role::LimitedWorker { credential: Arc::new(credential), submits }
     }
 

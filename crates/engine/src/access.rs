@@ -7,13 +7,18 @@ mod key_index;
 mod keys;
 mod rotation;
 mod session_tokens;
+mod worker_keys;
+mod worker_sessions;
 
 pub use address_limits::ADDRESSES_MAX;
 pub use ended_sessions::{ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, EndedSessionIndex};
-pub use key_index::KeyIndex;
+pub use key_index::{KeyIndex, Signer};
 pub use keys::{Caller, ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey};
 pub use rotation::{ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError, Rotation};
 pub use session_tokens::{BrowserSession, SESSION_MS, SESSION_TOKEN_LEN};
+pub(crate) use worker_keys::packet_key_id;
+pub use worker_keys::{NewPublicKey, ServerKey};
+pub use worker_sessions::WORKER_SESSION_MS;
 
 use crate::observe::Observe;
 use crate::observe::audit_writer::AuditWriter;

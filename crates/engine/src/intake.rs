@@ -2,12 +2,14 @@
 
 mod dead_packets;
 mod speaker;
+mod trust;
 
 use crate::access::Access;
 use crate::fleet::Fleet;
 use crate::jobs::{DriveError, Jobs, Submission, SubmitError, Submitted, Submitter};
 use crate::observe::{Observe, Trouble, context_of};
 use crate::runtime::{RETRY_PAUSE, Runtime};
+use crate::settings::SignatureMode;
 use dead_packets::{DELIVERIES_MAX, GIVEN_BACK_MAX};
 use reveille_bus::{Ack, Bus, BusError, Delivery, Message, MessageKey, MessageOrigin, Subscription};
 use reveille_core::id::{KeyId, TenantId, WorkerId};
@@ -19,6 +21,7 @@ use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, JobCancel, JobProgress, JobRequest, JobResult};
 use reveille_wire::convert::{self, Unusable};
 use reveille_wire::{packet, subject};
+use speaker::{Envelope, Speaker};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -69,6 +72,12 @@ impl Intake {
             let room = if name == subject::JOB_SUBMIT { &submits } else { &rest };
             self.runtime.spawn(self.clone().read_in_parallel(subscription, room.clone()));
         }
+        if self.runtime.settings().signatures != SignatureMode::Off {
+            for name in [subject::WORKER_CHALLENGE, subject::WORKER_AUTHENTICATE] {
+                let subscription = self.bus.subscribe(name, Some(subject::QUEUE_SCHEDULER)).await?;
+                self.runtime.spawn(self.clone().read_in_parallel(subscription, rest.clone()));
+            }
+        }
         for name in [subject::HEARTBEAT, subject::HANDSHAKE] {
             let subscription = self.bus.subscribe(name, None).await?;
             self.runtime.spawn(self.clone().read_in_order(subscription));
@@ -98,6 +107,10 @@ impl Intake {
     /// Says what became of a packet: to the bus once it is committed, and to whoever wants an answer.
     async fn handle(&self, delivery: Delivery) {
         let Delivery { message, ack, from } = delivery;
+        if [subject::WORKER_CHALLENGE, subject::WORKER_AUTHENTICATE].contains(&message.subject.as_str()) {
+            ack.done();
+            return self.answer_trust(message).await;
+        }
         let answer = match packet::decode(&message.payload) {
             _ if from.as_ref().is_some_and(|key| key.delivered >= DELIVERIES_MAX) => {
                 Err(Problem::Hopeless(format!("it was handed out {DELIVERIES_MAX} times")))
@@ -124,48 +137,45 @@ impl Intake {
     /// Says what became of it: the job's state, where there is a job.
     async fn act(
         &self,
-        packet: BusPacket,
+        mut packet: BusPacket,
         message: &Message,
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
-        let BusPacket { trace_id, sender_id, payload, .. } = packet;
+        let payload = packet.payload.take();
+        let envelope = Envelope::of(&packet, message);
         let words = |error: Unusable| error.to_string();
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
-                let (tenant, credential) =
-                    (self.tenant_of(&message.origin), self.credential_of(&message.origin)?);
-                if let Some(credential) = &credential
+                let speaker = self.speaker_now(&worker, &envelope)?;
+                if let Some(credential) = &speaker.credential
                     && !credential.grant.has_pool(beat.pool.as_ref())
                 {
                     return Err(Problem::Refused(format!(
                         "worker {worker}: its key does not have this pool"
                     )));
                 }
-                self.fleet.claim(&worker, &tenant, credential.as_ref())?;
-                self.may_join(&worker, &message.origin)?;
-                self.fleet.beat(&worker, &tenant, &beat);
+                self.may_join(&worker, &speaker)?;
+                self.fleet.beat(&worker, &speaker.tenant, &beat);
                 Ok(None)
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
-                    let (tenant, credential) =
-                        (self.tenant_of(&message.origin), self.credential_of(&message.origin)?);
-                    self.fleet.claim(&introduction.worker, &tenant, credential.as_ref())?;
-                    self.may_join(&introduction.worker, &message.origin)?;
-                    self.fleet.introduce(&tenant, introduction);
+                    let speaker = self.speaker_now(&introduction.worker, &envelope)?;
+                    self.may_join(&introduction.worker, &speaker)?;
+                    self.fleet.introduce(&speaker.tenant, introduction);
                 }
                 Ok(None)
             }
             (subject::JOB_SUBMIT, Some(Payload::JobRequest(job))) => {
                 own_input(&job, &message.origin)?;
-                self.submit_packet(job, trace_id, message, from).await
+                self.submit_packet(job, packet.trace_id, message, from).await
             }
             (subject::JOB_RESULT, Some(Payload::JobResult(result))) => {
-                self.result_packet(result, message, from).await
+                self.result_packet(result, &envelope, from).await
             }
             (subject::JOB_PROGRESS, Some(Payload::JobProgress(progress))) => {
-                self.progress_packet(&sender_id, progress, &message.origin).await
+                self.progress_packet(progress, &envelope).await
             }
             (subject::JOB_CANCEL, Some(Payload::JobCancel(cancel))) => {
                 // Our own broadcast to the workers comes back to us as well.
@@ -240,12 +250,13 @@ impl Intake {
     async fn result_packet(
         &self,
         result: JobResult,
-        message: &Message,
+        envelope: &Envelope<'_>,
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
         let (id, mut report) = convert::report(result).map_err(hopeless)?;
-        self.check_report(&report.worker, &id, &message.origin).await?;
-        report.trace = context_of(message).map(|context| context.parent);
+        let speaker = self.speaker(&report.worker, envelope)?;
+        self.check_report(&report.worker, &id, &speaker).await?;
+        report.trace = context_of(envelope.message).map(|context| context.parent);
         match self.jobs.finish(&id, &report, from.map(receipt).as_ref()).await {
             Err(DriveError::Seen) => Ok(None),
             // It would be lost with its acknowledgement.
@@ -256,12 +267,13 @@ impl Intake {
 
     async fn progress_packet(
         &self,
-        sender: &str,
         packet: JobProgress,
-        origin: &MessageOrigin,
+        envelope: &Envelope<'_>,
     ) -> Result<Option<String>, Problem> {
-        let (id, worker, progress) = convert::progress(sender, packet).map_err(|error| error.to_string())?;
-        self.check_report(&worker, &id, origin).await?;
+        let progress = convert::progress(envelope.sender, packet);
+        let (id, worker, progress) = progress.map_err(|error| error.to_string())?;
+        let speaker = self.speaker_now(&worker, envelope)?;
+        self.check_report(&worker, &id, &speaker).await?;
         let known = self.fleet.knows(&worker).then(|| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);
         let done = self.jobs.drive_on(&id, decide).await;
@@ -289,16 +301,15 @@ impl Intake {
         )
     }
 
-    /// The quota is asked of workers whose tenant is known: by their key. Who needs none, or comes over a NATS server, is
-    /// one of the operator's own.
-    fn may_join(&self, worker: &WorkerId, origin: &MessageOrigin) -> Result<(), String> {
-        match key_of(origin) {
-            Some(_) => self
-                .fleet
-                .may_join(worker, &self.tenant_of(origin))
-                .map_err(|over| format!("worker {worker}: {over}")),
-            None => Ok(()),
+    /// Takes the worker's name for whoever speaks, within the quota. That is asked of workers whose tenant is known: who
+    /// needs no key, or comes over a NATS server and signs nothing, is one of the operator's own.
+    fn may_join(&self, worker: &WorkerId, speaker: &Speaker) -> Result<(), Problem> {
+        self.fleet.claim(worker, &speaker.tenant, speaker.credential.as_ref())?;
+        if speaker.has_key {
+            let joins = self.fleet.may_join(worker, &speaker.tenant);
+            joins.map_err(|over| format!("worker {worker}: {over}"))?;
         }
+        Ok(())
     }
 
     fn tenant_of(&self, origin: &MessageOrigin) -> TenantId {

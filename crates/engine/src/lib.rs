@@ -35,8 +35,9 @@ mod workflows;
 
 pub use access::{
     ADDRESSES_MAX, Access, BrowserSession, Caller, ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX,
-    ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey, ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX,
-    RotateError, Rotation, SESSION_MS, SESSION_TOKEN_LEN,
+    ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey, NewPublicKey, ROTATION_OVERLAP_MS,
+    ROTATION_OVERLAP_MS_MAX, RotateError, Rotation, SESSION_MS, SESSION_TOKEN_LEN, ServerKey,
+    WORKER_SESSION_MS,
 };
 pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use cluster::{Cluster, Lease};
@@ -65,7 +66,9 @@ pub use observe::events::{
 pub use observe::metrics::{Circuit, Figures, Metrics};
 pub use placement::{Ahead, EligibleWorkers};
 pub use rules::{BadFile, RuleFiles, Rules};
-pub use settings::{LimitSettings, OutputSettings, SessionSecret, Settings, SigningSeed};
+pub use settings::{
+    LimitSettings, OutputSettings, PacketKey, SessionSecret, Settings, SignatureMode, SigningSeed,
+};
 pub use workflows::{
     DryRunReport, DryStep, Judged, RerunError, RunError, RunLocks, RunRequest, SaveError, StartRunError,
     Started, Workflows, rollback_id, rollback_of,

@@ -4,8 +4,11 @@ use crate::clock::{Clock, Rng};
 use crate::evaluation::EvaluationPool;
 use crate::rules::Rules;
 use crate::settings::Settings;
+use bytes::Bytes;
 use reveille_core::id::JobId;
 use reveille_core::time::Millis;
+use reveille_wire::cap::BusPacket;
+use reveille_wire::{packet, sign};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -55,6 +58,14 @@ impl Runtime {
 
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// A packet of ours as it is sent: signed, where signatures are asked for.
+    pub fn encode(&self, packet: &BusPacket) -> Bytes {
+        match &self.settings().packet_key.0 {
+            Some(key) => sign::sign(packet, key),
+            None => packet::encode(packet),
+        }
     }
 
     pub fn rules(&self) -> Arc<Rules> {

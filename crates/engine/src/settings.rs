@@ -5,6 +5,7 @@ use reveille_core::policy::FailMode;
 use reveille_core::presence::Ttls;
 use reveille_core::rate::Rate;
 use reveille_core::trace::Ratio;
+use reveille_wire::key::SigningKey;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -39,6 +40,10 @@ pub struct Settings {
     pub session_secret: SessionSecret,
     /// What the audit trail's checkpoints are signed with: whoever has the database cannot sign one.
     pub signing_seed: SigningSeed,
+    /// Whether workers' packets must be signed.
+    pub signatures: SignatureMode,
+    /// What packets to workers are signed with, where that is asked for.
+    pub packet_key: PacketKey,
     /// What this server calls itself among replicas.
     pub replica: String,
     pub output: OutputSettings,
@@ -69,6 +74,38 @@ impl std::fmt::Debug for SigningSeed {
     }
 }
 
+/// What becomes of a worker's packet that is not proven to be the worker's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SignatureMode {
+    /// Nobody looks, and nothing is signed.
+    #[default]
+    Off,
+    /// It is taken, counted and logged.
+    Warn,
+    /// It is refused.
+    Require,
+}
+
+impl SignatureMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Require => "require",
+        }
+    }
+}
+
+/// The P-256 key of the servers. Never shown.
+#[derive(Clone, Default)]
+pub struct PacketKey(pub Option<SigningKey>);
+
+impl std::fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PacketKey")
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -87,6 +124,8 @@ impl Default for Settings {
             open_hosts: Vec::new(),
             session_secret: SessionSecret::default(),
             signing_seed: SigningSeed::default(),
+            signatures: SignatureMode::Off,
+            packet_key: PacketKey::default(),
             replica: "reveille".to_owned(),
             output: OutputSettings::default(),
             policy_fail_mode: None,

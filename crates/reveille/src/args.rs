@@ -18,6 +18,7 @@ mod serve;
 mod server;
 mod tools;
 mod worker;
+mod worker_key;
 mod workflow;
 
 pub use approval::{ApprovalCommand, ResolveArgs};
@@ -36,6 +37,7 @@ pub use serve::ServeArgs;
 pub use server::ServerArgs;
 pub use tools::{CompletionsArgs, ManArgs, SystemArgs, TopArgs};
 pub use worker::WorkerCommand;
+pub use worker_key::WorkerKeyCommand;
 pub use workflow::WorkflowCommand;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -90,6 +92,9 @@ pub enum Command {
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Register what workers sign their packets with
+    #[command(subcommand)]
+    WorkerKey(WorkerKeyCommand),
     /// Look at Redis, NATS and PostgreSQL: are they fit for several servers?
     Doctor(DoctorArgs),
     /// Try out on this machine what a bad day does

@@ -14,4 +14,5 @@ pub mod system;
 pub mod tools;
 pub mod top;
 pub mod worker;
+pub mod worker_key;
 pub mod workflow;

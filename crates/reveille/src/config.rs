@@ -75,6 +75,19 @@ pub struct FleetSection {
     pub warm_start: bool,
     /// Days that agents which went offline are remembered.
     pub keep_offline_days: u32,
+    /// What becomes of packets of CAP workers that are not signed by them: `off`, `warn` or `require`.
+    pub signatures: Signatures,
+    /// A file with the P-256 key that packets to workers are signed with, as PEM.
+    pub signing_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Signatures {
+    #[default]
+    Off,
+    Warn,
+    Require,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -286,6 +299,8 @@ impl Default for FleetSection {
             snapshot_interval: "5s".to_owned(),
             warm_start: true,
             keep_offline_days: 7,
+            signatures: Signatures::Off,
+            signing_key_file: None,
         }
     }
 }

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Policy(policy) => commands::policy::run(policy),
         Command::Audit(audit) => commands::audit::run(audit),
         Command::Key(key) => commands::key::run(key),
+        Command::WorkerKey(key) => commands::worker_key::run(key),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Drill(drill) => drill::run(&drill),
         Command::Completions(shell) => Ok(commands::tools::completions(&shell)),

@@ -6,6 +6,7 @@ mod gate;
 mod grpc;
 mod http;
 mod operator;
+mod packet_key;
 mod reload;
 mod signing_key;
 mod tls;
@@ -16,7 +17,8 @@ use crate::config::{Config, DoorsSection, EngineOptions, HttpSection, LogSection
 use crate::demo;
 use anyhow::{Context, Result, bail};
 use axum::Router;
-pub use operator::KEY_FILE;
+pub use operator::{KEY_FILE, write_private};
+pub use packet_key::new_key;
 
 use backends::Backends;
 use gate::KeyGate;
@@ -274,6 +276,8 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
             &config.data.folder,
             is_shared,
         )?,
+        signatures: packet_key::mode(config.fleet.signatures),
+        packet_key: packet_key::packet_key(&config.fleet, &config.data.folder, is_shared)?,
         replica: name.to_owned(),
         output: OutputSettings {
             enabled: config.output.enabled,

@@ -1,7 +1,7 @@
 //! Keys as they are stored: by hash, never in the clear.
 
 use reveille_core::fleet::WorkerGrant;
-use reveille_core::id::{KeyId, TenantId};
+use reveille_core::id::{KeyId, TenantId, WorkerId};
 use reveille_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,19 @@ impl Scope {
     }
 }
 
+/// The public half of a key pair whose private half a worker has: it signs what it says and shows no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicKey {
+    /// The worker that signs with it.
+    pub worker: WorkerId,
+    /// What that worker takes itself for as an agent.
+    pub agent: String,
+    /// What that worker calls the key, its `proof_key_id`.
+    pub proof_key_id: String,
+    /// P-256, as PEM.
+    pub pem: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     pub id: KeyId,
@@ -53,6 +66,9 @@ pub struct KeyRecord {
     /// What it may serve as a worker. Where nobody said, every topic and pool of its own tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerGrant>,
+    /// For a key that has no secret. Its hash is then that of the public key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<Box<PublicKey>>,
     /// Who made it.
     #[serde(default)]
     pub created_by: String,

@@ -16,7 +16,7 @@ pub mod suite;
 pub use change::{AHEAD_MS, Change, PresenceKey, PresenceRow, StructureEvent, StructureEventQuery, Tenant};
 pub use ended::EndedSessions;
 pub use generations::Generations;
-pub use key::{KeyHash, KeyRecord, Scope};
+pub use key::{KeyHash, KeyRecord, PublicKey, Scope};
 pub use memory::MemoryRoster;
 pub use postgres::{PostgresOptions, PostgresRoster, examine};
 pub use sqlite::SqliteRoster;

@@ -60,6 +60,7 @@ pub fn key(check: &str, number: u8) -> KeyRecord {
         tenant: TenantId::known(check),
         scopes: vec![Scope::Ingest],
         worker: None,
+        public_key: None,
         created_by: "ann".to_owned(),
         issued_by: None,
         project_ids: Some(vec!["voice".to_owned()]),

@@ -9,8 +9,8 @@ use prost::Message;
 use prost_types::Timestamp;
 use reveille_core::time::Millis;
 
-use crate::cap::BusPacket;
 use crate::cap::bus_packet::Payload;
+use crate::cap::{BusPacket, WorkerHandshakeChallenge};
 use crate::shape;
 use crate::validate::{self, BadField, trust};
 
@@ -63,6 +63,16 @@ pub fn envelope(sender: &str, trace_id: &str, now: Millis, payload: Payload) -> 
 pub fn timestamp(at: Millis) -> Timestamp {
     let nanos = at.0.rem_euclid(1000) * 1_000_000;
     Timestamp { seconds: at.0.div_euclid(1000), nanos: nanos as i32 }
+}
+
+/// And back, to the millisecond before. One that no clock can say is the beginning of time.
+pub fn millis(timestamp: &Timestamp) -> Millis {
+    Millis(timestamp.seconds.saturating_mul(1000).saturating_add(i64::from(timestamp.nanos) / 1_000_000))
+}
+
+/// A challenge without the server's nonce, for a server whose nonce is made of the rest.
+pub fn without_nonce(challenge: &WorkerHandshakeChallenge) -> Vec<u8> {
+    WorkerHandshakeChallenge { server_nonce: Bytes::new(), ..challenge.clone() }.encode_to_vec()
 }
 
 fn limit(received: &[u8], len_max: usize) -> Result<(), BadPacket> {

@@ -5,6 +5,9 @@
 //! senders. Signing is the other way round: the receiver does encode again, so what is signed is written in its order
 //! (see [`crate::upb`]).
 //!
+//! The packets of the trust handshake are signed in the same way, except that what they are for is signed with them, so
+//! that none can stand for another.
+//!
 //! The caller has to know which key belongs to a sender; a signature does not say who made it.
 
 use bytes::Bytes;
@@ -13,6 +16,7 @@ use p256::ecdsa::signature::{Signer, Verifier};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 use crate::cap::BusPacket;
+use crate::cap::bus_packet::Payload;
 use crate::key::{SigningKey, VerifyingKey};
 use crate::record::{Malformed, records};
 use crate::upb;
@@ -43,15 +47,33 @@ impl From<Malformed> for BadSignature {
 
 /// Checks the signature of a packet as it was received.
 pub fn verify(received: &[u8], key: &VerifyingKey) -> Result<(), BadSignature> {
+    verify_for(b"", received, key)
+}
+
+/// The same of a packet of the trust handshake. `payload` is what it says.
+pub fn verify_trust(received: &[u8], payload: &Payload, key: &VerifyingKey) -> Result<(), BadSignature> {
+    verify_for(trust_purpose(payload), received, key)
+}
+
+fn verify_for(purpose: &[u8], received: &[u8], key: &VerifyingKey) -> Result<(), BadSignature> {
     let (unsigned, signature) = cut(received)?;
     let signature = DerSignature::from_bytes(signature).map_err(|_| BadSignature::NotDer)?;
-    key.verify(&unsigned, &signature).map_err(|_| BadSignature::Wrong)
+    key.verify(&[purpose, &unsigned].concat(), &signature).map_err(|_| BadSignature::Wrong)
 }
 
 /// Serialises a packet with a fresh signature; one that it already has is replaced.
 pub fn sign(packet: &BusPacket, key: &SigningKey) -> Bytes {
+    sign_for(b"", packet, key)
+}
+
+/// The same of a packet of the trust handshake.
+pub fn sign_trust(packet: &BusPacket, key: &SigningKey) -> Bytes {
+    sign_for(packet.payload.as_ref().map_or(b"", trust_purpose), packet, key)
+}
+
+fn sign_for(purpose: &[u8], packet: &BusPacket, key: &SigningKey) -> Bytes {
     let unsigned = upb::encode(&BusPacket { signature: Bytes::new(), ..packet.clone() });
-    let signature: DerSignature = key.sign(&unsigned);
+    let signature: DerSignature = key.sign(&[purpose, &unsigned].concat());
 
     // Field 14 goes where upb would have written it: before the first field with a higher number.
     let lower = records(&unsigned).map_while(Result::ok).take_while(|record| record.number < SIGNATURE_FIELD);
@@ -64,6 +86,17 @@ pub fn sign(packet: &BusPacket, key: &SigningKey) -> Bytes {
     signed.extend_from_slice(signature.as_bytes());
     signed.extend_from_slice(after);
     signed.into()
+}
+
+/// What is signed before a packet of the trust handshake; nothing for any other.
+fn trust_purpose(payload: &Payload) -> &'static [u8] {
+    match payload {
+        Payload::WorkerHandshakeChallengeRequest(_) => b"CAP-WORKER-HANDSHAKE-CHALLENGE-REQUEST-V1\0",
+        Payload::WorkerHandshakeChallenge(_) => b"CAP-WORKER-HANDSHAKE-CHALLENGE-V1\0",
+        Payload::WorkerHandshakeAuthenticate(_) => b"CAP-WORKER-HANDSHAKE-AUTHENTICATE-V1\0",
+        Payload::WorkerHandshakeResult(_) => b"CAP-WORKER-HANDSHAKE-RESULT-V1\0",
+        _ => b"",
+    }
 }
 
 /// Splits a packet into the bytes that were signed and the signature over them.
@@ -91,8 +124,7 @@ mod tests {
     use reveille_core::time::Millis;
 
     use super::*;
-    use crate::cap::JobCancel;
-    use crate::cap::bus_packet::Payload;
+    use crate::cap::{JobCancel, WorkerHandshakeChallenge, WorkerHandshakeResult};
     use crate::{key, packet};
 
     fn keys() -> (SigningKey, VerifyingKey) {
@@ -153,5 +185,18 @@ mod tests {
         let (signing, _) = keys();
         let other = SigningKey::from_slice(&[7; 32]).unwrap();
         assert_eq!(verify(&sign(&cancel(), &signing), other.verifying_key()), Err(BadSignature::Wrong));
+    }
+
+    #[test]
+    fn a_packet_of_the_trust_handshake_stands_for_no_other() {
+        let (signing, verifying) = keys();
+        let challenge = Payload::WorkerHandshakeChallenge(WorkerHandshakeChallenge::default());
+        let result = Payload::WorkerHandshakeResult(WorkerHandshakeResult::default());
+        let packet = packet::envelope("s", "t", Millis(1), challenge.clone());
+        let signed = sign_trust(&packet, &signing);
+        assert_eq!(verify_trust(&signed, &challenge, &verifying), Ok(()));
+        assert_eq!(verify_trust(&signed, &result, &verifying), Err(BadSignature::Wrong));
+        assert_eq!(verify(&signed, &verifying), Err(BadSignature::Wrong), "it is no ordinary packet");
+        assert_eq!(verify_trust(&sign(&packet, &signing), &challenge, &verifying), Err(BadSignature::Wrong));
     }
 }

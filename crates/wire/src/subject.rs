@@ -21,6 +21,11 @@ pub const HEARTBEAT: &str = "sys.heartbeat";
 /// A component announces itself.
 pub const HANDSHAKE: &str = "sys.handshake";
 
+/// A worker that is about to prove who it is asks for a challenge. It is answered.
+pub const WORKER_CHALLENGE: &str = "sys.worker.handshake.challenge";
+/// And answers it. It gets its session, or why not.
+pub const WORKER_AUTHENTICATE: &str = "sys.worker.handshake.authenticate";
+
 /// A workflow's notification step.
 pub const WORKFLOW_EVENT: &str = "sys.workflow.event";
 

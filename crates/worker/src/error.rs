@@ -2,6 +2,7 @@
 //! and a workspace also the registry's word that it was retired.
 
 use reveille_core::id::BadId;
+use reveille_wire::key::BadKey;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -9,6 +10,8 @@ pub enum Error {
     NoHandler,
     #[error("{0}")]
     Id(#[from] BadId),
+    #[error("{0}")]
+    Key(#[from] BadKey),
     #[error("{what} {name:?} must not have a wildcard or an empty part")]
     Subject { what: &'static str, name: String },
     #[error("NATS_URL: expected nats://[user:password@]host:port: {0}")]

@@ -12,13 +12,14 @@ use futures_util::stream::SelectAll;
 use reveille_core::id::JobId;
 use reveille_wire::cap::JobRequest;
 use reveille_wire::cap::bus_packet::Payload;
-use reveille_wire::{packet, subject};
+use reveille_wire::subject;
 
 use crate::assignment::Assignment;
 use crate::attempt::{attempt, result_parcel};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::ledger::Arrival;
+use crate::signatures::Signatures;
 use crate::traced_packet::context_of;
 use crate::worker_context::WorkerContext;
 
@@ -63,7 +64,7 @@ impl JobIntake {
     }
 
     async fn take(&self, message: Message) {
-        match read(&message) {
+        match read(self.worker_context.publisher.signatures(), &message) {
             Ok((id, trace_id, request)) => {
                 let context = context_of(message.headers.as_ref());
                 self.accept(Assignment::new(id, trace_id, request, context)).await;
@@ -111,8 +112,8 @@ impl JobIntake {
     }
 }
 
-fn read(message: &Message) -> Result<(JobId, String, JobRequest), String> {
-    let packet = packet::decode(&message.payload).map_err(|problem| problem.to_string())?;
+fn read(signatures: &Signatures, message: &Message) -> Result<(JobId, String, JobRequest), String> {
+    let packet = signatures.decode(&message.payload)?;
     let Some(Payload::JobRequest(request)) = packet.payload else {
         return Err("not a job request".to_owned());
     };

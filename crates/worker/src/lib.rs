@@ -31,8 +31,8 @@
 //! - **Everything has a limit**, and a job that was sent here is never dropped without a line in the log.
 //!
 //! The module of each idea: `intake` takes jobs, `ledger` knows them, `attempt` runs one, `results`
-//! settles them, `beats` says that the worker lives. Packet signatures and the trust handshake are not
-//! here: a worker in default mode needs neither.
+//! settles them, `beats` says that the worker lives, `signatures` signs and verifies where it was given keys. The trust
+//! handshake is not here: a worker that signs needs none.
 //!
 //! Agents that take no jobs but want to be seen have two other contracts to choose from:
 //!
@@ -61,6 +61,7 @@ mod load;
 mod presence;
 mod publisher;
 mod results;
+mod signatures;
 mod traced_packet;
 mod worker;
 mod worker_context;

@@ -8,17 +8,23 @@ use reveille_wire::packet;
 
 use crate::clock;
 use crate::connect::ConnectionWatch;
+use crate::signatures::Signatures;
 use crate::traced_packet::TracedPacket;
 
 pub struct Publisher {
     nats: Client,
     link: ConnectionWatch,
     worker: WorkerId,
+    signatures: Signatures,
 }
 
 impl Publisher {
-    pub fn new(nats: Client, link: ConnectionWatch, worker: WorkerId) -> Self {
-        Self { nats, link, worker }
+    pub fn new(nats: Client, link: ConnectionWatch, worker: WorkerId, signatures: Signatures) -> Self {
+        Self { nats, link, worker, signatures }
+    }
+
+    pub fn signatures(&self) -> &Signatures {
+        &self.signatures
     }
 
     pub fn worker(&self) -> &WorkerId {
@@ -32,7 +38,7 @@ impl Publisher {
         context: Option<&TraceContext>,
     ) -> TracedPacket {
         let envelope = packet::envelope(self.worker.as_str(), trace_id, clock::now(), payload);
-        TracedPacket::new(packet::encode(&envelope), context)
+        TracedPacket::new(self.signatures.encode(&envelope), context)
     }
 
     /// Publishes what nobody has to hear. While the connection is away it is dropped rather than

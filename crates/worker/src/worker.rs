@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reveille_core::id::{Topic, WorkerId};
+use reveille_wire::key::{signing_key, verifying_key};
 use reveille_wire::subject;
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -23,6 +24,7 @@ use crate::job::Job;
 use crate::ledger::AssignmentLedger;
 use crate::publisher::Publisher;
 use crate::results::Results;
+use crate::signatures::Signatures;
 use crate::worker_context::{QUEUED_JOBS_MAX, ShutdownPhase, WorkerContext};
 
 /// How long running jobs may take after the worker was told to stop; then they are given back.
@@ -36,6 +38,7 @@ const CAPACITY_MAX: usize = 100_000;
 pub struct Worker {
     profile: WorkerProfile,
     handlers: BTreeMap<String, Handler>,
+    signatures: Signatures,
 }
 
 /// What a worker says about itself.
@@ -67,7 +70,7 @@ impl Worker {
             agent_name: String::new(),
             tells_load: true,
         };
-        Self { profile, handlers: BTreeMap::new() }
+        Self { profile, handlers: BTreeMap::new(), signatures: Signatures::default() }
     }
 
     /// The group of workers that this one belongs to.
@@ -120,6 +123,18 @@ impl Worker {
         self
     }
 
+    /// Signs everything that it sends with this key, P-256 as PEM, such as `reveille worker-key pair` makes.
+    pub fn private_key(mut self, pem: &str) -> Result<Self, Error> {
+        self.signatures.own = Some(signing_key(pem)?);
+        Ok(self)
+    }
+
+    /// Believes only what is signed with the other half of this key, as `reveille worker-key server` prints it.
+    pub fn scheduler_key(mut self, pem: &str) -> Result<Self, Error> {
+        self.signatures.scheduler = Some(verifying_key(pem)?);
+        Ok(self)
+    }
+
     /// Calls `handler` for jobs of `topic`. What it returns is stored as JSON, at most 2 MiB.
     ///
     /// When the job is cancelled, or its deadline passes, the handler's future is dropped at its next
@@ -140,7 +155,7 @@ impl Worker {
     /// Servers that are away are waited for, at the start as well as later.
     pub async fn run(self, connect: Connect, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         self.check()?;
-        let Self { profile, handlers } = self;
+        let Self { profile, handlers, signatures } = self;
         let id = WorkerId::known(profile.id.as_str());
         let blobs = BlobClient::open(&connect.redis_url)?;
         let (nats, mut link) = connect.nats(id.as_str()).await?;
@@ -156,7 +171,7 @@ impl Worker {
         let capacity = profile.capacity;
         let worker_context = Arc::new(WorkerContext {
             handlers,
-            publisher: Arc::new(Publisher::new(nats.clone(), link.clone(), id.clone())),
+            publisher: Arc::new(Publisher::new(nats.clone(), link.clone(), id.clone(), signatures)),
             blobs,
             ledger: AssignmentLedger::default(),
             results: Results::start(nats.clone(), link.clone()).await?,

@@ -1,12 +1,13 @@
-//! No tenant and no topic has more jobs at workers than it may, at any commit.
+//! No tenant and no topic has more jobs at workers, and no tenant more before people, than it may, at any commit.
 
 use crate::invariants::{InvariantResult, JobHistory};
 use crate::situations::Situation;
 use crate::world::World;
-use reveille_core::job::Job;
+use reveille_core::job::{Job, State};
 
-/// A commit is about to be entered. One that gives a job to a worker must leave its limits kept.
+/// A commit is about to be entered. One that gives a job to a worker, or to a person, must leave its limits kept.
 pub fn committed(world: &World, ledger: &JobHistory, job: &Job) -> InvariantResult {
+    people_have_room(world, ledger, job)?;
     let was_at_work = ledger.job(job.id()).is_some_and(|before| before.attempt().is_some());
     if was_at_work || job.attempt().is_none() {
         return Ok(());
@@ -39,6 +40,28 @@ pub fn committed(world: &World, ledger: &JobHistory, job: &Job) -> InvariantResu
             Some(max) if active == max => world.situations.record(full),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// No more jobs of a tenant wait for a person than may.
+fn people_have_room(world: &World, ledger: &JobHistory, job: &Job) -> InvariantResult {
+    let Some(max) = world.approvals_max() else { return Ok(()) };
+    let waits = |job: &Job| job.state() == State::ApprovalRequired;
+    if !waits(job) || ledger.job(job.id()).is_some_and(|before| waits(before)) {
+        return Ok(());
+    }
+    let tenant = &job.request.tenant;
+    let waiting =
+        ledger.jobs().filter(|other| other.request.tenant == *tenant && waits(other)).count() as u32 + 1;
+    if waiting > max {
+        let id = job.id();
+        return Err(format!(
+            "{id} of {tenant} is number {waiting} that waits for a person, of {max} allowed"
+        ));
+    }
+    if waiting == max {
+        world.situations.record(Situation::PeopleBusy);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use reveille_core::time::Millis;
 use reveille_store::{BlobKey, Blobs};
 use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{JobRequest, JobResult, JobStatus};
-use reveille_wire::{convert, packet, subject};
+use reveille_wire::{convert, subject};
 use std::sync::Arc;
 
 impl SimWorker {
@@ -29,7 +29,7 @@ impl SimWorker {
     pub(super) fn ask_for_missing(self: &Arc<Self>, world: &Arc<World>) {
         for job in world.live_jobs().iter().filter(|job| self.should_have(world, job)) {
             let sent = convert::dispatch_packet(job, world.now());
-            let sent = sent.and_then(|sent| packet::decode(&sent).ok()).and_then(|packet| packet.payload);
+            let sent = sent.and_then(|packet| packet.payload);
             if let Some(Payload::JobRequest(request)) = sent {
                 self.take(world, request);
             }

@@ -2,12 +2,15 @@
 
 use super::text::parse_rfc3339;
 use crate::ApiError;
-use reveille_api_types::key::{self as shape, CreateKey, Key, RotateKey, RotatedKey};
+use reveille_api_types::key::{
+    self as shape, CreateKey, Key, RegisterWorkerKey, RotatedKey, RotatedWorkerKey,
+};
 use reveille_core::fleet::{ServedTenants, WorkerGrant};
-use reveille_core::id::{PoolId, TenantId};
+use reveille_core::id::{ID_LEN_MAX, PoolId, TenantId, WorkerId};
 use reveille_core::time::Millis;
-use reveille_engine::{NewKey, ROTATION_OVERLAP_MS, Rotation};
+use reveille_engine::{NewKey, NewPublicKey, ROTATION_OVERLAP_MS, Rotation};
 use reveille_roster::{KeyRecord, Scope};
+use reveille_wire::key::{VerifyingKey, verifying_key};
 
 const NAME_LEN_MAX: usize = 128;
 
@@ -38,18 +41,53 @@ pub fn new_key(body: CreateKey, own_tenant: &TenantId, by: &str) -> Result<NewKe
     })
 }
 
-/// What was asked for, or an hour. What is far too long stays so.
-pub fn overlap_ms(body: &RotateKey) -> i64 {
-    let ms = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
-    body.overlap_sec.map_or(ROTATION_OVERLAP_MS, ms)
+/// A worker's public key is a key of its own tenant with the scope `worker`.
+pub fn new_worker_key(
+    body: RegisterWorkerKey,
+    own_tenant: &TenantId,
+    by: &str,
+) -> Result<(NewKey, NewPublicKey), ApiError> {
+    let worker = WorkerId::parse(&body.worker)?;
+    let public = NewPublicKey {
+        agent: body.agent.map(|agent| identity("agent", agent)).transpose()?,
+        proof_key_id: body.proof_key_id.map(|id| identity("proofKeyId", id)).transpose()?,
+        key: public_key(&body.public_key)?,
+        worker,
+    };
+    let new = CreateKey {
+        name: body.worker,
+        scopes: vec![Scope::Worker.as_str().to_owned()],
+        tenant: body.tenant,
+        expires_at: body.expires_at,
+        worker: body.grant,
+    };
+    Ok((new_key(new, own_tenant, by)?, public))
 }
 
-pub fn rotated_key(rotation: Rotation) -> RotatedKey {
-    RotatedKey {
-        key: key(&rotation.key),
-        secret: rotation.secret,
-        old_expires_at: rotation.old_expires_at.rfc3339(),
+pub fn public_key(pem: &str) -> Result<VerifyingKey, ApiError> {
+    verifying_key(pem).map_err(|error| ApiError::field("publicKey", error))
+}
+
+/// As the stock client takes them: printable, and not long.
+fn identity(field: &str, text: String) -> Result<String, ApiError> {
+    if text.is_empty() || text.len() > ID_LEN_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(ApiError::field(field, format!("must be 1 to {ID_LEN_MAX} printable ASCII characters")));
     }
+    Ok(text)
+}
+
+/// What was asked for, or an hour. What is far too long stays so.
+pub fn overlap_ms(overlap_sec: Option<u64>) -> i64 {
+    let ms = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
+    overlap_sec.map_or(ROTATION_OVERLAP_MS, ms)
+}
+
+pub fn rotated_worker_key(rotation: &Rotation) -> RotatedWorkerKey {
+    RotatedWorkerKey { key: key(&rotation.key), old_expires_at: rotation.old_expires_at.rfc3339() }
+}
+
+pub fn rotated_key((rotation, secret): (Rotation, String)) -> RotatedKey {
+    RotatedKey { key: key(&rotation.key), secret, old_expires_at: rotation.old_expires_at.rfc3339() }
 }
 
 /// A grant from outside. One that names no tenants serves the tenant that it belongs to.
@@ -91,5 +129,11 @@ pub fn key(key: &KeyRecord) -> Key {
         replaces: key.replaces.as_ref().map(ToString::to_string),
         replaced_by: key.replaced_by.as_ref().map(ToString::to_string),
         worker: key.worker.as_ref().map(worker_grant),
+        public_key: key.public_key.as_ref().map(|public| shape::PublicKey {
+            worker: public.worker.to_string(),
+            agent: public.agent.clone(),
+            proof_key_id: public.proof_key_id.clone(),
+            pem: public.pem.clone(),
+        }),
     }
 }

@@ -138,7 +138,9 @@ impl From<RosterError> for Detail {
 impl From<KeyError> for Detail {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::TooMany => Self::new(StatusCode::CONFLICT, error.to_string()),
+            KeyError::TooMany | KeyError::Registered(_) | KeyError::Unwritable(_) => {
+                Self::new(StatusCode::CONFLICT, error.to_string())
+            }
             KeyError::Roster(error) => error.into(),
         }
     }

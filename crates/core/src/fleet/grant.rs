@@ -1,7 +1,7 @@
 //! What a worker's credential lets it serve. A worker without one came through an open door, or with an operator's
 //! key, and serves everybody.
 
-use crate::id::{ID_LEN_MAX, KeyId, PoolId, TenantId, Topic};
+use crate::id::{ID_LEN_MAX, KeyId, PoolId, TenantId, Topic, WorkerId};
 use crate::policy::pattern::Pattern;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -38,6 +38,8 @@ pub enum ServedTenants {
 pub struct WorkerCredential {
     pub key: KeyId,
     pub grant: WorkerGrant,
+    /// The only worker that has it: it signs with the key.
+    pub signs_as: Option<WorkerId>,
 }
 
 /// Why a grant cannot be.

@@ -163,7 +163,8 @@ impl Placement {
     }
 
     /// Somebody is about to speak as this worker. The first who does has the name for as long as they are heard; after
-    /// that it is free for the same tenant, and for those who serve everybody.
+    /// that it is free for the same tenant, and for those who serve everybody. Who signs as this worker has its name from
+    /// anybody who does not.
     pub fn claim(
         &mut self,
         worker: &WorkerId,
@@ -191,7 +192,11 @@ impl Placement {
         }
         let is_away = known.unreachable || known.expected || known.restored;
         let may_follow = held.is_none() || credential.is_none() || known.tenant == *tenant;
-        if !(is_same(held.as_ref(), credential, is_same_holder) || is_away && may_follow) {
+        let signs = |own: Option<&Arc<WorkerCredential>>| {
+            own.is_some_and(|own| own.signs_as.as_ref() == Some(worker))
+        };
+        let outranks = signs(credential) && !signs(held.as_ref());
+        if !(is_same(held.as_ref(), credential, is_same_holder) || outranks || is_away && may_follow) {
             return Err(ClaimRefused::NameTaken);
         }
         let is_same_key = held.as_ref().map(|own| &own.key) == credential.map(|own| &own.key);

@@ -111,7 +111,7 @@ impl Gate for Limited {
         let (Some("limited"), tenant) = (secret, TenantId::known("acme")) else { return Err(Denied) };
         let topics = ["job.echo".to_owned()].into();
         let grant = WorkerGrant { topics, ..WorkerGrant::of_tenant(&tenant) };
-        let credential = Arc::new(WorkerCredential { key: KeyId::known("limited"), grant });
+        let credential = Arc::new(WorkerCredential { key: KeyId::known("limited"), grant, signs_as: None });
         let role = Role::LimitedWorker { credential, submits: false };
         Ok(Guest { tenant, role, key: secret.map(KeyId::known) })
     }

@@ -3,9 +3,10 @@
 use super::keys::{Caller, KeyStanding, NewKey};
 use crate::secret::hash;
 use reveille_core::fleet::WorkerCredential;
-use reveille_core::id::{KeyId, TenantId};
+use reveille_core::id::{KeyId, TenantId, WorkerId};
 use reveille_core::time::Millis;
-use reveille_roster::{KeyHash, KeyRecord, Roster, RosterError};
+use reveille_roster::{KeyHash, KeyRecord, PublicKey, Roster, RosterError};
+use reveille_wire::key::{VerifyingKey, verifying_key};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -15,6 +16,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct KeyIndex {
     by_hash: RwLock<FxHashMap<KeyHash, KnownKey>>,
     by_id: RwLock<FxHashMap<KeyId, KeyHash>>,
+    /// Public keys, by the worker that signs with them.
+    by_worker: RwLock<FxHashMap<WorkerId, Vec<KeyHash>>>,
     /// How often a key was changed here.
     changes: AtomicU64,
 }
@@ -23,6 +26,8 @@ struct KnownKey {
     key: KeyRecord,
     /// What the key allows, made once and shared by its requests.
     caller: Arc<Caller>,
+    /// What its signatures are checked with, if it is a public key.
+    verifying: Option<VerifyingKey>,
     used_at: AtomicI64,
 }
 
@@ -30,8 +35,20 @@ impl KnownKey {
     fn new(key: KeyRecord) -> Self {
         let caller = Caller::of(&key);
         let used_at = AtomicI64::new(key.last_used_at.map_or(0, |at| at.0));
-        Self { key, caller: Arc::new(caller), used_at }
+        // It was read when it was registered. One that cannot be read now verifies nothing.
+        let verifying = key.public_key.as_ref().and_then(|public| verifying_key(&public.pem).ok());
+        Self { key, caller: Arc::new(caller), verifying, used_at }
     }
+}
+
+/// A public key with which a worker may sign now.
+pub struct Signer {
+    pub id: KeyId,
+    pub public: Box<PublicKey>,
+    pub verifying: VerifyingKey,
+    pub tenant: TenantId,
+    pub expires_at: Option<Millis>,
+    pub credential: Option<Arc<WorkerCredential>>,
 }
 
 impl KeyIndex {
@@ -59,6 +76,8 @@ impl KeyIndex {
         // Both change under one lock: a key that is known by its hash and not by its id would look revoked.
         *self.by_id.write().unwrap_or_else(PoisonError::into_inner) =
             read.by_id.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.by_worker.write().unwrap_or_else(PoisonError::into_inner) =
+            read.by_worker.into_inner().unwrap_or_else(PoisonError::into_inner);
         true
     }
 
@@ -67,15 +86,59 @@ impl KeyIndex {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         by_id.insert(key.id.clone(), key.hash);
         drop(by_id);
+        if let Some(public) = &key.public_key {
+            let mut by_worker = self.by_worker.write().unwrap_or_else(PoisonError::into_inner);
+            let hashes = by_worker.entry(public.worker.clone()).or_default();
+            if !hashes.contains(&key.hash) {
+                hashes.push(key.hash);
+            }
+        }
         by_hash.insert(key.hash, KnownKey::new(key));
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     pub fn find(&self, secret: &str, now: Millis) -> Option<Arc<Caller>> {
         let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        let known = keys.get(&hash(secret)).filter(|known| known.key.is_valid(now))?;
+        // Anybody may have a public key, which is no secret.
+        let is_secret = |known: &&KnownKey| known.key.public_key.is_none() && known.key.is_valid(now);
+        let known = keys.get(&hash(secret)).filter(is_secret)?;
         known.used_at.store(now.0, Ordering::Relaxed);
         Some(known.caller.clone())
+    }
+
+    /// With which keys this worker may sign now.
+    pub fn signers(&self, worker: &WorkerId, now: Millis) -> Vec<Signer> {
+        let by_worker = self.by_worker.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(hashes) = by_worker.get(worker).cloned() else { return Vec::new() };
+        drop(by_worker);
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let known = hashes.iter().filter_map(|hash| keys.get(hash)).filter(|known| known.key.is_valid(now));
+        let signer = |known: &KnownKey| {
+            Some(Signer {
+                id: known.key.id.clone(),
+                public: known.key.public_key.clone()?,
+                verifying: known.verifying?,
+                tenant: known.key.tenant.clone(),
+                expires_at: known.key.expires_at,
+                credential: known.caller.worker.clone(),
+            })
+        };
+        known.filter_map(signer).collect()
+    }
+
+    /// The key with this hash, whatever has become of it.
+    pub fn id_of(&self, hash: &KeyHash) -> Option<KeyId> {
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(hash).map(|known| known.key.id.clone())
+    }
+
+    /// A key was used in a way that shows no secret.
+    pub fn mark_used(&self, id: &KeyId, now: Millis) {
+        let hash = self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        let keys = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = hash.and_then(|hash| keys.get(&hash)) {
+            known.used_at.store(now.0, Ordering::Relaxed);
+        }
     }
 
     /// The hash of a key that still opens something, and for whom.
@@ -217,6 +280,7 @@ mod tests {
             tenant: TenantId::known("t"),
             scopes: vec![Scope::Read],
             worker: None,
+            public_key: None,
             created_by: String::new(),
             issued_by: None,
             project_ids: None,

@@ -12,7 +12,7 @@ use reveille_core::fleet::{WorkerCredential, WorkerGrant};
 use reveille_core::id::{KeyId, TenantId};
 use reveille_core::identity::Identity;
 use reveille_core::time::Millis;
-use reveille_roster::{Change, KeyRecord, RosterError, Scope};
+use reveille_roster::{Change, KeyHash, KeyRecord, RosterError, Scope};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -89,6 +89,10 @@ pub struct NewKey {
 pub enum KeyError {
     #[error("there are {KEYS_MAX} keys already")]
     TooMany,
+    #[error("this public key is registered as {0}")]
+    Registered(KeyId),
+    #[error("this public key cannot be written down: {0}")]
+    Unwritable(String),
     #[error(transparent)]
     Roster(#[from] RosterError),
 }
@@ -146,7 +150,10 @@ impl Access {
         if self.keys.len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
-        let key = record_of(secret, new, self.runtime.now());
+        self.write_key(record_of_secret(secret, new, self.runtime.now())).await
+    }
+
+    pub(super) async fn write_key(&self, key: KeyRecord) -> Result<KeyRecord, KeyError> {
         let access = self.clone();
         self.runtime
             .run_detached(async move {
@@ -213,9 +220,15 @@ pub(super) fn new_secret(runtime: &Runtime) -> String {
     secret
 }
 
-/// What is kept of a key that is made now.
-pub(super) fn record_of(secret: &str, new: NewKey, now: Millis) -> KeyRecord {
-    let hash = hash(secret);
+/// What is kept of a key with this secret that is made now. Eight characters tell keys apart and give 20 of 160 bits
+/// away.
+pub(super) fn record_of_secret(secret: &str, new: NewKey, now: Millis) -> KeyRecord {
+    let prefix = secret.chars().take(8).collect();
+    KeyRecord { prefix, ..record_of(hash(secret), new, now) }
+}
+
+/// The same of any key, by its hash.
+pub(super) fn record_of(hash: KeyHash, new: NewKey, now: Millis) -> KeyRecord {
     let mut id = String::from("key_");
     for byte in &hash[..6] {
         let _ = write!(id, "{byte:02x}");
@@ -223,12 +236,12 @@ pub(super) fn record_of(secret: &str, new: NewKey, now: Millis) -> KeyRecord {
     KeyRecord {
         id: KeyId::known(id),
         hash,
-        // Eight characters tell keys apart and give 20 of 160 bits away.
-        prefix: secret.chars().take(8).collect(),
+        prefix: String::new(),
         name: new.name,
         tenant: new.tenant,
         scopes: new.scopes,
         worker: new.worker,
+        public_key: None,
         created_by: new.created_by,
         issued_by: new.issued_by,
         project_ids: new.project_ids,
@@ -256,5 +269,6 @@ fn worker_credential(key: &KeyRecord) -> Option<Arc<WorkerCredential>> {
         return None;
     }
     let grant = key.worker.clone().unwrap_or_else(|| WorkerGrant::of_tenant(&key.tenant));
-    Some(Arc::new(WorkerCredential { key: key.id.clone(), grant }))
+    let signs_as = key.public_key.as_ref().map(|public| public.worker.clone());
+    Some(Arc::new(WorkerCredential { key: key.id.clone(), grant, signs_as }))
 }

@@ -147,7 +147,9 @@ impl WorkerEntry {
             return None;
         }
         let credential = KeyId::parse(&self.key).ok().map(|key| {
-            let nothing = || Arc::new(WorkerCredential { key: key.clone(), grant: WorkerGrant::default() });
+            let nothing = || {
+                Arc::new(WorkerCredential { key: key.clone(), grant: WorkerGrant::default(), signs_as: None })
+            };
             grant_of(&key).unwrap_or_else(nothing)
         });
         Some(RestoredWorker {

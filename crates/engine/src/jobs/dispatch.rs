@@ -27,7 +27,7 @@ impl Jobs {
         let Some(packet) = convert::dispatch_packet(&job, self.runtime.now()) else { return };
         let subject = to.as_ref().map_or_else(|| job.request.topic.to_string(), subject::worker_jobs);
         let message = with_context(
-            Message::new(subject, packet).about(&job.request.tenant),
+            Message::new(subject, self.runtime.encode(&packet)).about(&job.request.tenant),
             &self.observe.trace_of(&job.request).attempt(number),
         );
         // One that was stopped between the commit and here is no longer the one to send it.

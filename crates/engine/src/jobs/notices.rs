@@ -36,15 +36,16 @@ impl Jobs {
     async fn publish_notices(&self, job: &Job) -> Result<(), BusError> {
         let (now, context) = (self.runtime.now(), self.observe.trace_of(&job.request).job());
         if job.owed.cancel {
-            let message = Message::new(subject::JOB_CANCEL, convert::cancel_packet(job, now))
-                .about(&job.request.tenant);
+            let message =
+                Message::new(subject::JOB_CANCEL, self.runtime.encode(&convert::cancel_packet(job, now)))
+                    .about(&job.request.tenant);
             self.bus.publish(with_context(message, &context)).await?;
         }
         if job.owed.dead_letter {
             // A job dies once in each state that is a death: a notice that is sent again is the same notice.
             let id = Some(format!("{}:{}:{}", subject::JOB_DLQ, job.id(), job.state()));
-            let message =
-                Message { id, ..Message::new(subject::JOB_DLQ, convert::dead_letter_packet(job, now)) };
+            let packet = self.runtime.encode(&convert::dead_letter_packet(job, now));
+            let message = Message { id, ..Message::new(subject::JOB_DLQ, packet) };
             self.bus.publish(with_context(message, &context)).await?;
         }
         Ok(())

@@ -67,6 +67,11 @@ struct LimitLabel {
     limit: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ModeLabel {
+    mode: &'static str,
+}
+
 /// What held somebody back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -113,6 +118,7 @@ pub struct Metrics {
     stale_jobs: Family<StateLabel, Gauge>,
     orphan_replayed: PerTopic<Counter>,
     validation_rejections: Counter,
+    packets_unproven: Family<ModeLabel, Counter>,
     sign_ins_failed: Counter,
     limited: Family<LimitLabel, Counter>,
     quotas: QuotaMetrics,
@@ -177,6 +183,10 @@ impl Default for Metrics {
             stale_jobs: page.list("stale_jobs", missed),
             orphan_replayed: page.list("orphan_replayed", "Jobs that stood still and were moved on"),
             validation_rejections: page.list("validation_rejections", "Packets that were refused"),
+            packets_unproven: page.list(
+                "packets_unproven",
+                "Packets of workers that were not signed by them, where signatures are asked for",
+            ),
             sign_ins_failed: page.list("sign_ins_failed", "Sign-ins at the console with a wrong key"),
             limited: page.list("limited", "Jobs and calls that a limit held back"),
             quotas: QuotaMetrics::list(&mut page),
@@ -265,6 +275,11 @@ impl Metrics {
 
     pub(crate) fn rejected(&self) {
         self.validation_rejections.inc();
+    }
+
+    /// A worker's packet is not proven to be its own.
+    pub(crate) fn unproven(&self, mode: &'static str) {
+        self.packets_unproven.get_or_create(&ModeLabel { mode }).inc();
     }
 
     pub(crate) fn sign_in_failed(&self) {

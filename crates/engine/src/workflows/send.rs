@@ -257,6 +257,7 @@ impl Workflows {
             other => other.to_string(),
         });
         let packet = convert::alert_packet(&head, &node, level, &message, self.runtime.now());
+        let packet = self.runtime.encode(&packet);
         let publish = || self.bus.publish(Message::new(subject::WORKFLOW_EVENT, packet.clone()));
         let words = "run alert not published; retrying";
         self.observe.insist(Trouble::Bus, words, &head.id, publish).await;

@@ -16,6 +16,7 @@ mod reconcile;
 mod records;
 mod replicas;
 mod sagas;
+mod signatures;
 mod traces;
 mod warm_start;
 mod worker_credentials;

@@ -47,6 +47,7 @@ fn key(name: &str, created_at: Millis) -> KeyRecord {
         tenant: TenantId::known("acme"),
         scopes: vec![Scope::Read],
         worker: None,
+        public_key: None,
         created_by: "ann".to_owned(),
         issued_by: None,
         project_ids: None,

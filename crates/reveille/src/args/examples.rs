@@ -66,6 +66,13 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("audit public-key", "reveille audit public-key"),
     ("key create", "reveille key create ci --scope read --scope write --tenant acme"),
     ("key list", "reveille key list"),
+    ("worker-key pair", "reveille worker-key pair w1.pem"),
+    ("worker-key register", "reveille worker-key register w1 --public-key w1.pem.pub --tenant acme"),
+    (
+        "worker-key rotate",
+        "reveille worker-key rotate key_0a1b2c3d4e5f --public-key w1-next.pem.pub --overlap 24h",
+    ),
+    ("worker-key server", "reveille worker-key server"),
     ("key rotate", "reveille key rotate key_0a1b2c3d4e5f --overlap 24h"),
     ("key revoke", "reveille key revoke key_0a1b2c3d4e5f"),
     (

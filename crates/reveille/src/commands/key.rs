@@ -53,7 +53,7 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
 }
 
 /// Nothing if nothing was said of it.
-fn grant_of(GrantArgs { topics, pools, serves }: GrantArgs) -> Option<WorkerGrant> {
+pub fn grant_of(GrantArgs { topics, pools, serves }: GrantArgs) -> Option<WorkerGrant> {
     let is_said = [&topics, &pools, &serves].into_iter().any(|words| !words.is_empty());
     is_said.then_some(WorkerGrant { topics, pools, serves })
 }

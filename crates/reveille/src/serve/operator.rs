@@ -101,7 +101,7 @@ fn from_environment() -> Option<(&'static str, String)> {
     set("REVEILLE_OPERATOR_KEY").or_else(|| set("CORDUM_API_KEY"))
 }
 
-pub(super) fn write_private(path: &Path, secret: &str) -> std::io::Result<()> {
+pub fn write_private(path: &Path, secret: &str) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

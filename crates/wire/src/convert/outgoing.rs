@@ -1,9 +1,8 @@
 //! From the core to packets.
 
 use super::SENDER;
-use crate::cap::{self, bus_packet::Payload};
-use crate::packet::{encode, envelope};
-use bytes::Bytes;
+use crate::cap::{self, BusPacket, bus_packet::Payload};
+use crate::packet::envelope;
 use prost::Message;
 use reveille_core::flow::{Level, NodeKey, RunHead};
 use reveille_core::job::{Job, State};
@@ -12,7 +11,7 @@ use reveille_core::request::{Budget, Priority, Request};
 use reveille_core::time::Millis;
 
 /// The packet that dispatches a job to a worker; nothing unless the job is at an attempt.
-pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
+pub fn dispatch_packet(job: &Job, now: Millis) -> Option<BusPacket> {
     let attempt = job.attempt()?;
     let request = &*job.request;
     let constraints = job.last_verdict().and_then(|recorded| recorded.verdict.constraints.as_deref());
@@ -58,7 +57,7 @@ pub fn dispatch_packet(job: &Job, now: Millis) -> Option<Bytes> {
         }),
         context_ref: None,
     };
-    Some(encode(&envelope(SENDER, &request.trace_id, now, Payload::JobRequest(packet))))
+    Some(envelope(SENDER, &request.trace_id, now, Payload::JobRequest(packet)))
 }
 
 pub fn priority(priority: Priority) -> i32 {
@@ -97,7 +96,7 @@ pub fn metadata(request: &Request) -> cap::JobMetadata {
 }
 
 /// Tells workers to stop.
-pub fn cancel_packet(job: &Job, now: Millis) -> Bytes {
+pub fn cancel_packet(job: &Job, now: Millis) -> BusPacket {
     let reason = job.ending().map(|ending| ending.words.clone()).unwrap_or_default();
     let cancel = cap::JobCancel {
         job_id: job.id().to_string(),
@@ -106,11 +105,11 @@ pub fn cancel_packet(job: &Job, now: Millis) -> Bytes {
         dispatch: None,
         identity: None,
     };
-    encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobCancel(cancel)))
+    envelope(SENDER, &job.request.trace_id, now, Payload::JobCancel(cancel))
 }
 
 /// The dead-letter notice.
-pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
+pub fn dead_letter_packet(job: &Job, now: Millis) -> BusPacket {
     let ending = job.ending();
     let result = cap::JobResult {
         job_id: job.id().to_string(),
@@ -125,13 +124,13 @@ pub fn dead_letter_packet(job: &Job, now: Millis) -> Bytes {
         worker_id: SENDER.to_owned(),
         ..cap::JobResult::default()
     };
-    encode(&envelope(SENDER, &job.request.trace_id, now, Payload::JobResult(result)))
+    envelope(SENDER, &job.request.trace_id, now, Payload::JobResult(result))
 }
 
 /// A run's notification to its subscribers. It reports no failure, so it has no error code, which the newer form of
 /// an alert would require.
 #[expect(deprecated, reason = "the older form is still valid")]
-pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str, now: Millis) -> Bytes {
+pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str, now: Millis) -> BusPacket {
     let details = [
         ("tenant_id", head.tenant.to_string()),
         ("workflow_id", head.workflow.to_string()),
@@ -147,7 +146,7 @@ pub fn alert_packet(head: &RunHead, node: &NodeKey, level: Level, message: &str,
         trace_id: head.id.to_string(),
         ..cap::SystemAlert::default()
     };
-    encode(&envelope(SENDER, head.id.as_str(), now, Payload::Alert(alert)))
+    envelope(SENDER, head.id.as_str(), now, Payload::Alert(alert))
 }
 
 /// What policy requires of the worker, under the names that the reference's workers read.
@@ -176,7 +175,7 @@ fn constraint_env(constraints: &Constraints) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::decode;
+    use crate::packet::{decode, encode};
     use reveille_core::id::WorkerId;
     use reveille_core::life::{self, Destination};
     use reveille_core::policy::{Policy, RecordedVerdict};
@@ -197,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_dispatch_is_a_valid_packet_that_names_its_attempt_and_its_constraints() {
-        let packet = decode(&dispatch_packet(&dispatched(), Millis(5)).unwrap()).unwrap();
+        let packet = decode(&encode(&dispatch_packet(&dispatched(), Millis(5)).unwrap())).unwrap();
         let Some(Payload::JobRequest(job)) = packet.payload else { panic!("{packet:?}") };
         assert_eq!(job.dispatch.unwrap().attempt, 1);
         assert_eq!(job.budget.unwrap().deadline_ms, 500);
@@ -208,7 +207,7 @@ mod tests {
     #[test]
     fn notices_are_valid_packets() {
         let job = life::cancel(&dispatched(), "ann", "", Millis(2)).unwrap();
-        assert!(decode(&cancel_packet(&job, Millis(3))).is_ok());
-        assert!(decode(&dead_letter_packet(&job, Millis(3))).is_ok());
+        assert!(decode(&encode(&cancel_packet(&job, Millis(3)))).is_ok());
+        assert!(decode(&encode(&dead_letter_packet(&job, Millis(3)))).is_ok());
     }
 }

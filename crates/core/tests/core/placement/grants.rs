@@ -12,7 +12,7 @@ fn credential(key: &str, tenants: &[&str], topics: &[&str]) -> Arc<WorkerCredent
     };
     let topics = topics.iter().map(ToString::to_string).collect();
     let grant = WorkerGrant { tenants, topics, ..WorkerGrant::default() };
-    Arc::new(WorkerCredential { key: KeyId::known(key), grant })
+    Arc::new(WorkerCredential { key: KeyId::known(key), grant, signs_as: None })
 }
 
 fn nobody_else(_: &KeyId, _: &KeyId) -> bool {
@@ -74,7 +74,11 @@ fn a_worker_outside_the_pools_of_its_grant_gets_nothing() {
         tenants: ServedTenants::Everyone,
         ..WorkerGrant::default()
     };
-    limited(&mut placement, "w", &Arc::new(WorkerCredential { key: KeyId::known("k"), grant }));
+    limited(
+        &mut placement,
+        "w",
+        &Arc::new(WorkerCredential { key: KeyId::known("k"), grant, signs_as: None }),
+    );
     assert_eq!(goes_to(&mut placement, "a", "acme"), Err(Reason::NoWorkers), "it says that it is in p");
     placement.beat(&WorkerId::known("w"), &tenant(), &beat("gpu", 1, 0.0), NOW).unwrap();
     assert_eq!(goes_to(&mut placement, "a", "acme").unwrap(), "w");
