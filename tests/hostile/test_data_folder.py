@@ -33,8 +33,9 @@ def test_a_copy_of_the_database_is_not_enough_to_forge_a_session(server):
         name = f"{key}.{session}.{end}"
         assert opens(server, f"{name}.{hmac_hex(secret, digest + words)}") == 200, "cookies are made in another way now"
         for guess in [digest, b"", bytes(32), hashlib.sha256(b"reveille session secret " + digest).digest()]:
-            assert opens(server, f"{name}.{hmac_hex(guess, words)}") == 303, "whoever has the file is an operator"
-            assert opens(server, f"{name}.{hmac_hex(guess, digest + words)}") == 303, "whoever has the file is an operator"
+            for message in [words, digest + words]:
+                token = hmac_hex(guess, message)
+                assert opens(server, f"{name}.{token}") == 303, "whoever has the file is an operator"
 
 
 def hmac_hex(key, message):
