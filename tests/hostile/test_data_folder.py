@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import secrets
 import sqlite3
 import stat
 import time
@@ -20,16 +21,25 @@ def test_an_existing_data_folder_is_closed_to_others_on_the_machine(server):
 
 
 def test_a_copy_of_the_database_is_not_enough_to_forge_a_session(server):
-    """Hashes of keys once were: the cookie's seal was made with the hash and nothing else."""
+    """Hashes of keys once were: the cookie's token was made with the hash and nothing else."""
     with contextlib.closing(sqlite3.connect(server.data / "reveille.db")) as copy:
         keys = copy.execute("SELECT id, hash, record FROM keys").fetchall()
     operators = [(key, bytes(digest)) for key, digest, record in keys if "admin" in json.loads(record)["scopes"]]
     assert operators
-    end = int(time.time() * 1000) + 3_600_000
+    session, end = secrets.token_hex(16), int(time.time() * 1000) + 3_600_000
+    words = f"console session {session} until {end}".encode()
+    secret = hashlib.sha256(b"reveille session secret " + server.key.encode()).digest()
     for key, digest in operators:
-        assert opens(server, f"{key}.{end}.{'0' * 64}") == 303
-        seal = hmac.new(digest, f"console session until {end}".encode(), hashlib.sha256).hexdigest()
-        assert opens(server, f"{key}.{end}.{seal}") == 303, "whoever has the file is an operator"
+        name = f"{key}.{session}.{end}"
+        assert opens(server, f"{name}.{hmac_hex(secret, digest + words)}") == 200, "cookies are made in another way now"
+        for guess in [digest, b"", bytes(32), hashlib.sha256(b"reveille session secret " + digest).digest()]:
+            for message in [words, digest + words]:
+                token = hmac_hex(guess, message)
+                assert opens(server, f"{name}.{token}") == 303, "whoever has the file is an operator"
+
+
+def hmac_hex(key, message):
+    return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
 def opens(server, session):

@@ -8,10 +8,14 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
+
+import mode
 
 START_S_MAX = 60
 CALL_S_MAX = 60
+PRESSES_MAX = 10
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -24,9 +28,13 @@ FLAGS = [
 ]
 
 
+class StaleElement(Exception):
+    """Something that was found on a page and is not there any more."""
+
+
 class Browser:
     def __init__(self, driver_url, profile):
-        options = {"args": [*FLAGS, f"--user-data-dir={profile}"], "binary": found("chromium")}
+        options = {"args": [*FLAGS, *mode.browser_flags(), f"--user-data-dir={profile}"], "binary": found("chromium")}
         wishes = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}}
         self.driver_url = driver_url
         self.session = f"{driver_url}/session/" + call(f"{driver_url}/session", wishes)["sessionId"]
@@ -45,7 +53,11 @@ class Browser:
         call(f"{self.session}/element/{element}/value", {"text": text})
 
     def press(self, selector):
-        call(f"{self.session}/element/{self.find(selector)}/click", {})
+        """Pages replace their parts as things change, also between the finding of one and the click."""
+        for _ in range(PRESSES_MAX):
+            with contextlib.suppress(StaleElement):
+                return call(f"{self.session}/element/{self.find(selector)}/click", {})
+        raise AssertionError(f"{selector} was replaced {PRESSES_MAX} times")
 
     def find(self, selector):
         found = call(f"{self.session}/element", {"using": "css selector", "value": selector})
@@ -95,8 +107,14 @@ class Browser:
 def call(url, body=None, method=None):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=CALL_S_MAX) as response:
-        return json.load(response)["value"]
+    try:
+        with urllib.request.urlopen(request, timeout=CALL_S_MAX) as response:
+            return json.load(response)["value"]
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            problem = json.load(refusal)["value"]
+        kind = StaleElement if problem["error"] == "stale element reference" else AssertionError
+        raise kind(f"{problem['error']}: {problem['message']}") from refusal
 
 
 def found(program):

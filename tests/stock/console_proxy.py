@@ -68,7 +68,7 @@ def handler_of(server, key, files):
 
         def pass_on(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            upstream = http.client.HTTPConnection(*server.address("http"))
+            upstream = server.connection()
             headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
             # The browser hangs up when the page is left, the server when it is stopped.
             with contextlib.closing(upstream), contextlib.suppress(OSError, http.client.HTTPException):

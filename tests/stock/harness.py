@@ -1,6 +1,7 @@
 """A running server, its command line, and the worker processes that the tests start beside it.
 
 Everything listens on ports of the server's own choosing, and every process is ended by the id it was started under.
+How servers are guarded, and how clients then get in, is the run's mode (`mode.py`).
 """
 
 import contextlib
@@ -18,18 +19,20 @@ import urllib.error
 import urllib.request
 from typing import NamedTuple
 
+import mode
+
 WORKERS = pathlib.Path(__file__).parent / "workers"
 READY_S_MAX = 30
 JOB_S_MAX = 60
 POLL_S = 0.05
 TERMINAL_STATES = {"SUCCEEDED", "FAILED", "TIMEOUT", "CANCELLED", "DENIED", "OUTPUT_QUARANTINED"}
 LISTENERS = {
-    "http": re.compile(r"listening on http://(\S+:\d+)"),
-    "nats-door": re.compile(r"nats door on nats://(\S+:\d+)"),
-    "resp-door": re.compile(r"resp door on redis://(\S+:\d+)"),
+    "http": re.compile(r"listening on https?://(\S+:\d+)"),
+    "nats-door": re.compile(r"nats door on (?:nats|tls)://(\S+:\d+)"),
+    "resp-door": re.compile(r"resp door on rediss?://(\S+:\d+)"),
 }
 
-GRPC = {"grpc": re.compile(r"grpc on http://(\S+:\d+)")}
+GRPC = {"grpc": re.compile(r"grpc on https?://(\S+:\d+)")}
 
 
 def wait_until(what, question, seconds=READY_S_MAX):
@@ -63,6 +66,7 @@ class Server:
         self.settings = settings or {}
         self.flags = flags
         self.key = "vk_" + secrets.token_hex(20)
+        self.worker_key = None
         self.data = directory / "data"
         self.log = directory / "server.log"
         self.listeners = LISTENERS | GRPC if grpc else LISTENERS
@@ -71,15 +75,31 @@ class Server:
 
     @property
     def http_url(self):
-        return "http://" + self.addresses["http"]
+        return f"{mode.scheme('http')}://" + self.addresses["http"]
 
     @property
     def nats_url(self):
-        return "nats://" + self.addresses["nats-door"]
+        """As a worker is given it: with a worker's key where one is asked for."""
+        return self.url_of_nats_door(self.worker_key)
 
     @property
     def redis_url(self):
-        return "redis://" + self.addresses["resp-door"]
+        return self.url_of_resp_door(self.worker_key)
+
+    @property
+    def operator_nats_url(self):
+        """For whoever does at a door what no worker may, such as to submit."""
+        return self.url_of_nats_door(self.key if mode.ASKS_FOR_KEYS else None)
+
+    @property
+    def operator_redis_url(self):
+        return self.url_of_resp_door(self.key if mode.ASKS_FOR_KEYS else None)
+
+    def url_of_nats_door(self, key):
+        return f"{mode.scheme('nats')}://{key + '@' if key else ''}" + self.addresses["nats-door"]
+
+    def url_of_resp_door(self, key):
+        return f"{mode.scheme('redis')}://{':' + key + '@' if key else ''}" + self.addresses["resp-door"]
 
     def address(self, listener):
         host, port = self.addresses[listener].rsplit(":", 1)
@@ -94,7 +114,7 @@ class Server:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command,
-                env={**os.environ, "REVEILLE_OPERATOR_KEY": self.key, **self.settings},
+                env={**os.environ, "REVEILLE_OPERATOR_KEY": self.key, **mode.server_settings(), **self.settings},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -108,6 +128,9 @@ class Server:
 
         self.addresses = wait_until("the listeners in the server's output", chosen_addresses)
         wait_until("/readyz", self.is_ready)
+        if mode.ASKS_FOR_KEYS and self.worker_key is None:
+            # The tests' workers are a fleet that tenants share.
+            self.worker_key = self.create_key("default", "worker", worker={"serves": ["*"]})
 
     def is_ready(self):
         try:
@@ -148,18 +171,22 @@ class Server:
         except ValueError:
             return status, None
 
+    def connection(self, seconds=JOB_S_MAX):
+        """For HTTP by hand."""
+        kind = http.client.HTTPSConnection if mode.SPEAKS_TLS else http.client.HTTPConnection
+        return kind(*self.address("http"), timeout=seconds)
+
     def exchange(self, method, path, body=None, headers=None, seconds=JOB_S_MAX):
         """One HTTP exchange with nothing added and no redirect followed: the whole answer."""
-        connection = http.client.HTTPConnection(*self.address("http"), timeout=seconds)
-        with contextlib.closing(connection):
+        with contextlib.closing(self.connection(seconds)) as connection:
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read().decode())
 
-    def create_key(self, tenant, *scopes):
+    def create_key(self, tenant, *scopes, **more):
         """A key of a tenant, made over HTTP by the operator; gives the secret back."""
-        body = {"name": f"{tenant}'s", "tenant": tenant, "scopes": scopes}
+        body = {"name": f"{tenant}'s", "tenant": tenant, "scopes": scopes, **more}
         status, answer = self.call("POST", "/api/v1/auth/keys", body)
         assert status == 201, (status, answer)
         return answer["secret"]
@@ -202,14 +229,14 @@ class Server:
 
 
 class Worker:
-    """A worker script in a process of its own, with nothing in its environment but the two addresses."""
+    """A worker script in a process of its own. It knows the two addresses, and whom to trust if they speak TLS."""
 
     def __init__(self, script, server, directory, *arguments):
         self.log = directory / f"{script}-{secrets.token_hex(4)}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(WORKERS / script), *arguments],
-                env={"NATS_URL": server.nats_url, "REDIS_URL": server.redis_url},
+                env={"NATS_URL": server.nats_url, "REDIS_URL": server.redis_url, **mode.client_variables()},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -41,12 +41,13 @@ class Platform:
 
     def __init__(self, url):
         parts = urllib.parse.urlsplit(url)
-        self.host, self.port, self.prefix = parts.hostname, parts.port or 80, parts.path.rstrip("/")
+        self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
         self.exchanges = []
 
     def call(self, method, path, body=None, headers=None, timeout_s=10):
         """(status, decoded JSON or None). Raises OSError, and only that, when nobody answers."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        connection = self.kind(self.host, self.port, timeout=timeout_s)
         data = None if body is None else json.dumps(body)
         headers = {"Content-Type": "application/json", **(headers or {})}
         try:

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from dial import dial
 from harness import READY_S_MAX
 
 SILENCE_S_MAX = 60
@@ -79,7 +80,7 @@ class EventStream(Listener):
     """`GET` of a `text/event-stream`."""
 
     def __init__(self, server, path, headers):
-        self.connection = http.client.HTTPConnection(*server.address("http"), timeout=SILENCE_S_MAX)
+        self.connection = server.connection(SILENCE_S_MAX)
         self.connection.request("GET", path, headers=headers)
         self.response = self.connection.getresponse()
         self.socket = self.connection.sock
@@ -111,7 +112,7 @@ class WebSocket(Listener):
     """A client that only listens, as a canvas does. Pings are answered."""
 
     def __init__(self, server, path, headers):
-        self.socket = socket.create_connection(server.address("http"), timeout=SILENCE_S_MAX)
+        self.socket = dial(server, "http", SILENCE_S_MAX)
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         lines = [f"GET {path} HTTP/1.1", "Host: reveille", "Upgrade: websocket", "Connection: Upgrade"]
         lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]

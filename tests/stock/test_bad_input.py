@@ -5,13 +5,12 @@ One server takes all of it in a row, with one honest agent at work on it through
 
 import json
 import select
-import socket
 
 import pytest
 
+from dial import dial, dial_nats, dial_resp, read_until
 from harness import running_server, running_worker
 
-SOCKET_S_MAX = 10
 EARLY_ANSWER_S = 1
 BODY_MAX = 2 * 1024 * 1024
 LABELS_MAX = 50
@@ -40,27 +39,6 @@ def assert_refused(answer, status, word=""):
 def assert_echoes(server):
     job = server.ended_job(server.submit("job.echo", {"still": "here"}))
     assert (job["state"], job["result"]) == ("SUCCEEDED", {"still": "here"})
-
-
-def read_until(connection, wanted):
-    received = b""
-    while wanted not in received:
-        chunk = connection.recv(65536)
-        assert chunk, f"closed after {received!r}, without {wanted!r}"
-        received += chunk
-    return received
-
-
-def connect(server, listener):
-    return socket.create_connection(server.address(listener), timeout=SOCKET_S_MAX)
-
-
-def connect_nats(server):
-    connection = connect(server, "nats-door")
-    assert read_until(connection, b"\r\n").startswith(b"INFO {")
-    connection.sendall(b'CONNECT {"verbose":false,"pedantic":false,"lang":"stranger","protocol":1}\r\nPING\r\n')
-    read_until(connection, b"PONG\r\n")
-    return connection
 
 
 @pytest.mark.parametrize("key", ["wrong", "vk_" + "0" * 40, ""], ids=["wrong", "unknown", "none"])
@@ -107,7 +85,7 @@ def test_a_body_over_the_limit_is_refused(server):
         "POST /api/v1/jobs HTTP/1.1\r\nHost: stranger\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nX-API-Key: {server.key}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    with connect(server, "http") as connection:
+    with dial(server, "http") as connection:
         connection.sendall(head.encode())
         # The announced length suffices for an answer; what is sent into a closing connection could destroy it.
         answered, _, _ = select.select([connection], [], [], EARLY_ANSWER_S)
@@ -145,7 +123,7 @@ def test_an_unknown_job_cannot_be_cancelled(server):
     ids=["unknown", "no-arguments", "no-size", "no-sid", "binary", "oversized", "long"],
 )
 def test_garbage_at_the_nats_door_is_answered_and_others_go_on(server, line):
-    with connect_nats(server) as stranger:
+    with dial_nats(server) as stranger:
         stranger.sendall(line)
         assert read_until(stranger, b"\r\n").startswith(b"-ERR '")
 
@@ -155,7 +133,7 @@ def test_garbage_at_the_nats_door_is_answered_and_others_go_on(server, line):
 @pytest.mark.parametrize("packet", [b"", b"\xff\xff\xff", b"\x0a\x7fshort"], ids=["empty", "garbage", "cut"])
 @pytest.mark.parametrize("subject", [b"sys.heartbeat", b"sys.handshake", b"sys.job.submit", b"sys.job.result"])
 def test_a_packet_that_is_none_is_dropped(server, subject, packet):
-    with connect_nats(server) as stranger:
+    with dial_nats(server) as stranger:
         stranger.sendall(b"PUB %s %d\r\n%s\r\nPING\r\n" % (subject, len(packet), packet))
         read_until(stranger, b"PONG\r\n")
 
@@ -164,9 +142,9 @@ def test_a_packet_that_is_none_is_dropped(server, subject, packet):
 
 
 def test_half_a_frame_and_gone(server):
-    with connect_nats(server) as stranger:
+    with dial_nats(server) as stranger:
         stranger.sendall(b"PUB job.echo 1000\r\nonly this")
-    with connect(server, "resp-door") as stranger:
+    with dial_resp(server) as stranger:
         stranger.sendall(b"*3\r\n$3\r\nSET\r\n$6\r\nctx:")
 
     assert_echoes(server)
@@ -182,7 +160,7 @@ def test_half_a_frame_and_gone(server):
     ids=["unknown", "foreign-key", "no-arguments"],
 )
 def test_a_refused_command_at_the_resp_door_leaves_the_connection_open(server, command):
-    with connect(server, "resp-door") as stranger:
+    with dial_resp(server) as stranger:
         stranger.sendall(command)
         assert read_until(stranger, b"\r\n").startswith(b"-")
         stranger.sendall(b"*1\r\n$4\r\nPING\r\n")
@@ -195,7 +173,7 @@ def test_a_refused_command_at_the_resp_door_leaves_the_connection_open(server, c
     ids=["no-length", "no-bulk", "many", "oversized"],
 )
 def test_a_broken_resp_frame_is_answered_and_others_go_on(server, frame):
-    with connect(server, "resp-door") as stranger:
+    with dial_resp(server) as stranger:
         stranger.sendall(frame)
         assert read_until(stranger, b"\r\n").startswith(b"-ERR")
 

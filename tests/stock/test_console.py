@@ -5,7 +5,6 @@ Pictures of the pages are kept in the folder that `REVEILLE_SCREENSHOTS` names, 
 
 import contextlib
 import gzip
-import http.client
 import json
 import re
 
@@ -271,8 +270,7 @@ def signed_in(server, key=None):
 
 
 def post(server, path, form, headers):
-    connection = http.client.HTTPConnection(*server.address("http"), timeout=30)
-    with contextlib.closing(connection):
+    with contextlib.closing(server.connection()) as connection:
         connection.request("POST", path, form, headers)
         response = connection.getresponse()
         return Answer(response.status, dict(response.getheaders()), response.read().decode())
@@ -305,8 +303,7 @@ def test_no_page_is_heavy(console):
         server.submit("job.echo", {"n": number})
     headers = {"Cookie": signed_in(server), "Accept-Encoding": "gzip"}
     for page in ["/", "/ui/fleet", "/ui/jobs", "/ui/policy", "/ui/audit", "/ui/system"]:
-        connection = http.client.HTTPConnection(*server.address("http"), timeout=60)
-        with contextlib.closing(connection):
+        with contextlib.closing(server.connection()) as connection:
             connection.request("GET", page, None, headers)
             response = connection.getresponse()
             packed = response.read()

@@ -39,7 +39,7 @@ def governed(binary, tmp_path):
 
 
 def blob(server, name):
-    return redis.Redis.from_url(server.redis_url).get(name)
+    return redis.Redis.from_url(server.operator_redis_url).get(name)
 
 
 def test_a_result_that_says_too_much_is_held_back_until_somebody_else_releases_it(governed):
@@ -85,7 +85,7 @@ def redacted(server, job_id):
 
 def test_an_ended_jobs_result_cannot_be_changed_through_the_door(governed):
     job = governed.ended_job(governed.submit("job.echo", {"x": 1}))
-    door = redis.Redis.from_url(governed.redis_url)
+    door = redis.Redis.from_url(governed.operator_redis_url)
 
     door.set(f"res:{job['id']}", '{"x": 2}')
 

@@ -254,7 +254,7 @@ def test_a_result_that_is_too_large_is_told_so_and_nothing_is_lost(governed):
     assert (status, letter["reason_code"]) == (200, "job_failed"), "it can be tried again"
 
     waiting = governed.asked()
-    door = redis.Redis.from_url(governed.server.redis_url)
+    door = redis.Redis.from_url(governed.server.operator_redis_url)
     with pytest.raises(redis.RedisError):
         door.set(f"res:{waiting}", b"x" * (BLOB_MAX + 1))
     assert door.get(f"res:{waiting}") is None

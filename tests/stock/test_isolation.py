@@ -2,12 +2,12 @@
 
 import json
 import random
-import socket
 
 import pytest
 import redis
 from cap.pb.cordum.agent.v1 import buspacket_pb2, job_pb2
 
+from dial import dial_nats, read_until
 from harness import running_server, wait_until
 from isolation_world import TOPIC, three_tenants
 from streams import EventStream, Refused, WebSocket
@@ -15,7 +15,6 @@ from voices import bearer
 
 SEEDS = [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
 STEPS = 400
-SOCKET_S_MAX = 5
 # Nobody goes offline by the way.
 SETTINGS = {
     "REVEILLE_A2A_ALLOW": "loopback",
@@ -221,8 +220,7 @@ def locked(binary, tmp_path):
 
 def test_the_resp_door_shows_a_tenant_nothing_of_others(locked):
     server, _, stranger, job_id = locked
-    host, port = server.address("resp-door")
-    with redis.Redis(host, port, password=stranger) as client:
+    with redis.Redis.from_url(server.url_of_resp_door(stranger)) as client:
         for key in ["sys:workers:snapshot", f"ctx:{job_id}", f"res:{job_id}"]:
             with pytest.raises(redis.exceptions.RedisError):
                 client.get(key)
@@ -265,7 +263,7 @@ def submit_over_nats(server, key, request):
     packet = buspacket_pb2.BusPacket(trace_id="t", sender_id="s", protocol_version=1, job_request=request)
     packet.created_at.GetCurrentTime()
     data = packet.SerializeToString()
-    with connected(server, key) as connection:
+    with dial_nats(server, key) as connection:
         connection.sendall(b"SUB _INBOX.mine.1 1\r\n")
         connection.sendall(f"PUB sys.job.submit _INBOX.mine.1 {len(data)}\r\n".encode() + data + b"\r\n")
         return json.loads(read_until(connection, b"}\r\n").split(b"\r\n")[-2])
@@ -280,23 +278,6 @@ def owned_jobs(server, key):
 @pytest.mark.parametrize("subject", [">", "sys.>", "worker.*.jobs", TOPIC, "_INBOX.>"])
 def test_the_nats_door_lets_a_tenant_hear_nothing_of_others(locked, subject):
     server, _, stranger, _ = locked
-    with connected(server, stranger) as connection:
+    with dial_nats(server, stranger) as connection:
         connection.sendall(f"SUB {subject} 1\r\nPING\r\n".encode())
         assert b"-ERR" in read_until(connection, b"\r\n")
-
-
-def connected(server, key):
-    connection = socket.create_connection(server.address("nats-door"), timeout=SOCKET_S_MAX)
-    read_until(connection, b"\r\n")
-    connection.sendall(f'CONNECT {{"verbose":false,"auth_token":"{key}"}}\r\nPING\r\n'.encode())
-    assert b"PONG" in read_until(connection, b"\r\n")
-    return connection
-
-
-def read_until(connection, wanted):
-    received = b""
-    while wanted not in received:
-        chunk = connection.recv(65536)
-        assert chunk, f"closed after {received!r}"
-        received += chunk
-    return received

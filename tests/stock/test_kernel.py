@@ -1,10 +1,13 @@
 """The safety kernel, both ways round: somebody else's that Reveille asks, and Reveille's that somebody else asks."""
 
+import pathlib
+
 import grpc
 import pytest
 from cap.pb.cordum.agent.v1 import job_pb2, safety_pb2, safety_pb2_grpc
 
 import kernel as moods
+import mode
 from harness import running_server, running_worker, wait_until
 from kernel import running_kernel
 
@@ -141,11 +144,19 @@ input_rules:
 """
 
 
+def channel_to(server):
+    address = server.addresses["grpc"]
+    if not mode.SPEAKS_TLS:
+        return grpc.insecure_channel(address)
+    trusted = pathlib.Path(mode.authority().certificate).read_bytes()
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(trusted))
+
+
 def test_the_sdks_own_client_asks_our_kernel(binary, tmp_path):
     policy = tmp_path / "safety.yaml"
     policy.write_text(POLICY)
     with running_server(binary, tmp_path, flags=("--policy", str(policy)), grpc=True) as server:
-        with grpc.insecure_channel(server.addresses["grpc"]) as channel:
+        with channel_to(server) as channel:
             stub = safety_pb2_grpc.SafetyKernelStub(channel)
             ours = [("x-api-key", server.key)]
 

@@ -107,7 +107,7 @@ def in_pools(workers):
 
 def snapshot_of(server):
     """As the runbook reads it: over the RESP door, with any Redis client."""
-    with redis.from_url(server.redis_url) as client:
+    with redis.from_url(server.operator_redis_url) as client:
         text = client.get(SNAPSHOT_KEY)
         return json.loads(text) if text else None
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import mode
 from harness import WORKERS, show_log
 
 
@@ -20,6 +21,7 @@ class VoiceAgent:
                     "VOICEGW_COLLECTOR_URL": server.http_url + "/",
                     "VOICEGW_API_KEY": key,
                     "VOICEGW_AGENT_ID": agent_id,
+                    **mode.client_variables(),
                     **(variables or {}),
                 },
                 stdin=subprocess.PIPE,

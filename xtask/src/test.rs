@@ -16,6 +16,22 @@ const SIMULATED_SEEDS: u32 = 1000;
 const FUZZED_SECONDS: u32 = 4;
 /// Says how soon things happen, so nothing else runs beside it.
 const MEASURED: &str = "tests/stock/test_warm_start.py";
+/// Where clients that others wrote connect: they get in however the server is guarded.
+const STOCK_CLIENTS: [&str; 11] = [
+    "tests/stock/test_agent.py",
+    "tests/stock/test_console_bundle.py",
+    "tests/stock/test_governance.py",
+    "tests/stock/test_kernel.py",
+    "tests/stock/test_molecule.py",
+    "tests/stock/test_redis_users.py",
+    "tests/stock/test_run_worker.py",
+    "tests/stock/test_rust_producers.py",
+    "tests/stock/test_sagas.py",
+    "tests/stock/test_tracing.py",
+    "tests/stock/test_voicegateway.py",
+];
+/// Of `tests/stock/mode.py`, beside the open doors that all of them are run at.
+const GUARDED_MODES: [&str; 2] = ["keys", "tls"];
 
 struct TestStep {
     name: &'static str,
@@ -149,8 +165,12 @@ fn fuzz() -> anyhow::Result<()> {
 
 fn stock() -> anyhow::Result<()> {
     build()?;
-    let parallel = ["-n", "3", "--dist", "loadfile", "--ignore", MEASURED];
-    check(pytest(&["tests/stock", "-q"])?.args(parallel))?;
+    let parallel = ["-q", "-n", "3", "--dist", "loadfile"];
+    check(pytest(&["tests/stock", "--ignore", MEASURED])?.args(parallel))?;
+    for mode in GUARDED_MODES {
+        eprintln!("stock clients where the server asks for {mode}");
+        check(pytest(&STOCK_CLIENTS)?.args(parallel).env("REVEILLE_STOCK", mode))?;
+    }
     check(&mut pytest(&[MEASURED, "-q"])?)
 }
 
