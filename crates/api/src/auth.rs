@@ -56,10 +56,16 @@ impl Auth {
     }
 
     pub fn needs(&self, scope: Scope) -> Result<&Self, ApiError> {
-        if self.caller.may(scope) {
+        self.needs_one_of(&[scope])
+    }
+
+    /// Any of these is enough.
+    pub fn needs_one_of(&self, scopes: &[Scope]) -> Result<&Self, ApiError> {
+        if scopes.iter().any(|scope| self.caller.may(*scope)) {
             return Ok(self);
         }
-        let message = format!("this key lacks the scope {}", scope.as_str());
+        let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let message = format!("this key lacks the scope {}", words.join(" or "));
         Err(ApiError::forbidden(message).with("reason", "key_scope_insufficient"))
     }
 

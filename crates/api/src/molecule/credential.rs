@@ -17,9 +17,6 @@ use std::sync::Arc;
 pub const PROTOCOL_PREFIX: &str = "bearer.";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// What a key needs so that workspaces can register and beat with it.
-pub const BEATS: &[Scope] = &[Scope::Ingest, Scope::Write];
-
 pub struct Credential {
     kind: Kind,
     secret: Option<String>,
@@ -128,23 +125,23 @@ impl Credential {
     }
 
     /// The living workspace that the caller may speak for at the registry; nothing if there is no such workspace. A key
-    /// needs one of `scopes`. Whoever may speak for one that was retired is told where to go instead.
+    /// needs `scope`. Whoever may speak for one that was retired is told where to go instead.
     pub fn acts_for(
         &self,
         engine: &Engine,
         id: &WorkspaceId,
         act: WorkspaceAct,
-        scopes: &[Scope],
+        scope: Scope,
     ) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
         let Some(known) = engine.workspaces().any_workspace(id) else { return Ok(None) };
-        engine.workspaces().admit(&known, &self.claim(scopes)?, act)?;
+        engine.workspaces().admit(&known, &self.claim(scope)?, act)?;
         retired::spoken_to(engine, &known).map(Some)
     }
 
     /// What is shown for a workspace. Being nobody in particular, where that is allowed, is not a key.
-    pub fn claim(&self, scopes: &[Scope]) -> Result<WorkspaceClaim, MoleculeRefusal> {
+    pub fn claim(&self, scope: Scope) -> Result<WorkspaceClaim, MoleculeRefusal> {
         Ok(match (&self.kind, &self.secret) {
-            (Kind::Key(auth), Some(_)) => WorkspaceClaim::Key(any_of(auth, scopes)?.tenant.clone()),
+            (Kind::Key(auth), Some(_)) => WorkspaceClaim::Key(auth.needs(scope)?.tenant.clone()),
             (Kind::Key(auth), None) => WorkspaceClaim::Open(auth.tenant.clone()),
             (_, Some(secret)) => WorkspaceClaim::Token(secret.clone()),
             (_, None) => WorkspaceClaim::Nothing,
@@ -179,15 +176,4 @@ impl Credential {
             _ => false,
         }
     }
-}
-
-fn any_of<'a>(auth: &'a Auth, scopes: &[Scope]) -> Result<&'a Auth, MoleculeRefusal> {
-    let mut refused = None;
-    for scope in scopes {
-        match auth.needs(*scope) {
-            Ok(auth) => return Ok(auth),
-            Err(error) => refused = Some(error),
-        }
-    }
-    refused.map_or(Ok(auth), |error| Err(error.into()))
 }

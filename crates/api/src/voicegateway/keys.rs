@@ -20,7 +20,7 @@ const PROJECTS_MAX: usize = 1_000;
 struct MintKey {
     /// 1 to 128 characters.
     name: String,
-    /// Of ingest, read, write, admin and `mcp:read`, which is read; ingest unless told.
+    /// Of ingest, read, submit, approve, release, operate, write, admin and `mcp:read`, which is read; ingest unless told.
     #[serde(default = "ingest")]
     scopes: Vec<String>,
     /// Whose key it is; the caller's tenant unless told.
@@ -169,7 +169,6 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
 
 fn scope(word: &str) -> Result<Scope, Detail> {
     let word = if word == "mcp:read" { Scope::Read.as_str() } else { word };
-    Scope::parse(word).ok_or_else(|| {
-        Detail::field("scopes", format!("{word:?} is none of ingest, read, write, worker, admin, mcp:read"))
-    })
+    Scope::parse(word)
+        .ok_or_else(|| Detail::field("scopes", format!("{word:?} is none of {}, mcp:read", Scope::words())))
 }

@@ -77,10 +77,9 @@ pub fn caller(engine: &Engine, headers: &HeaderMap) -> Result<Arc<Caller>, Detai
     }
 }
 
-/// Whether somebody may bring beats. Whoever may write may do that, too.
+/// Whether somebody may bring beats.
 pub fn may_ingest(caller: &Caller) -> Result<(), Detail> {
-    let may = caller.may(Scope::Ingest) || caller.may(Scope::Write);
-    if may { Ok(()) } else { Err(missing(Scope::Ingest)) }
+    if caller.may(Scope::Ingest) { Ok(()) } else { Err(missing(Scope::Ingest)) }
 }
 
 fn missing(scope: Scope) -> Detail {

@@ -17,6 +17,7 @@ mod output;
 mod overview;
 mod policy;
 mod pools;
+mod rights;
 mod support;
 mod trace;
 mod voicegateway;

@@ -7,5 +7,6 @@ mod browser;
 mod forms;
 mod house;
 mod pages;
+mod rights;
 mod sign_in;
 mod trail;

@@ -46,7 +46,7 @@ impl Caller {
     }
 
     pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+        Scope::any_implies(&self.scopes, scope)
     }
 
     /// Operators see every tenant.
