@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use reveille_core::id::{KeyId, TenantId, WorkspaceId};
 use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim};
+use reveille_engine::{Engine, Unidentified, WorkspaceAct, WorkspaceClaim};
 use reveille_roster::Scope;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl FromRequestParts<Engine> for Credential {
         }
         let secret = secret(&parts.headers).map(str::to_owned);
         let is_key = match &secret {
-            Some(secret) => engine.access().authenticate(secret).is_some(),
+            Some(secret) => engine.access().identify(secret) != Err(Unidentified::Key),
             None => engine.access().anonymous().is_some(),
         };
         let kind = if is_key {
@@ -168,7 +168,7 @@ impl Credential {
     /// Whether this would still be let in: keys are revoked, and workspaces retired.
     pub fn still_holds(&self, engine: &Engine) -> bool {
         match (&self.kind, &self.secret) {
-            (Kind::Key(_), Some(secret)) => engine.access().authenticate(secret).is_some(),
+            (Kind::Key(_), Some(secret)) => engine.access().identify(secret).is_ok(),
             (Kind::Workspace(own), Some(secret)) => {
                 engine.workspaces().workspace_of_token(secret).is_some_and(|workspace| workspace.id == own.id)
             }

@@ -126,7 +126,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, Detail> {
     principal.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.access().revoke_key(&id, &principal.caller.name).await?,
+        Ok(id) => engine.access().revoke_key(&id, principal.caller.recorded_name()).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(Detail::not_found("key")) }
@@ -161,7 +161,7 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
         scopes,
         worker: None,
         expires_at: None,
-        created_by: caller.name.clone(),
+        created_by: caller.recorded_name().to_owned(),
         issued_by: Some(mint.issued_by.unwrap_or_else(|| caller.name.clone())),
         project_ids: mint.project_ids,
     })

@@ -15,6 +15,7 @@ mod molecule;
 mod openorca;
 mod output;
 mod overview;
+mod people;
 mod policy;
 mod pools;
 mod rights;
