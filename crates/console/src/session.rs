@@ -72,17 +72,15 @@ impl FromRequestParts<Console> for Session {
 
 impl Session {
     fn of(headers: &HeaderMap, engine: &Engine, uri: &str) -> Option<Self> {
-        let signed = cookie(headers, SESSION).and_then(|text| match text.strip_prefix(PERSON) {
-            Some(text) => {
+        let signed = cookie(headers, SESSION).and_then(|text| {
+            if let Some(text) = text.strip_prefix(PERSON) {
                 let person = engine.access().resume_person_session(text)?;
-                Some((person.caller, hex(&person.form_token), Some(person.session)))
+                return Some((person.caller, hex(&person.form_token), Some(person.session)));
             }
-            None => {
-                let (session, token) = read(text)?;
-                let caller = engine.access().resume_session(&session, &token)?;
-                let form_seal = hex(&engine.access().form_token(&session)?);
-                Some((caller, form_seal, Some(session)))
-            }
+            let (session, token) = read(text)?;
+            let caller = engine.access().resume_session(&session, &token)?;
+            let form_seal = hex(&engine.access().form_token(&session)?);
+            Some((caller, form_seal, Some(session)))
         });
         let (caller, form_seal, signed_in) = match signed {
             Some(signed) => signed,

@@ -1,4 +1,4 @@
-//! OpenID Connect: what a provider says about a person, checked.
+//! OIDC: what an identity provider says about a person, checked.
 //!
 //! [`Oidc`] is a handle on one provider. It fetches what the provider publishes about itself and its keys
 //! (`provider.rs`), checks tokens with these keys (`token.rs`, `key_set.rs`), and takes a browser through the
@@ -131,10 +131,7 @@ impl Oidc {
     /// made-up tokens make nobody call the provider.
     pub async fn learn_keys_of(&self, token: &str, now: Millis) {
         let inner = &self.0;
-        let (key, algorithm) = match token::key_of(token) {
-            Ok(named) => named,
-            Err(_) => return,
-        };
+        let Ok((key, algorithm)) = token::key_of(token) else { return };
         if inner.known.lacks(key.as_deref(), algorithm, now) {
             // What went wrong is logged there; the token is then not known.
             let _ = inner.known.refresh(&inner.http, &inner.settings, now).await;

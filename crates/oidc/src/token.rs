@@ -1,7 +1,7 @@
 //! A token, checked: signed by a key of the provider, for us, and now.
 //!
 //! Signature, issuer and audience are jsonwebtoken's to check. The times are checked here, because the time is an
-//! argument, and the algorithm is chosen here: RS256, ES256 or EdDSA, never one that shares a secret, never none.
+//! argument, and the algorithm is chosen here: `RS256`, `ES256` or `EdDSA`, never one that shares a secret, never none.
 
 use crate::VerifiedPerson;
 use crate::key_set::KeySet;

@@ -1,4 +1,4 @@
-//! A small OpenID provider on loopback: discovery, sign-in that asks nothing, codes with PKCE, keys that change.
+//! A small identity provider (OIDC) on loopback: discovery, sign-in that asks nothing, codes with PKCE, keys that change.
 //!
 //! It signs by itself and shares no code with what checks its tokens.
 

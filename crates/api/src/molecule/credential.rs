@@ -42,6 +42,10 @@ impl FromRequestParts<Engine> for Credential {
             parts.headers.insert(X_API_KEY, value);
         }
         let secret = secret(&parts.headers).map(str::to_owned);
+        // One that came in the protocols was not seen before.
+        if let Some(secret) = &secret {
+            engine.access().learn_keys_of(secret).await;
+        }
         let is_key = match &secret {
             Some(secret) => engine.access().identify(secret) != Err(Unidentified::Key),
             None => engine.access().anonymous().is_some(),

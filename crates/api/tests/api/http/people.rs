@@ -6,11 +6,12 @@ use reveille_core::id::{KeyId, TenantId};
 use reveille_core::rate::Rate;
 use reveille_engine::{Engine, LimitSettings, Settings};
 use reveille_kernel::cordum::cordum_api_client::CordumApiClient;
-use reveille_roster::{Reach, Role, RoleGrant, Scope};
+use reveille_roster::{Reach, Role, RoleGrant};
 use reveille_test_kit::{TestAlgorithm, TestHttp, TestPerson, TestProvider, TestWorld, create_key};
 use reveille_wire::cordum::SubmitJobRequest;
 use serde_json::{Value, json};
 use std::ops::Deref;
+use std::time::Duration;
 use tonic::Code;
 
 struct Office {
@@ -281,11 +282,13 @@ async fn a_person_has_one_rate_whatever_tokens_they_show() {
 async fn a_stream_ends_with_the_token_that_opened_it() {
     let office = Office::open().await;
     let ann = office.token("1", "ann", &["acme-viewer"]);
-    office.engine.access().learn_keys_of(&ann).await;
-    let caller = office.engine.access().identify(&ann).unwrap();
-    assert!(caller.may(Scope::Read) && office.engine.access().still_holds(&caller));
+    let mut stream = office.http.open(&ann, "/api/v1/events", &[]).await;
+    assert_eq!(stream.event().await.1, "snapshot");
+    // Nothing waits for a socket any more.
+    tokio::time::pause();
     office.world.clock.shift(3_600_000);
-    assert!(!office.engine.access().still_holds(&caller));
+    let ended = tokio::time::timeout(Duration::from_secs(2), stream.end()).await;
+    assert!(ended.is_ok(), "it went on for more than two seconds");
 }
 
 #[tokio::test]
