@@ -276,6 +276,7 @@ async fn start(world: &Arc<World>, server: &SimServer, life: &Life) -> Option<En
         workflows: Arc::new(SimFlows::new(world.clone(), life.clone())),
         a2a: Arc::new(SimA2aClient::new(world.clone(), life.clone())),
         kernel: SimKernel::of(world, life),
+        oidc: None,
         bus: Arc::new(SimBus::new(world.clone(), life.clone())),
         traces: Arc::new(SimTraces(world.clone())),
         clock: Arc::new(server.clock.clone()),

@@ -10,6 +10,7 @@
 
 mod dial;
 mod exchange;
+mod fetch;
 mod handover;
 mod target;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 
 pub use dial::{ADDRESSES_TRIED_MAX, CONNECT_MAX};
 pub use exchange::HEADERS_MAX;
+pub use fetch::HttpFetcher;
 pub use target::{A2aTarget, URL_BYTES_MAX};
 
 use crate::{A2aClient, A2aError, A2aReply, A2aRequest, AddressRules, REQUEST_BYTES_MAX, Received};

@@ -12,7 +12,9 @@ mod http;
 pub mod message;
 mod rules;
 
-pub use http::{A2aTarget, ADDRESSES_TRIED_MAX, CONNECT_MAX, HEADERS_MAX, HttpA2aClient, URL_BYTES_MAX};
+pub use http::{
+    A2aTarget, ADDRESSES_TRIED_MAX, CONNECT_MAX, HEADERS_MAX, HttpA2aClient, HttpFetcher, URL_BYTES_MAX,
+};
 pub use rules::{AddressBlock, AddressRules, BadRule, Why};
 
 use bytes::Bytes;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     pub name: String,
-    /// Of ingest, read, write, worker, admin; read and write unless told.
+    /// Of ingest, read, submit, approve, release, operate, write, worker, admin; read and write unless told.
     #[serde(default)]
     pub scopes: Vec<String>,
     /// Whose key it is; the caller's tenant unless told.

@@ -112,7 +112,7 @@ pub async fn approve(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<Resolution>,
 ) -> Result<Json<Approved>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Approve)?;
     let job = visible(&engine, &auth, &id).await?;
     Ok(Json(match engine.jobs().approve(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
         ApprovalOutcome::Now(job) => convert::approved_now(&job),
@@ -130,7 +130,7 @@ pub async fn reject(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<Resolution>,
 ) -> Result<Json<Rejected>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Approve)?;
     let job = visible(&engine, &auth, &id).await?;
     Ok(Json(match engine.jobs().reject(job.id(), convert::approval_answer(body, answer(&auth))?).await? {
         ApprovalOutcome::Now(job) => convert::rejected_now(&job),

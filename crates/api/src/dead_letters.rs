@@ -71,7 +71,7 @@ pub async fn delete(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     let letter = visible(&engine, &auth, &id).await?;
     let was_there = engine.jobs().delete_dead_letter(letter, auth.caller()).await?;
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
@@ -87,7 +87,7 @@ pub async fn retry(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<Json<RetriedJob>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     let letter = visible(&engine, &auth, &id).await?;
     Ok(Json(convert::retried_job(&*engine.jobs().retry(letter, auth.caller()).await?)))
 }
@@ -99,7 +99,7 @@ pub async fn retry_many(
     auth: Auth,
     OptionalBody(filter): OptionalBody<RetryFilter>,
 ) -> Result<Json<RetriedMany>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     let query = DeadLetterQuery { tenant: auth.list_of(), ..convert::retry_query(&filter)? };
     Ok(Json(convert::retried_many(&engine.jobs().retry_many(query, auth.caller()).await?)))
 }

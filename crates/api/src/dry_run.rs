@@ -24,7 +24,7 @@ pub async fn dry_run(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<DryRunBody>,
 ) -> Result<Json<DryRunReply>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs_one_of(&[Scope::Submit, Scope::Operate])?;
     let document: Option<WorkflowDocument> =
         body.workflow.written().map(|text| read_part("workflow", text)).transpose()?;
     if document.as_ref().is_some_and(|document| document.id != id) {

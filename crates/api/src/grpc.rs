@@ -6,7 +6,7 @@ mod output;
 mod policy;
 
 use crate::ApiError;
-use crate::auth::Auth;
+use crate::auth::{Auth, secret};
 use crate::unauthenticated::too_many;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -43,6 +43,9 @@ async fn guard(
     request: axum::extract::Request,
     next: Next,
 ) -> axum::response::Response {
+    if let Some(secret) = secret(request.headers()) {
+        engine.access().learn_keys_of(secret).await;
+    }
     let known = Auth::of(request.headers(), &engine).map_err(|error| match address(&request) {
         Some(address) if error.status() == StatusCode::UNAUTHORIZED => {
             engine.access().count_stranger(address).err().map_or(error, too_many)

@@ -51,7 +51,7 @@ pub async fn submit_job(
     trace: Option<TraceContext>,
     body: SubmitRequest,
 ) -> Result<Arc<Job>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Submit)?;
     let (mut request, context) =
         convert::job_request(body, engine.jobs().new_id(), &auth.tenant, auth.name())?;
     request.submitted_by = Some(auth.caller().key.clone());
@@ -165,7 +165,7 @@ pub async fn cancel(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<Json<Cancelled>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs_one_of(&[Scope::Submit, Scope::Operate])?;
     let job = visible(&engine, &auth, &id).await?;
     match engine.jobs().cancel(job.id(), &**auth.caller(), "").await {
         Ok(job) => {
@@ -190,7 +190,7 @@ pub async fn remediate(
     Path(id): Path<String>,
     Body(body): Body<Remediate>,
 ) -> Result<Response, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Submit)?;
     let job = visible(&engine, &auth, &id).await?;
     let job = engine.jobs().remediate(&job, &body.remediation_id, auth.caller()).await?;
     accepted(&job)?;

@@ -20,8 +20,10 @@ pub async fn create(
     Body(body): Body<CreateKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
-    let (key, secret) =
-        engine.access().create_key(convert::new_key(body, &auth.tenant, auth.name())?).await?;
+    let (key, secret) = engine
+        .access()
+        .create_key(convert::new_key(body, &auth.tenant, auth.caller().recorded_name())?)
+        .await?;
     Ok((StatusCode::CREATED, Json(CreatedKey { key: convert::key(&key), secret })))
 }
 
@@ -43,8 +45,10 @@ pub async fn rotate(
 ) -> Result<(StatusCode, Json<RotatedKey>), ApiError> {
     auth.needs(Scope::Admin)?;
     let id = KeyId::parse(&id).map_err(|_| ApiError::not_found("key"))?;
-    let rotation =
-        engine.access().rotate_key(&id, convert::overlap_ms(body.overlap_sec), auth.name()).await?;
+    let rotation = engine
+        .access()
+        .rotate_key(&id, convert::overlap_ms(body.overlap_sec), auth.caller().recorded_name())
+        .await?;
     Ok((StatusCode::CREATED, Json(convert::rotated_key(rotation))))
 }
 
@@ -57,7 +61,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, ApiError> {
     auth.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.access().revoke_key(&id, auth.name()).await?,
+        Ok(id) => engine.access().revoke_key(&id, auth.caller().recorded_name()).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found("key")) }

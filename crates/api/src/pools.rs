@@ -30,7 +30,7 @@ pub async fn drain(
     Path(name): Path<String>,
     OptionalBody(body): OptionalBody<DrainRequest>,
 ) -> Result<Json<Drained>, ApiError> {
-    auth.needs(Scope::Admin)?;
+    auth.needs_everywhere(Scope::Operate)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
     let drain = engine.fleet().drain_workers(what, convert::drain_seconds(&body)?, &**auth.caller()).await?;
     Ok(Json(convert::drained(&drain)))
@@ -43,7 +43,7 @@ pub async fn undrain(
     auth: Auth,
     Path(name): Path<String>,
 ) -> Result<Json<Undrained>, ApiError> {
-    auth.needs(Scope::Admin)?;
+    auth.needs_everywhere(Scope::Operate)?;
     let what = presence::Drained::Pool(PoolId::parse(&name)?);
     let was_drained = engine.fleet().undrain_workers(what, &**auth.caller()).await?;
     Ok(Json(Undrained { name, was_drained }))

@@ -34,9 +34,7 @@ pub async fn take(
     auth: Auth,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Taken>), ApiError> {
-    if auth.needs(Scope::Write).is_err() {
-        auth.needs(Scope::Ingest)?;
-    }
+    auth.needs(Scope::Ingest)?;
     let body = body.map_err(|error| ApiError::new(error.status(), "body_unreadable", error.body_text()))?;
     let heard = match serde_json::from_slice(&body) {
         Ok(BeatBatch(beats)) => {

@@ -68,7 +68,7 @@ pub async fn release(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<Decided>,
 ) -> Result<Json<ResolvedReply>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Release)?;
     let job = held(&engine, &auth, &id).await?;
     if engine.jobs().is_from_submitter(&job.request, &answer(&auth)) {
         let words = "nobody releases the result of their own job; somebody else has to";
@@ -86,7 +86,7 @@ pub async fn discard(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<Decided>,
 ) -> Result<Json<ResolvedReply>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Release)?;
     let job = held(&engine, &auth, &id).await?;
     let done = engine.jobs().discard(job.id(), &**auth.caller(), &note(body)?).await;
     resolved(done, "discarded")

@@ -19,11 +19,15 @@ pub const UNCOUNTED: [&str; 5] = ["/api/v1/openapi.json", "/healthz", "/livez", 
 
 pub async fn hold_back(State(engine): State<Engine>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
+    // From here on it is known who shows a token.
+    if let Some(secret) = secret(request.headers()) {
+        engine.access().learn_keys_of(secret).await;
+    }
     if !engine.access().limits_calls() || UNCOUNTED.contains(&path) {
         return next.run(request).await;
     }
     let caller = match secret(request.headers()) {
-        Some(secret) => engine.access().authenticate(secret),
+        Some(secret) => engine.access().identify(secret).ok(),
         None => engine.access().anonymous(),
     };
     match caller.map_or(Ok(()), |caller| engine.access().count_call(&caller.key)) {

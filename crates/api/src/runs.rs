@@ -49,7 +49,7 @@ pub async fn start(
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<StartBody>,
 ) -> Result<Json<StartedReply>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Submit)?;
     if query.dry_run == Some(true) {
         return Err(ApiError::field(
             "dry_run",
@@ -161,7 +161,7 @@ pub async fn delete(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     let run = visible(&engine, &auth, &id).await?;
     if engine.workflows().delete_run(&run.head, &**auth.caller()).await? {
         return Ok(StatusCode::NO_CONTENT);
@@ -196,7 +196,7 @@ pub async fn cancel(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<StatusCode, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs_one_of(&[Scope::Submit, Scope::Operate])?;
     let run = visible(&engine, &auth, &id).await?;
     engine.workflows().cancel_run(&run.head.id, &**auth.caller(), &body.reason).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -210,7 +210,7 @@ pub async fn cancel_of(
     Path((workflow, id)): Path<(String, String)>,
     body: OptionalBody<CancelBody>,
 ) -> Result<StatusCode, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs_one_of(&[Scope::Submit, Scope::Operate])?;
     if visible(&engine, &auth, &id).await?.head.workflow.as_str() != workflow {
         return Err(unknown());
     }
@@ -226,7 +226,7 @@ pub async fn rerun(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<RerunBody>,
 ) -> Result<Json<StartedReply>, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Submit)?;
     if body.dry_run == Some(true) {
         return Err(ApiError::field("dry_run", "a run that is started is run"));
     }

@@ -21,7 +21,7 @@ pub async fn register(
     Body(body): Body<RegisterWorkerKey>,
 ) -> Result<(StatusCode, Json<Key>), ApiError> {
     auth.needs(Scope::Admin)?;
-    let (new, public) = convert::new_worker_key(body, &auth.tenant, auth.name())?;
+    let (new, public) = convert::new_worker_key(body, &auth.tenant, auth.caller().recorded_name())?;
     let key = engine.access().register_worker_key(new, public).await?;
     Ok((StatusCode::CREATED, Json(convert::key(&key))))
 }
@@ -37,7 +37,8 @@ pub async fn rotate(
     auth.needs(Scope::Admin)?;
     let id = KeyId::parse(&id).map_err(|_| ApiError::not_found("key"))?;
     let (next, overlap_ms) = (convert::public_key(&body.public_key)?, convert::overlap_ms(body.overlap_sec));
-    let rotation = engine.access().rotate_worker_key(&id, &next, overlap_ms, auth.name()).await?;
+    let rotation =
+        engine.access().rotate_worker_key(&id, &next, overlap_ms, auth.caller().recorded_name()).await?;
     Ok((StatusCode::CREATED, Json(convert::rotated_worker_key(&rotation))))
 }
 

@@ -88,7 +88,7 @@ pub async fn drain(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<DrainRequest>,
 ) -> Result<Json<Drained>, ApiError> {
-    auth.needs(Scope::Admin)?;
+    auth.needs_everywhere(Scope::Operate)?;
     let what = presence::Drained::Worker(WorkerId::parse(&id)?);
     let is_known = engine.fleet().worker(Who::Worker(&id)).is_some();
     // A worker that is away can be drained before it comes back, if it was drained or known before.
@@ -106,7 +106,7 @@ pub async fn undrain(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<Json<Undrained>, ApiError> {
-    auth.needs(Scope::Admin)?;
+    auth.needs_everywhere(Scope::Operate)?;
     let what = presence::Drained::Worker(WorkerId::parse(&id)?);
     let was_drained = engine.fleet().undrain_workers(what, &**auth.caller()).await?;
     Ok(Json(Undrained { name: id, was_drained }))

@@ -33,7 +33,7 @@ pub async fn save(
     auth: Auth,
     Body(document): Body<WorkflowDocument>,
 ) -> Result<(StatusCode, Json<SavedReply>), ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     if document.org_id.as_ref().is_some_and(|org| org != auth.tenant.as_str()) {
         return Err(ApiError::forbidden("org_id: it is not this key's tenant"));
     }
@@ -83,7 +83,7 @@ pub async fn delete(
     auth: Auth,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    auth.needs(Scope::Write)?;
+    auth.needs(Scope::Operate)?;
     let was_there = match WorkflowId::parse(&id) {
         Ok(id) => engine.workflows().delete_workflow(&auth.tenant, &id, &**auth.caller()).await?,
         Err(_) => false,

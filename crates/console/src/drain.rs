@@ -13,6 +13,7 @@ use reveille_api::body::OptionalBody;
 use reveille_api::{pools, workers};
 use reveille_api_types::drain::DrainRequest;
 use reveille_api_types::worker::{Pool, Worker};
+use reveille_roster::Scope;
 
 /// For those who may: CAP workers are everybody's, and so are their pools.
 pub fn of_worker(session: &Session, worker: &Worker) -> Markup {
@@ -30,7 +31,7 @@ pub fn of_pool(session: &Session, pool: &Pool) -> Markup {
 fn button(session: &Session, what: &str, name: &str, is_drained: bool, class: &str) -> Markup {
     let act = if is_drained { "undrain" } else { "drain" };
     let words = format!("{} {what}", if is_drained { "Undrain" } else { "Drain" });
-    html! { @if session.auth.is_operator() {
+    html! { @if session.auth.caller().may_everywhere(Scope::Operate) {
         (session.button(&format!("/ui/fleet/{what}/{}/{act}", path(name)), &words, class))
     } }
 }

@@ -19,6 +19,7 @@ mod load_history;
 mod mask;
 mod now;
 mod page;
+mod person;
 mod policy;
 mod quarantine;
 mod run;
@@ -58,6 +59,8 @@ pub fn router(engine: Engine, engines: Vec<(String, Vec<Finding>)>) -> Router {
     Router::new()
         .route("/", get(now::show))
         .route("/ui/sign-in", get(session::ask).post(session::sign_in))
+        .route("/ui/oidc/start", get(person::start))
+        .route("/ui/oidc/callback", get(person::come_back))
         .route("/ui/sign-out", post(session::sign_out))
         .route("/ui/tenant", post(session::choose_tenant))
         .route("/ui/live", get(live::follow))

@@ -116,13 +116,13 @@ fn framed(
                     }
                 }
                 div.who {
-                    @if auth.is_operator() { (tenant_choice(console, session)) }
+                    @if auth.caller().may_choose_tenant() { (tenant_choice(console, session)) }
                     @else { span.quiet title="tenant" { (auth.tenant) } }
                     @if session.signed_in.is_some() {
                         form method="post" action="/ui/sign-out" {
                             input type="hidden" name="seal" value=(session.form_seal);
                             button.plain type="submit" title={ "signed in as " (auth.name()) } { "Sign out" }
-                            button.plain type="submit" name="everywhere" value="true" title="in every browser in which this key is signed in" { "everywhere" }
+                            button.plain type="submit" name="everywhere" value="true" title="in every browser in which you are signed in" { "everywhere" }
                         }
                     } @else { a href="/ui/sign-in" { "Sign in" } }
                 }
@@ -135,14 +135,20 @@ fn framed(
 }
 
 fn tenant_choice(console: &Console, session: &Session) -> Markup {
+    let caller = session.auth.caller();
+    let any = console.engine.access().tenants();
+    let tenants = caller.tenants_to_choose().unwrap_or_else(|| any.iter().collect());
     html! {
         form.tenant method="post" action="/ui/tenant" {
             input type="hidden" name="seal" value=(session.form_seal);
             label.hidden for="tenant" { "Tenant" }
             select #tenant name="tenant" data-sends {
-                option value="" selected[session.chosen.is_none()] { "all tenants" }
-                @for tenant in console.engine.access().tenants().iter().take(TENANTS_MAX) {
-                    option value=(tenant) selected[session.chosen.as_ref() == Some(tenant)] { (tenant) }
+                @if caller.tenants_to_choose().is_none() {
+                    option value="" selected[session.chosen.is_none()] { "all tenants" }
+                }
+                @let shown = session.chosen.as_ref().or((!caller.is_everywhere()).then_some(&session.auth.tenant));
+                @for tenant in tenants.into_iter().take(TENANTS_MAX) {
+                    option value=(tenant) selected[shown == Some(tenant)] { (tenant) }
                 }
             }
             noscript { button type="submit" { "Look" } }

@@ -79,7 +79,7 @@ fn card(session: &Session, held: &Held, text: Option<&str>, now: Millis) -> Mark
 /// The result with what was found covered, for those who may decide about it. Who saw it is in the audit trail.
 async fn text(console: &Console, session: &Session, held: &Held) -> Result<Option<String>, ApiError> {
     let Ok(id) = JobId::parse(&held.job_id) else { return Ok(None) };
-    if session.auth.needs(Scope::Write).is_err() {
+    if session.auth.needs(Scope::Release).is_err() {
         return Ok(None);
     }
     let Some(job) = console.engine.jobs().job(&id).await? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Who is at the other end: a cookie that a key has sealed.
+//! Who is at the other end: a cookie that was sealed for a key, or for a person who came from the identity provider.
 //!
 //! The browser keeps no key. It keeps the key's id, the session's id and end, and a token over them
 //! (`Access::begin_session`), which scripts cannot read. Whoever signs out ends the session at every server, so that a
@@ -24,6 +24,8 @@ use serde::Deserialize;
 use std::fmt::Write;
 
 const SESSION: &str = "reveille_session";
+/// What the cookie of a person's session begins with.
+const PERSON: &str = "p.";
 const TENANT: &str = "reveille_tenant";
 /// Nobody is sent back to a longer place than this.
 const NEXT_LEN_MAX: usize = 1_000;
@@ -33,7 +35,7 @@ pub struct Session {
     pub auth: Auth,
     /// What forms must bring along; empty for those who have no key.
     pub form_seal: String,
-    /// The tenant that an operator has chosen to look at.
+    /// The tenant that somebody who may see several has chosen to look at.
     pub chosen: Option<TenantId>,
     /// Nothing for those who have no key.
     pub signed_in: Option<BrowserSession>,
@@ -71,6 +73,10 @@ impl FromRequestParts<Console> for Session {
 impl Session {
     fn of(headers: &HeaderMap, engine: &Engine, uri: &str) -> Option<Self> {
         let signed = cookie(headers, SESSION).and_then(|text| {
+            if let Some(text) = text.strip_prefix(PERSON) {
+                let person = engine.access().resume_person_session(text)?;
+                return Some((person.caller, hex(&person.form_token), Some(person.session)));
+            }
             let (session, token) = read(text)?;
             let caller = engine.access().resume_session(&session, &token)?;
             let form_seal = hex(&engine.access().form_token(&session)?);
@@ -81,8 +87,8 @@ impl Session {
             None => (engine.access().anonymous()?, String::new(), None),
         };
         let chosen = cookie(headers, TENANT).and_then(|name| TenantId::parse(name).ok());
-        let chosen = chosen.filter(|tenant| caller.sees(tenant));
-        let auth = Auth::acting_for(caller, chosen.clone())?;
+        let chosen = chosen.filter(|tenant| caller.acting_for(Some(tenant)).is_some());
+        let auth = Auth::acting_for(&caller, chosen.clone())?;
         Some(Self { auth, form_seal, chosen, signed_in, uri: uri.to_owned() })
     }
 
@@ -137,11 +143,10 @@ pub async fn ask(
     if Session::of(&headers, &console.engine, "/").is_some_and(|session| session.signed_in.is_some()) {
         return Redirect::to(next).into_response();
     }
-    form(next, None)
+    form(&console, next, StatusCode::OK, None)
 }
 
-fn form(next: &str, problem: Option<&str>) -> Response {
-    let status = if problem.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+pub fn form(console: &Console, next: &str, status: StatusCode, problem: Option<&str>) -> Response {
     let page = plain(
         "Sign in",
         &html! {
@@ -149,6 +154,9 @@ fn form(next: &str, problem: Option<&str>) -> Response {
                 h1 { "Reveille" }
                 p.quiet { "Sign in with a key. The first start prints one; " code { "reveille key create" } " makes more." }
                 @if let Some(problem) = problem { p.bad role="alert" { (problem) } }
+                @if let Some(oidc) = console.engine.access().oidc() {
+                    p { a.button href={ "/ui/oidc/start?next=" (path(next)) } { "Sign in with " (oidc.host()) } }
+                }
                 form method="post" action="/ui/sign-in" {
                     label for="key" { "Key" }
                     input id="key" name="key" type="password" autocomplete="current-password" required autofocus;
@@ -175,10 +183,12 @@ pub async fn sign_in(
 ) -> Response {
     let next = place(Some(&form_sent.next));
     if !is_from_here(&headers) {
-        return form(next, Some("This form was sent from another site."));
+        let words = "This form was sent from another site.";
+        return form(&console, next, StatusCode::UNAUTHORIZED, Some(words));
     }
     let Some((session, token)) = console.engine.access().sign_in(form_sent.key.trim()).await else {
-        return form(next, Some("That key is wrong, expired or revoked."));
+        let words = "That key is wrong, expired or revoked.";
+        return form(&console, next, StatusCode::UNAUTHORIZED, Some(words));
     };
     let value = format!("{}.{}.{}.{}", session.key, session.id, session.end.0, hex(&token));
     let mut response = Redirect::to(next).into_response();
@@ -226,7 +236,7 @@ pub struct TenantForm {
     tenant: String,
 }
 
-/// An operator looks at one tenant, or at all again.
+/// Whoever may see several tenants looks at one of them, or at all again.
 pub async fn choose_tenant(
     session: Session,
     headers: HeaderMap,
@@ -240,15 +250,21 @@ pub async fn choose_tenant(
     }
     let tenant = TenantId::parse(&form_sent.tenant)
         .map_err(|error| ErrorPage::new(StatusCode::BAD_REQUEST, &format!("That is no tenant: {error}.")))?;
-    if !session.auth.sees(&tenant) {
-        return Err(ErrorPage::new(StatusCode::FORBIDDEN, "Your key sees its own tenant only."));
+    if session.auth.caller().acting_for(Some(&tenant)).is_none() {
+        return Err(ErrorPage::new(StatusCode::FORBIDDEN, "You have no rights in that tenant."));
     }
     set_cookie(&mut response, &headers, TENANT, tenant.as_str(), SESSION_MS / 1000);
     Ok(response)
 }
 
+/// A person has come back from the identity provider.
+pub fn keep_person(response: &mut Response, headers: &HeaderMap, cookie: &str) {
+    set_cookie(response, headers, SESSION, &format!("{PERSON}{cookie}"), SESSION_MS / 1000);
+    set_cookie(response, headers, TENANT, "", 0);
+}
+
 /// A place of ours to go to next; never another site's.
-fn place(next: Option<&str>) -> &str {
+pub fn place(next: Option<&str>) -> &str {
     let is_ours = |next: &&str| {
         next.len() <= NEXT_LEN_MAX
             && next.starts_with('/')
@@ -258,13 +274,13 @@ fn place(next: Option<&str>) -> &str {
     next.filter(is_ours).unwrap_or("/")
 }
 
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(is, value)| *is == name && !value.is_empty()).map(|(_, value)| value)
 }
 
-fn set_cookie(response: &mut Response, headers: &HeaderMap, name: &str, value: &str, seconds: i64) {
+pub fn set_cookie(response: &mut Response, headers: &HeaderMap, name: &str, value: &str, seconds: i64) {
     let is_https = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     let secure = if is_https { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");

@@ -157,9 +157,16 @@ impl Answer {
     /// Whether whoever answers is, or may be, who asked: the same credential, the same name, or nobody in particular.
     /// Whoever has a key can put it away, so an answer without one may be anybody's.
     pub fn is_from_submitter(&self, request: &Request) -> bool {
-        let same_name = request.submitter_name.as_ref().is_some_and(|name| *name == self.by);
+        let same_name = request.submitter_name.as_ref().is_some_and(|name| self.has_name(request, name));
         let is_anybodys = self.key.as_ref().is_some_and(KeyId::is_anonymous);
         is_anybodys || same_name || (self.key.is_some() && self.key == request.submitted_by)
+    }
+
+    /// Whether whoever answers goes by a name of who asked. Names are given to keys by whoever makes them. People are
+    /// called alike and are two all the same, so between people it says nothing.
+    pub fn has_name(&self, request: &Request, name: &str) -> bool {
+        let is_person = |key: &Option<KeyId>| key.as_ref().is_some_and(KeyId::is_person);
+        self.by == name && !(is_person(&self.key) && is_person(&request.submitted_by))
     }
 
     /// Whether this answers what the job asks.

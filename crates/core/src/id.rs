@@ -107,6 +107,9 @@ ids! {
     WorkspaceId = "workspace_id";
 }
 
+/// What the ids of people begin with.
+const PERSON: &str = "oidc:";
+
 impl KeyId {
     /// Of whoever shows no key, where that is allowed.
     pub fn anonymous() -> Self {
@@ -115,6 +118,20 @@ impl KeyId {
 
     pub fn is_anonymous(&self) -> bool {
         self.as_str() == "anonymous"
+    }
+
+    /// Of a person for whom an issuer vouches. An issuer has no `#` in it, and no key has an id like this one.
+    pub fn person(issuer: &str, subject: &str) -> Result<Self, BadId> {
+        Self::parse(&format!("{PERSON}{issuer}#{subject}"))
+    }
+
+    pub fn is_person(&self) -> bool {
+        self.as_str().starts_with(PERSON)
+    }
+
+    /// What the issuer calls a person; nothing for a key.
+    pub fn subject(&self) -> Option<&str> {
+        self.as_str().strip_prefix(PERSON)?.split_once('#').map(|(_, subject)| subject)
     }
 }
 

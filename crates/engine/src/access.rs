@@ -1,10 +1,13 @@
-//! Who may call: keys, the session tokens made from them, and how often each key, and each address without one, may call.
+//! Who may call: keys, people for whom an identity provider vouches, the sessions of both, and how often each, and each
+//! address without either, may call.
 
 mod address_limits;
 mod call_limits;
 mod ended_sessions;
 mod key_index;
 mod keys;
+mod people;
+mod person_sessions;
 mod rotation;
 mod session_tokens;
 mod worker_keys;
@@ -14,6 +17,10 @@ pub use address_limits::ADDRESSES_MAX;
 pub use ended_sessions::{ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX, EndedSessionIndex};
 pub use key_index::{KeyIndex, Signer};
 pub use keys::{Caller, ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey};
+pub use people::Unidentified;
+pub use person_sessions::{
+    PERSON_COOKIE_LEN_MAX, PersonSession, PersonSignInError, SIGN_IN_MS_MAX, SignedIn,
+};
 pub use rotation::{ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError, Rotation};
 pub use session_tokens::{BrowserSession, SESSION_MS, SESSION_TOKEN_LEN};
 pub(crate) use worker_keys::packet_key_id;
@@ -26,6 +33,7 @@ use crate::roster::RosterWriter;
 use crate::runtime::Runtime;
 use address_limits::AddressLimits;
 use call_limits::CallLimits;
+use reveille_oidc::Oidc;
 use reveille_roster::Roster;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -41,6 +49,7 @@ pub struct Inner {
     writer: RosterWriter,
     audit: AuditWriter,
     keys: Arc<KeyIndex>,
+    oidc: Option<Oidc>,
     ended_sessions: Arc<EndedSessionIndex>,
     call_limits: CallLimits,
     address_limits: AddressLimits,
@@ -55,6 +64,7 @@ impl Deref for Access {
 }
 
 impl Access {
+    #[expect(clippy::too_many_arguments, reason = "each is a collaborator, handed over once")]
     pub fn new(
         runtime: Runtime,
         observe: Observe,
@@ -62,6 +72,7 @@ impl Access {
         writer: RosterWriter,
         audit: AuditWriter,
         keys: Arc<KeyIndex>,
+        oidc: Option<Oidc>,
         ended_sessions: Arc<EndedSessionIndex>,
     ) -> Self {
         let (call_limits, address_limits) = (CallLimits::default(), AddressLimits::default());
@@ -72,6 +83,7 @@ impl Access {
             writer,
             audit,
             keys,
+            oidc,
             ended_sessions,
             call_limits,
             address_limits,

@@ -26,6 +26,7 @@ use reveille_a2a::A2aClient;
 use reveille_bus::{Bus, BusError};
 use reveille_core::time::Millis;
 use reveille_kernel::Kernel;
+use reveille_oidc::Oidc;
 use reveille_roster::{Roster, RosterError};
 use reveille_store::workflows::WorkflowStore;
 use reveille_store::{Store, StoreError};
@@ -42,6 +43,8 @@ pub struct Parts {
     pub a2a: Arc<dyn A2aClient>,
     /// Who decides instead of the policy file, if somebody does.
     pub kernel: Option<Arc<dyn Kernel>>,
+    /// Who vouches for people, if somebody does.
+    pub oidc: Option<Oidc>,
     pub traces: Arc<dyn Traces>,
     pub clock: Arc<dyn Clock>,
     pub rng: Arc<dyn Rng>,

@@ -35,9 +35,9 @@ mod workflows;
 
 pub use access::{
     ADDRESSES_MAX, Access, BrowserSession, Caller, ENDED_SESSIONS_MAX, ENDED_SESSIONS_PER_KEY_MAX,
-    ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey, NewPublicKey, ROTATION_OVERLAP_MS,
-    ROTATION_OVERLAP_MS_MAX, RotateError, Rotation, SESSION_MS, SESSION_TOKEN_LEN, ServerKey,
-    WORKER_SESSION_MS,
+    ENVIRONMENT_KEY, KEY_PREFIX, KeyError, KeyStanding, NewKey, NewPublicKey, PERSON_COOKIE_LEN_MAX,
+    PersonSession, PersonSignInError, ROTATION_OVERLAP_MS, ROTATION_OVERLAP_MS_MAX, RotateError, Rotation,
+    SESSION_MS, SESSION_TOKEN_LEN, SIGN_IN_MS_MAX, ServerKey, SignedIn, Unidentified, WORKER_SESSION_MS,
 };
 pub use clock::{Clock, Rng, SeededRng, SystemClock, SystemRng};
 pub use cluster::{Cluster, Lease};

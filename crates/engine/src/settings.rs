@@ -5,6 +5,7 @@ use reveille_core::policy::FailMode;
 use reveille_core::presence::Ttls;
 use reveille_core::rate::Rate;
 use reveille_core::trace::Ratio;
+use reveille_roster::RoleGrant;
 use reveille_wire::key::SigningKey;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub open_registration: bool,
     /// The names by which they may reach us, beside `localhost` and addresses.
     pub open_hosts: Vec<String>,
+    /// What the groups of people are worth.
+    pub role_grants: Vec<RoleGrant>,
     /// Mixed into every session token: whoever has the database cannot make one.
     pub session_secret: SessionSecret,
     /// What the audit trail's checkpoints are signed with: whoever has the database cannot sign one.
@@ -122,6 +125,7 @@ impl Default for Settings {
             open_tenant: None,
             open_registration: false,
             open_hosts: Vec::new(),
+            role_grants: Vec::new(),
             session_secret: SessionSecret::default(),
             signing_seed: SigningSeed::default(),
             signatures: SignatureMode::Off,

@@ -5,6 +5,7 @@
 mod audit;
 mod engines;
 mod limits;
+mod oidc;
 mod safety;
 mod tracing;
 mod variables;
@@ -12,6 +13,7 @@ mod variables;
 pub use audit::AuditSection;
 pub use engines::{EngineOptions, NatsSection, PostgresSection, RedisSection};
 pub use limits::LimitsSection;
+pub use oidc::OidcSection;
 pub use safety::SafetySection;
 pub use tracing::TracingSection;
 
@@ -42,6 +44,7 @@ pub struct Config {
     pub approvals: ApprovalsSection,
     pub fleet: FleetSection,
     pub auth: AuthSection,
+    pub oidc: OidcSection,
     pub audit: AuditSection,
     pub a2a: A2aSection,
     pub output: OutputSection,
@@ -407,6 +410,7 @@ impl Config {
         AddressRules::parse(&self.a2a.allow).context("a2a.allow")?;
         AddressRules::parse(&self.http.trusted_proxies).context("http.trusted_proxies")?;
         self.tracing.check()?;
+        self.oidc.check()?;
         let (doors, http) = (&self.doors, &self.http);
         for (section, cert, key) in
             [("doors", &doors.tls_cert, &doors.tls_key), ("http", &http.tls_cert, &http.tls_key)]

@@ -13,7 +13,9 @@ mod tls;
 mod traces;
 
 use crate::args::ServeArgs;
-use crate::config::{Config, DoorsSection, EngineOptions, HttpSection, LogSection, SafetySection};
+use crate::config::{
+    Config, DoorsSection, EngineOptions, HttpSection, LogSection, OidcSection, SafetySection,
+};
 use crate::demo;
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -30,6 +32,7 @@ use reveille_doors::tls::DoorTls;
 use reveille_doors::{DoorListener, UnixDoor, nats, resp};
 use reveille_engine::{Clock, Engine, OutputSettings, Parts, RuleFiles, Settings, SystemClock, SystemRng};
 use reveille_kernel::{GrpcKernel, Kernel};
+use reveille_oidc::Oidc;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -98,6 +101,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         bus,
         a2a: Arc::new(a2a),
         kernel: kernel(&config.safety)?,
+        oidc: oidc(&config.oidc)?,
         traces: traces::start(&config.tracing)?,
         clock: clock.clone(),
         rng: Arc::new(SystemRng::default()),
@@ -223,6 +227,13 @@ fn kernel(safety: &SafetySection) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(kernel)))
 }
 
+/// Who vouches for people, if somebody does. It is asked when somebody comes, so it may be away now.
+fn oidc(section: &OidcSection) -> Result<Option<Oidc>> {
+    let Some(settings) = section.settings()? else { return Ok(None) };
+    tracing::info!(issuer = settings.issuer, "people sign in with an identity provider");
+    Ok(Some(Oidc::new(settings).context("oidc")?))
+}
+
 fn rule_files(config: &Config) -> RuleFiles {
     let files = &config.files;
     RuleFiles {
@@ -266,6 +277,7 @@ fn settings(config: &Config, name: &str, is_shared: bool) -> Result<Settings> {
         },
         open_registration: config.auth.open_registration,
         open_hosts: config.auth.open_hosts.clone(),
+        role_grants: config.oidc.role_grants()?,
         session_secret: operator::session_secret(
             config.auth.session_secret_file.as_deref(),
             &config.data.folder,

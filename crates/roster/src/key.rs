@@ -15,6 +15,15 @@ pub enum Scope {
     /// Heartbeats and results: what a worker needs.
     Ingest,
     Read,
+    /// Asking for work, and taking it back: jobs, runs, delegations.
+    Submit,
+    /// Deciding about jobs that wait for a person.
+    Approve,
+    /// Deciding about results that are held back, and seeing them.
+    Release,
+    /// Cancelling, dead letters, workflows, workspaces.
+    Operate,
+    /// The four above, and beats.
     Write,
     /// Being a CAP worker, for what its [grant](KeyRecord::worker) says.
     Worker,
@@ -23,12 +32,26 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub const ALL: [Self; 5] = [Self::Ingest, Self::Read, Self::Write, Self::Worker, Self::Admin];
+    pub const ALL: [Self; 9] = [
+        Self::Ingest,
+        Self::Read,
+        Self::Submit,
+        Self::Approve,
+        Self::Release,
+        Self::Operate,
+        Self::Write,
+        Self::Worker,
+        Self::Admin,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
             Self::Read => "read",
+            Self::Submit => "submit",
+            Self::Approve => "approve",
+            Self::Release => "release",
+            Self::Operate => "operate",
             Self::Write => "write",
             Self::Worker => "worker",
             Self::Admin => "admin",
@@ -37,6 +60,27 @@ impl Scope {
 
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.as_str() == word)
+    }
+
+    /// Every one of them, for whoever named another.
+    pub fn words() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+
+    /// Whether whoever has this one may do what asks for the other. The one place where that is said.
+    pub fn implies(self, wanted: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::Write => {
+                let narrow = [Self::Submit, Self::Approve, Self::Release, Self::Operate, Self::Ingest];
+                wanted == self || narrow.contains(&wanted)
+            }
+            _ => wanted == self,
+        }
+    }
+
+    pub fn any_implies(held: &[Self], wanted: Self) -> bool {
+        held.iter().any(|scope| scope.implies(wanted))
     }
 }
 
@@ -100,6 +144,26 @@ impl KeyRecord {
     }
 
     pub fn allows(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+        Scope::any_implies(&self.scopes, scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_is_every_narrow_right_and_beats_and_none_of_them_is_another() {
+        let narrow = [Scope::Submit, Scope::Approve, Scope::Release, Scope::Operate];
+        for held in narrow {
+            for wanted in Scope::ALL {
+                assert_eq!(held.implies(wanted), held == wanted, "{held:?} {wanted:?}");
+            }
+            assert!(Scope::Write.implies(held) && Scope::Admin.implies(held));
+        }
+        assert!(Scope::Write.implies(Scope::Ingest));
+        for more in [Scope::Read, Scope::Worker, Scope::Admin] {
+            assert!(!Scope::Write.implies(more), "{more:?}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod generations;
 pub mod key;
 mod memory;
 mod postgres;
+mod role;
 mod sqlite;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
@@ -19,6 +20,7 @@ pub use generations::Generations;
 pub use key::{KeyHash, KeyRecord, PublicKey, Scope};
 pub use memory::MemoryRoster;
 pub use postgres::{PostgresOptions, PostgresRoster, examine};
+pub use role::{Reach, Role, RoleGrant};
 pub use sqlite::SqliteRoster;
 
 use reveille_core::id::{JobId, WorkspaceId};

@@ -9,6 +9,7 @@ use reveille_core::id::{KeyId, TenantId};
 use reveille_core::policy::Policy;
 use reveille_engine::{Engine, NewKey, Parts, Rules, SeededRng, Settings};
 use reveille_kernel::Kernel;
+use reveille_oidc::Oidc;
 use reveille_roster::Scope;
 use reveille_store::Store;
 use reveille_store::workflows::WorkflowStore;
@@ -33,6 +34,7 @@ impl EngineBuilder {
             bus: Arc::new(bus.clone()),
             a2a: Arc::new(HttpA2aClient::new(AddressRules::default())),
             kernel: None,
+            oidc: None,
             traces: Arc::new(Nowhere),
             clock: world.clock.clone(),
             rng: Arc::new(SeededRng::new(1)),
@@ -83,6 +85,12 @@ impl EngineBuilder {
 
     pub fn kernel(mut self, kernel: Arc<dyn Kernel>) -> Self {
         self.parts.kernel = Some(kernel);
+        self
+    }
+
+    /// This provider vouches for people.
+    pub fn oidc(mut self, oidc: Oidc) -> Self {
+        self.parts.oidc = Some(oidc);
         self
     }
 

@@ -277,7 +277,7 @@ class _CreateKeyNeeded(TypedDict):
 class CreateKey(_CreateKeyNeeded, total=False):
     expiresAt: str | None
     scopes: list[str]
-    """Of ingest, read, write, worker, admin; read and write unless told."""
+    """Of ingest, read, submit, approve, release, operate, write, worker, admin; read and write unless told."""
     tenant: str | None
     """Whose key it is; the caller's tenant unless told."""
     worker: WorkerGrant | None

@@ -19,9 +19,8 @@ pub fn new_key(body: CreateKey, own_tenant: &TenantId, by: &str) -> Result<NewKe
         return Err(ApiError::field("name", format!("must have 1 to {NAME_LEN_MAX} bytes")));
     }
     let scopes = body.scopes.iter().map(|word| {
-        Scope::parse(word).ok_or_else(|| {
-            ApiError::field("scopes", format!("{word:?} is none of ingest, read, write, worker, admin"))
-        })
+        Scope::parse(word)
+            .ok_or_else(|| ApiError::field("scopes", format!("{word:?} is none of {}", Scope::words())))
     });
     let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
     let tenant = body.tenant.as_deref().map_or_else(|| Ok(own_tenant.clone()), TenantId::parse)?;

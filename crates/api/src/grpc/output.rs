@@ -11,13 +11,13 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl OutputPolicyService for Services {
     /// A result without its content is judged by what is known of it. A redacted copy is kept with us, under
-    /// the pointer in the answer, so whoever wants redaction may write.
+    /// the pointer in the answer, so this takes the right to bring work.
     async fn check_output(
         &self,
         request: Request<OutputCheckRequest>,
     ) -> Result<Response<OutputCheckResponse>, Status> {
         let auth = self.auth(&request)?;
-        auth.needs(Scope::Write)?;
+        auth.needs(Scope::Submit)?;
         let check = request.into_inner();
         let tenant = tenant(&auth, &check.tenant)?;
         let job = convert::looked_at(&check, &tenant).map_err(ApiError::from)?;

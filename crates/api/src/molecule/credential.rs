@@ -9,16 +9,13 @@ use axum::http::{HeaderName, HeaderValue, header};
 use reveille_core::id::{KeyId, TenantId, WorkspaceId};
 use reveille_core::identity::Identity;
 use reveille_core::presence::workspace::Workspace;
-use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim};
+use reveille_engine::{Engine, Unidentified, WorkspaceAct, WorkspaceClaim};
 use reveille_roster::Scope;
 use std::sync::Arc;
 
 /// What a browser, which cannot set headers on a socket, puts before its secret.
 pub const PROTOCOL_PREFIX: &str = "bearer.";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-
-/// What a key needs so that workspaces can register and beat with it.
-pub const BEATS: &[Scope] = &[Scope::Ingest, Scope::Write];
 
 pub struct Credential {
     kind: Kind,
@@ -45,8 +42,12 @@ impl FromRequestParts<Engine> for Credential {
             parts.headers.insert(X_API_KEY, value);
         }
         let secret = secret(&parts.headers).map(str::to_owned);
+        // One that came in the protocols was not seen before.
+        if let Some(secret) = &secret {
+            engine.access().learn_keys_of(secret).await;
+        }
         let is_key = match &secret {
-            Some(secret) => engine.access().authenticate(secret).is_some(),
+            Some(secret) => engine.access().identify(secret) != Err(Unidentified::Key),
             None => engine.access().anonymous().is_some(),
         };
         let kind = if is_key {
@@ -128,23 +129,23 @@ impl Credential {
     }
 
     /// The living workspace that the caller may speak for at the registry; nothing if there is no such workspace. A key
-    /// needs one of `scopes`. Whoever may speak for one that was retired is told where to go instead.
+    /// needs `scope`. Whoever may speak for one that was retired is told where to go instead.
     pub fn acts_for(
         &self,
         engine: &Engine,
         id: &WorkspaceId,
         act: WorkspaceAct,
-        scopes: &[Scope],
+        scope: Scope,
     ) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
         let Some(known) = engine.workspaces().any_workspace(id) else { return Ok(None) };
-        engine.workspaces().admit(&known, &self.claim(scopes)?, act)?;
+        engine.workspaces().admit(&known, &self.claim(scope)?, act)?;
         retired::spoken_to(engine, &known).map(Some)
     }
 
     /// What is shown for a workspace. Being nobody in particular, where that is allowed, is not a key.
-    pub fn claim(&self, scopes: &[Scope]) -> Result<WorkspaceClaim, MoleculeRefusal> {
+    pub fn claim(&self, scope: Scope) -> Result<WorkspaceClaim, MoleculeRefusal> {
         Ok(match (&self.kind, &self.secret) {
-            (Kind::Key(auth), Some(_)) => WorkspaceClaim::Key(any_of(auth, scopes)?.tenant.clone()),
+            (Kind::Key(auth), Some(_)) => WorkspaceClaim::Key(auth.needs(scope)?.tenant.clone()),
             (Kind::Key(auth), None) => WorkspaceClaim::Open(auth.tenant.clone()),
             (_, Some(secret)) => WorkspaceClaim::Token(secret.clone()),
             (_, None) => WorkspaceClaim::Nothing,
@@ -171,7 +172,7 @@ impl Credential {
     /// Whether this would still be let in: keys are revoked, and workspaces retired.
     pub fn still_holds(&self, engine: &Engine) -> bool {
         match (&self.kind, &self.secret) {
-            (Kind::Key(_), Some(secret)) => engine.access().authenticate(secret).is_some(),
+            (Kind::Key(_), Some(secret)) => engine.access().identify(secret).is_ok(),
             (Kind::Workspace(own), Some(secret)) => {
                 engine.workspaces().workspace_of_token(secret).is_some_and(|workspace| workspace.id == own.id)
             }
@@ -179,15 +180,4 @@ impl Credential {
             _ => false,
         }
     }
-}
-
-fn any_of<'a>(auth: &'a Auth, scopes: &[Scope]) -> Result<&'a Auth, MoleculeRefusal> {
-    let mut refused = None;
-    for scope in scopes {
-        match auth.needs(*scope) {
-            Ok(auth) => return Ok(auth),
-            Err(error) => refused = Some(error),
-        }
-    }
-    refused.map_or(Ok(auth), |error| Err(error.into()))
 }

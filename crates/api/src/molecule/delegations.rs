@@ -28,7 +28,7 @@ pub async fn delegate(
     Traced(trace): Traced,
     Posted(body): Posted<Delegate>,
 ) -> Result<(StatusCode, Json<DelegationReceipt>), MoleculeRefusal> {
-    let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Submit)?;
     let body = body.understood()?;
     let target = target(&body.target_id)?;
     let key = body.idempotency_key.as_deref();
@@ -65,7 +65,7 @@ pub async fn record(
     Path(id): Path<String>,
     Posted(body): Posted<RecordDelegation>,
 ) -> Result<(StatusCode, Json<RecordedDelegation>), MoleculeRefusal> {
-    let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let source = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Operate)?;
     let (target, delegation) = (target(&body.target_id)?, delegation_id(&body.delegation_id)?);
     engine.delegations().record_delegation(&source, &target, &delegation, &body.task).await?;
     let answer = RecordedDelegation { delegation_id: delegation.to_string(), status: "recorded" };
@@ -81,7 +81,7 @@ pub async fn update(
     Path((id, delegation)): Path<(String, String)>,
     Posted(body): Posted<DelegationOutcome>,
 ) -> Result<Json<RecordedDelegation>, MoleculeRefusal> {
-    let speaker = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let speaker = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Operate)?;
     let delegation = delegation_id(&delegation)?;
     let outcome = body.understood()?;
     let status = if outcome.is_ok() { DelegationStatus::Completed } else { DelegationStatus::Failed };

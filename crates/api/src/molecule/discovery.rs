@@ -52,7 +52,7 @@ fn speaker(
     credential: &Credential,
     id: &WorkspaceId,
 ) -> Result<Arc<Workspace>, MoleculeRefusal> {
-    let found = credential.acts_for(engine, id, WorkspaceAct::Speak, &[Scope::Read])?;
+    let found = credential.acts_for(engine, id, WorkspaceAct::Speak, Scope::Read)?;
     found.ok_or_else(MoleculeRefusal::not_found)
 }
 

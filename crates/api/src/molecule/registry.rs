@@ -1,6 +1,6 @@
 //! Workspaces come in and beat.
 
-use super::credential::{BEATS, Credential};
+use super::credential::Credential;
 use super::limiter::Limiter;
 use super::posted::{Posted, workspace_id};
 use super::refusal::MoleculeRefusal;
@@ -15,6 +15,7 @@ use reveille_core::id::WorkspaceId;
 use reveille_core::presence::Contract;
 use reveille_core::presence::workspace::Workspace;
 use reveille_engine::{Engine, WorkspaceAct, WorkspaceClaim, WorkspaceError};
+use reveille_roster::Scope;
 use std::sync::Arc;
 
 /// Registers a workspace, or one that comes back.
@@ -34,7 +35,7 @@ pub async fn register(
     // A credential that is checked in memory costs less than the refusal that it would save; and whoever
     // does not have it cannot use up a workspace's share.
     let known = acts_for(&engine, &credential, &registration.id, WorkspaceAct::Register)?;
-    let claim = credential.claim(BEATS)?;
+    let claim = credential.claim(Scope::Ingest)?;
     match (known, &claim) {
         // Nor can those who show no key use up what newcomers with one need.
         (None, WorkspaceClaim::Token(_) | WorkspaceClaim::Nothing) => limiter.stranger(engine.now())?,
@@ -106,7 +107,7 @@ fn acts_for(
     id: &WorkspaceId,
     act: WorkspaceAct,
 ) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
-    credential.acts_for(engine, id, act, BEATS).map_err(|refused| match refused {
+    credential.acts_for(engine, id, act, Scope::Ingest).map_err(|refused| match refused {
         MoleculeRefusal::Ours { status: StatusCode::NOT_FOUND, .. } => not_registered(),
         other => other,
     })

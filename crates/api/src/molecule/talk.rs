@@ -28,7 +28,7 @@ pub async fn notify(
     Path(id): Path<String>,
     Posted(body): Posted<Notify>,
 ) -> Result<Json<Done>, MoleculeRefusal> {
-    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Operate)?;
     engine.workspaces().notify(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "sent" }))
 }
@@ -41,7 +41,7 @@ pub async fn activity(
     Path(id): Path<String>,
     Posted(body): Posted<Activity>,
 ) -> Result<Json<Done>, MoleculeRefusal> {
-    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Operate)?;
     engine.workspaces().log_activity(&workspace, body.payload(&workspace)?);
     Ok(Json(Done { status: "logged" }))
 }
@@ -61,7 +61,7 @@ pub async fn a2a(
 ) -> Result<Response, MoleculeRefusal> {
     let from = sender(&engine, &credential, &headers)?;
     let id = workspace_id(&id)?;
-    let tenant = credential.tenant(Scope::Write)?;
+    let tenant = credential.tenant(Scope::Submit)?;
     let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     if from.as_ref().is_some_and(|from| !engine.workspaces().may_talk(from, &asked)) {
         return Err(MoleculeRefusal::forbidden("not authorized to reach this workspace"));
@@ -83,10 +83,10 @@ fn sender(
     credential: &Credential,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<Workspace>>, MoleculeRefusal> {
-    let own = credential.workspace_or_key(Scope::Write)?;
+    let own = credential.workspace_or_key(Scope::Submit)?;
     match caller(headers)? {
         None => Ok(own.cloned()),
-        Some(named) => credential.speaks_for(engine, &named, Scope::Write).map(Some),
+        Some(named) => credential.speaks_for(engine, &named, Scope::Submit).map(Some),
     }
 }
 

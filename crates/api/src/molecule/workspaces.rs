@@ -28,7 +28,7 @@ pub async fn create(
     headers: HeaderMap,
     Posted(body): Posted<CreateWorkspace>,
 ) -> Result<(StatusCode, Json<CreatedWorkspace>), MoleculeRefusal> {
-    let auth = credential.key(Scope::Write)?;
+    let auth = credential.key(Scope::Operate)?;
     let (tenant, caller) = (&auth.tenant, &**auth.caller());
     let external = body.external.unwrap_or_default();
     let workspace = engine.workspaces().create_workspace(tenant, body.understood()?, caller).await?;
@@ -85,9 +85,9 @@ pub async fn patch(
     Path(id): Path<String>,
     Posted(body): Posted<PatchBody>,
 ) -> Result<Json<UpdatedWorkspace>, MoleculeRefusal> {
-    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Write)?;
+    let workspace = credential.speaks_for(&engine, &workspace_id(&id)?, Scope::Operate)?;
     // A workspace that could choose its parent could choose whom it may talk to.
-    if credential.workspace_or_key(Scope::Write)?.is_some() && body.moves() {
+    if credential.workspace_or_key(Scope::Operate)?.is_some() && body.moves() {
         return Err(MoleculeRefusal::forbidden("a workspace may not change its own parent or tier"));
     }
     let needs_restart = body.runtime.is_some() && body.runtime != workspace.runtime;
@@ -127,7 +127,7 @@ pub async fn remove(
     MaybePosted(body): MaybePosted<RemoveBody>,
 ) -> Result<Response, MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let auth = credential.key(Scope::Write)?;
+    let auth = credential.key(Scope::Operate)?;
     let (tenant, caller) = (&auth.tenant, &**auth.caller());
     let asked = engine.workspaces().workspace(tenant, &id).ok_or_else(MoleculeRefusal::not_found)?;
     let forwarded_to = query.forwarded_to.or(body.forwarded_to);
@@ -184,7 +184,7 @@ pub async fn new_token(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<WorkspaceToken>), MoleculeRefusal> {
     let id = workspace_id(&id)?;
-    let auth = credential.key(Scope::Write)?;
+    let auth = credential.key(Scope::Operate)?;
     let token = engine.workspaces().new_workspace_token(&auth.tenant, &id, &**auth.caller()).await?;
     Ok((StatusCode::CREATED, Json(WorkspaceToken { workspace_id: id.to_string(), auth_token: token })))
 }

@@ -24,7 +24,7 @@ pub async fn resolve(
     principal: Principal,
     body: Bytes,
 ) -> Result<Json<ResolvedIntervention>, Detail> {
-    principal.needs(Scope::Write)?;
+    principal.needs(Scope::Approve)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = body["interventionId"].as_str().filter(|id| !id.is_empty());
     let id = id.ok_or_else(|| Detail::bad_request("interventionId is required"))?;

@@ -20,7 +20,7 @@ const PROJECTS_MAX: usize = 1_000;
 struct MintKey {
     /// 1 to 128 characters.
     name: String,
-    /// Of ingest, read, write, admin and `mcp:read`, which is read; ingest unless told.
+    /// Of ingest, read, submit, approve, release, operate, write, admin and `mcp:read`, which is read; ingest unless told.
     #[serde(default = "ingest")]
     scopes: Vec<String>,
     /// Whose key it is; the caller's tenant unless told.
@@ -126,7 +126,7 @@ pub async fn revoke(
 ) -> Result<StatusCode, Detail> {
     principal.needs(Scope::Admin)?;
     let found = match KeyId::parse(&id) {
-        Ok(id) => engine.access().revoke_key(&id, &principal.caller.name).await?,
+        Ok(id) => engine.access().revoke_key(&id, principal.caller.recorded_name()).await?,
         Err(_) => false,
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(Detail::not_found("key")) }
@@ -161,7 +161,7 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
         scopes,
         worker: None,
         expires_at: None,
-        created_by: caller.name.clone(),
+        created_by: caller.recorded_name().to_owned(),
         issued_by: Some(mint.issued_by.unwrap_or_else(|| caller.name.clone())),
         project_ids: mint.project_ids,
     })
@@ -169,7 +169,6 @@ fn understood(body: &[u8], principal: &Principal) -> Result<NewKey, Detail> {
 
 fn scope(word: &str) -> Result<Scope, Detail> {
     let word = if word == "mcp:read" { Scope::Read.as_str() } else { word };
-    Scope::parse(word).ok_or_else(|| {
-        Detail::field("scopes", format!("{word:?} is none of ingest, read, write, worker, admin, mcp:read"))
-    })
+    Scope::parse(word)
+        .ok_or_else(|| Detail::field("scopes", format!("{word:?} is none of {}, mcp:read", Scope::words())))
 }

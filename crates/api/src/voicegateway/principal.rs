@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use reveille_core::id::TenantId;
-use reveille_engine::{Audience, Caller, Engine, KEY_PREFIX};
+use reveille_engine::{Audience, Caller, Engine, KEY_PREFIX, Unidentified};
 use reveille_roster::Scope;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Principal {
     pub fn audience(&self, tenant: Option<&str>) -> Result<Audience, Detail> {
         let named = tenant.or(self.named.as_deref()).filter(|name| !name.is_empty());
         let Some(name) = named else {
-            return Ok(if self.caller.may(Scope::Admin) {
+            return Ok(if self.caller.is_everywhere() {
                 Audience::Everyone
             } else {
                 Audience::Tenant(self.caller.tenant.clone())
@@ -68,19 +68,32 @@ impl Principal {
 
 pub fn caller(engine: &Engine, headers: &HeaderMap) -> Result<Arc<Caller>, Detail> {
     let unauthorized = |words: &str| Detail::new(StatusCode::UNAUTHORIZED, words);
-    match auth::secret(headers) {
-        Some(secret) => engine.access().authenticate(secret).ok_or_else(|| {
-            let is_key = secret.starts_with(KEY_PREFIX);
-            unauthorized(if is_key { "Invalid virtual key" } else { "Invalid token" })
-        }),
-        None => engine.access().anonymous().ok_or_else(|| unauthorized("Authentication required")),
-    }
+    let Some(secret) = auth::secret(headers) else {
+        return engine.access().anonymous().ok_or_else(|| unauthorized("Authentication required"));
+    };
+    let caller = engine.access().identify(secret).map_err(|error| match error {
+        Unidentified::NoRole { .. } => Detail::new(StatusCode::FORBIDDEN, error.to_string()),
+        _ if secret.starts_with(KEY_PREFIX) => unauthorized("Invalid virtual key"),
+        _ => unauthorized("Invalid token"),
+    })?;
+    if caller.is_person() { in_named_tenant(&caller, headers) } else { Ok(caller) }
 }
 
-/// Whether somebody may bring beats. Whoever may write may do that, too.
+/// A person in the tenant that they name, or in their only one.
+fn in_named_tenant(caller: &Arc<Caller>, headers: &HeaderMap) -> Result<Arc<Caller>, Detail> {
+    let named = headers.get("x-tenant-id").and_then(|value| value.to_str().ok());
+    let named = named.filter(|name| !name.is_empty()).map(TenantId::parse).transpose();
+    let named = named.map_err(|error| Detail::bad_request(&error.to_string()))?;
+    if named.is_none() {
+        auth::check_named(caller).map_err(|error| Detail::bad_request(&error.to_string()))?;
+    }
+    let foreign = || Detail::new(StatusCode::FORBIDDEN, "Not authorized to read another tenant's data");
+    caller.acting_for(named.as_ref()).ok_or_else(foreign)
+}
+
+/// Whether somebody may bring beats.
 pub fn may_ingest(caller: &Caller) -> Result<(), Detail> {
-    let may = caller.may(Scope::Ingest) || caller.may(Scope::Write);
-    if may { Ok(()) } else { Err(missing(Scope::Ingest)) }
+    if caller.may(Scope::Ingest) { Ok(()) } else { Err(missing(Scope::Ingest)) }
 }
 
 fn missing(scope: Scope) -> Detail {

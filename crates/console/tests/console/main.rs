@@ -7,5 +7,7 @@ mod browser;
 mod forms;
 mod house;
 mod pages;
+mod people;
+mod rights;
 mod sign_in;
 mod trail;

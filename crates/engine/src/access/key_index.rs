@@ -12,12 +12,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// People whose names are remembered.
+const PEOPLE_NAMED_MAX: usize = 100_000;
+
 #[derive(Default)]
 pub struct KeyIndex {
     by_hash: RwLock<FxHashMap<KeyHash, KnownKey>>,
     by_id: RwLock<FxHashMap<KeyId, KeyHash>>,
     /// Public keys, by the worker that signs with them.
     by_worker: RwLock<FxHashMap<WorkerId, Vec<KeyHash>>>,
+    /// What people who came lately are called.
+    people: RwLock<FxHashMap<KeyId, String>>,
     /// How often a key was changed here.
     changes: AtomicU64,
 }
@@ -239,9 +244,22 @@ impl KeyIndex {
         holders.is_some_and(|(one, other)| (&one.tenant, &one.name) == (&other.tenant, &other.name))
     }
 
-    /// What a key is called, also when it is revoked.
+    /// What a key is called, also when it is revoked, or a person. Of a person who has not come since the start it is
+    /// known only what the issuer calls them.
     pub fn name_of(&self, id: &KeyId) -> Option<String> {
-        self.get(id).map(|key| key.name)
+        let Some(subject) = id.subject() else { return self.get(id).map(|key| key.name) };
+        let people = self.people.read().unwrap_or_else(PoisonError::into_inner);
+        Some(people.get(id).map_or(subject, String::as_str).to_owned())
+    }
+
+    /// A person is here, by this name.
+    pub fn note_person(&self, id: &KeyId, name: &str) {
+        let people = self.people.read().unwrap_or_else(PoisonError::into_inner);
+        if people.get(id).is_some_and(|known| known == name) || people.len() >= PEOPLE_NAMED_MAX {
+            return;
+        }
+        drop(people);
+        self.people.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), name.to_owned());
     }
 
     /// Everybody who has a key.

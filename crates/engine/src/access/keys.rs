@@ -4,6 +4,7 @@
 
 use super::Access;
 use super::key_index::KeyIndex;
+use super::people::Person;
 use crate::observe::audit_writer;
 use crate::roster::{RosterBatch, RosterCopy};
 use crate::runtime::Runtime;
@@ -29,9 +30,13 @@ pub struct Caller {
     pub key: KeyId,
     pub name: String,
     pub tenant: TenantId,
-    scopes: Vec<Scope>,
+    pub(super) scopes: Vec<Scope>,
+    /// Whether they hold in every tenant, and not only in its own.
+    pub(super) everywhere: bool,
     /// What it serves, if it is a worker's and not an operator's.
     pub worker: Option<Arc<WorkerCredential>>,
+    /// Who it is, if it is a person and no key.
+    pub(super) person: Option<Arc<Person>>,
 }
 
 impl Caller {
@@ -41,17 +46,32 @@ impl Caller {
             name: key.name.clone(),
             tenant: key.tenant.clone(),
             scopes: key.scopes.clone(),
+            everywhere: key.allows(Scope::Admin),
             worker: worker_credential(key),
+            person: None,
         }
     }
 
     pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+        Scope::any_implies(&self.scopes, scope)
+    }
+
+    /// In every tenant, and where no tenant can be named.
+    pub fn may_everywhere(&self, scope: Scope) -> bool {
+        self.everywhere && self.may(scope)
     }
 
     /// Operators see every tenant.
     pub fn sees(&self, tenant: &TenantId) -> bool {
-        self.may(Scope::Admin) || self.tenant == *tenant
+        self.everywhere || self.tenant == *tenant
+    }
+
+    pub fn is_everywhere(&self) -> bool {
+        self.everywhere
+    }
+
+    pub fn is_person(&self) -> bool {
+        self.person.is_some()
     }
 }
 
@@ -117,16 +137,8 @@ impl Access {
         let tenant = self.runtime.settings().open_tenant.clone()?;
         let scopes = vec![Scope::Ingest, Scope::Read, Scope::Write];
         let key = KeyId::anonymous();
-        Some(Arc::new(Caller { name: key.to_string(), key, tenant, scopes, worker: None }))
-    }
-
-    /// Whether somebody who was let in before would be let in now, and to the same things. Asked again and again for
-    /// as long as a connection is open.
-    pub fn still_holds(&self, caller: &Caller) -> bool {
-        if caller.key.is_anonymous() {
-            return self.anonymous().is_some();
-        }
-        matches!(self.key_standing(&caller.key), KeyStanding::Valid(now) if *now == *caller)
+        let name = key.to_string();
+        Some(Arc::new(Caller { key, name, tenant, scopes, everywhere: false, worker: None, person: None }))
     }
 
     /// What whoever has this key may serve as a worker. Nothing if the key is no worker's, or opens nothing any more.

@@ -73,7 +73,7 @@ impl Access {
         Ok(())
     }
 
-    async fn record_session_act(&self, caller: &Caller, action: Action) {
+    pub(super) async fn record_session_act(&self, caller: &Caller, action: Action) {
         let entry = self.audit.act(&caller.tenant, action, &caller.into());
         self.audit.record_together(entry).await;
     }

@@ -51,8 +51,16 @@ pub(super) async fn wire(parts: &Parts) -> Result<(Rooms, TaskParts), StartError
     let checkpoints = Checkpoints::new(runtime.clone(), store.clone(), &parts.settings.signing_seed)?;
     let (writer, roster_task) =
         RosterWriter::new(runtime.clone(), observe.clone(), placement, roster.clone());
-    let access =
-        Access::new(runtime, observe, roster.clone(), writer.clone(), audit.clone(), keys.clone(), ended);
+    let access = Access::new(
+        runtime,
+        observe,
+        roster.clone(),
+        writer.clone(),
+        audit.clone(),
+        keys.clone(),
+        parts.oidc.clone(),
+        ended,
+    );
     let jobs = Jobs::new(
         base.clone(),
         keys.clone(),

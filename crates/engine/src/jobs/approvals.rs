@@ -45,10 +45,16 @@ impl Jobs {
     }
 
     /// Whether whoever answers is who asked. A request may claim any name, but the key it came with has one
-    /// that was given to it.
+    /// that was given to it. A person is also who asked with a key that they made.
     pub fn is_from_submitter(&self, request: &Request, answer: &Answer) -> bool {
-        let given = request.submitted_by.as_ref().and_then(|key| self.keys.name_of(key));
-        answer.is_from_submitter(request) || given.is_some_and(|name| name == answer.by)
+        let by = request.submitted_by.as_ref();
+        let given = by.and_then(|key| self.keys.name_of(key));
+        let maker = by.and_then(|key| self.keys.get(key)).map(|key| key.created_by);
+        let is_maker =
+            answer.key.as_ref().is_some_and(|key| key.is_person() && maker.as_deref() == Some(key.as_str()));
+        answer.is_from_submitter(request)
+            || is_maker
+            || given.is_some_and(|name| answer.has_name(request, &name))
     }
 
     pub async fn reject(&self, id: &JobId, answer: Answer) -> Result<ApprovalOutcome, DriveError> {

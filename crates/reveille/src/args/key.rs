@@ -8,7 +8,7 @@ pub enum KeyCommand {
     /// Make a key; its secret is shown once
     Create {
         name: String,
-        /// Of ingest, read, write, worker, admin; may be repeated
+        /// Of ingest, read, submit, approve, release, operate, write, worker, admin; may be repeated
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
         /// Whose key it is

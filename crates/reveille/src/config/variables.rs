@@ -14,6 +14,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "approvals",
     "fleet",
     "auth",
+    "oidc",
     "audit",
     "a2a",
     "output",
@@ -107,7 +108,7 @@ pub fn overlay(
 fn typed(section: &str, key: &str, value: &str) -> toml::Value {
     let word = value.to_lowercase();
     match word.as_str() {
-        _ if TEXTS.contains(&key) || section == "tracing" => value.into(),
+        _ if TEXTS.contains(&key) || matches!(section, "tracing" | "oidc") => value.into(),
         "true" => true.into(),
         "false" => false.into(),
         "1" if TRUTHS.contains(&key) => true.into(),

@@ -63,7 +63,7 @@ impl Gate for KeyGate {
 
 /// What a key makes of whoever shows it, if it opens the doors at all.
 fn role(caller: &Caller) -> Option<Role> {
-    let submits = caller.may(Scope::Write);
+    let submits = caller.may(Scope::Submit);
     match &caller.worker {
         _ if caller.may(Scope::Admin) => Some(Role::Worker),
         Some(credential) => Some(Role::LimitedWorker { credential: credential.clone(), submits }),
