@@ -6,18 +6,9 @@ import pathlib
 
 import pytest
 
-import mode
 from browser import running_browser
 from harness import running_server, running_worker
 from pages import CAP_TTL_S, POLICY, Console
-
-
-def pytest_collection_modifyitems(items):
-    """What is known to fail where clients show keys, though not every time, is reported and does not end the run."""
-    for item in items:
-        fault = item.get_closest_marker("fails_with_keys")
-        if fault and mode.ASKS_FOR_KEYS:
-            item.add_marker(pytest.mark.xfail(reason=fault.args[0]))
 
 
 @pytest.fixture(scope="session")

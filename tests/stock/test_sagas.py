@@ -4,14 +4,11 @@ import asyncio
 import json
 
 import nats
-import pytest
 import redis.asyncio as redis
 from cap import submit_job
 from cap.pb.cordum.agent.v1 import job_pb2
 
 from harness import wait_until
-
-UNREAD = "what undoes a job, and went to a queue group, cannot read that job's input with a worker's key"
 
 
 async def book(server, job_id, payload):
@@ -42,7 +39,6 @@ def rollbacks(server):
     return [run for run in page["items"] if run["origin"] == "rollback"]
 
 
-@pytest.mark.fails_with_keys(UNREAD)
 def test_what_stock_workers_did_is_undone_in_reverse_order(server, start_worker):
     start_worker("saga_worker.py")
     server.wait_for_workers("booker", "canceller")
@@ -74,7 +70,6 @@ def test_what_stock_workers_did_is_undone_in_reverse_order(server, start_worker)
     assert rollback["id"] in shown.stdout, shown
 
 
-@pytest.mark.fails_with_keys(UNREAD)
 def test_a_saga_over_http_is_undone_too(server, start_worker):
     start_worker("saga_worker.py")
     server.wait_for_workers("booker", "canceller")

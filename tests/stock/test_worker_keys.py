@@ -63,14 +63,12 @@ def test_an_agent_with_a_tenants_key_serves_that_tenant_alone(server, doors, acm
         assert_serves_acme_alone(server, acme)
 
 
-@pytest.mark.xfail(strict=True, reason="a worker without a subject of its own is given everybody's jobs or none")
 def test_a_run_worker_with_a_tenants_key_serves_that_tenant_alone(server, doors, acme, tmp_path):
     with running_worker("run_worker_echo.py", doors, tmp_path, "--worker-id", "plain", "--heartbeat-s", "0.5"):
         server.wait_for_workers("plain")
         assert_serves_acme_alone(server, acme)
 
 
-@pytest.mark.xfail(strict=True, reason="a worker with a key is taken back without the topics that it listens on")
 def test_an_agent_with_a_key_that_was_silent_for_too_long_is_given_jobs_again(server, doors, acme, tmp_path):
     with running_worker("echo_agent.py", doors, tmp_path, "--worker-id", "own"):
         server.wait_for_workers("own")
@@ -78,7 +76,6 @@ def test_an_agent_with_a_key_that_was_silent_for_too_long_is_given_jobs_again(se
         assert_done(server, submit(server, acme))
 
 
-@pytest.mark.xfail(strict=True, reason="a worker with a key is taken in before the quota is looked at")
 def test_workers_with_a_tenants_key_are_no_more_than_its_quota(server, doors, tmp_path):
     with (
         running_worker("run_worker_echo.py", doors, tmp_path, "--worker-id", "one", "--heartbeat-s", "0.5"),

@@ -95,9 +95,9 @@ pub fn router(engine: Engine) -> Router {
         .route("/auth/keys", post(keys::create).get(keys::list))
         .route("/auth/keys/{id}", delete(keys::revoke))
         .route("/auth/keys/{id}/rotate", post(keys::rotate))
-        .route("/auth/worker-keys", post(worker_keys::register))
-        .route("/auth/worker-keys/server", get(worker_keys::server))
-        .route("/auth/worker-keys/{id}/rotate", post(worker_keys::rotate))
+        .route("/auth/worker-keys", post(worker_keys::register_worker_key))
+        .route("/auth/worker-keys/server", get(worker_keys::server_key))
+        .route("/auth/worker-keys/{id}/rotate", post(worker_keys::rotate_worker_key))
         .route("/openapi.json", get(openapi::serve));
     let api = api
         .merge(policy::routes())

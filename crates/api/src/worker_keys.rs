@@ -15,7 +15,7 @@ use reveille_wire::convert::SENDER;
 
 /// Registers the public half of a worker's key pair. What the worker signs with the other half is then its own.
 #[utoipa::path(post, path = "/api/v1/auth/worker-keys", tag = "keys", request_body = RegisterWorkerKey, responses((status = 201, body = Key), (status = 409, description = "It is registered already, or there are as many keys as there may be")))]
-pub async fn register(
+pub async fn register_worker_key(
     State(engine): State<Engine>,
     auth: Auth,
     Body(body): Body<RegisterWorkerKey>,
@@ -28,7 +28,7 @@ pub async fn register(
 
 /// Registers a public key that takes the place of this one, which ends after the overlap.
 #[utoipa::path(post, path = "/api/v1/auth/worker-keys/{id}/rotate", tag = "keys", params(("id" = String, Path)), request_body = RotateWorkerKey, responses((status = 201, body = RotatedWorkerKey), (status = 400, description = "The overlap is too long, or it is no public key"), (status = 404, description = "No such key"), (status = 409, description = "It has ended, has been replaced already, or is no public key")))]
-pub async fn rotate(
+pub async fn rotate_worker_key(
     State(engine): State<Engine>,
     auth: Auth,
     Path(id): Path<String>,
@@ -44,7 +44,7 @@ pub async fn rotate(
 
 /// What packets to workers are signed with, for their configuration.
 #[utoipa::path(get, path = "/api/v1/auth/worker-keys/server", tag = "keys", responses((status = 200, body = ServerKey), (status = 404, description = "Signatures are off")))]
-pub async fn server(State(engine): State<Engine>, auth: Auth) -> Result<Json<ServerKey>, ApiError> {
+pub async fn server_key(State(engine): State<Engine>, auth: Auth) -> Result<Json<ServerKey>, ApiError> {
     auth.needs(Scope::Read)?;
     let key = engine.access().server_key().ok_or_else(|| ApiError::not_found("key: signatures are off"))?;
     Ok(Json(ServerKey {

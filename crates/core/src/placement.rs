@@ -19,6 +19,7 @@ mod unannounced;
 mod wait_reason;
 pub mod waiting;
 
+pub use anonymous::TopicListeners;
 pub use fitting::Fitting;
 pub use grants::{Claim, ClaimRefused, JobOwner, WORKERS_PER_KEY_MAX};
 pub use pools::PoolLoad;
@@ -348,7 +349,8 @@ impl Placement {
         !lane.ready.is_empty()
             || (lane.members == 0
                 && lane.selector.open_to_anyone().is_some_and(|topic| {
-                    self.anonymous.has_room(topic) || self.unannounced.may_listen(topic)
+                    self.anonymous.has_room(topic, lane.selector.owner.tenant.as_ref())
+                        || self.unannounced.may_listen(topic)
                 }))
     }
 
@@ -372,7 +374,7 @@ impl Placement {
         let slot = preferred
             .filter(|slot| self.index.is_ready(*slot, lane, &self.fleet))
             .or_else(|| self.index.least_loaded(lane));
-        if slot.is_none() && !self.anonymous.has_room(&request.topic) {
+        if slot.is_none() && !self.anonymous.has_room(&request.topic, Some(&request.tenant)) {
             self.unannounced.mark_tried(&request.topic);
         }
         let by = match slot {
@@ -402,7 +404,7 @@ impl Placement {
                 self.held_by.entry(*slot).or_default().insert(job.clone());
                 self.update_held(*slot, |held| held + 1);
             }
-            Holder::AnonymousGroup(topic) => self.anonymous.hold(topic),
+            Holder::AnonymousGroup(topic) => self.anonymous.hold(topic, &request.tenant),
             Holder::Nobody => {}
         }
         self.shares.count(request);
@@ -425,7 +427,7 @@ impl Placement {
                 self.update_held(*slot, |held| held.saturating_sub(1));
             }
             Holder::AnonymousGroup(topic) => {
-                self.anonymous.release(topic, job);
+                self.anonymous.release(topic, &request.tenant, job);
                 self.index.touch_topic(topic);
             }
             Holder::Nobody => {}

@@ -29,6 +29,9 @@ use tokio::sync::Semaphore;
 /// Packets handled at once; the rest wait on the bus.
 const AT_ONCE_MAX: usize = 2_048;
 
+/// Steps of the trust handshake at once: some wait, and none may hold up results.
+const TRUST_AT_ONCE_MAX: usize = 256;
+
 /// Times that a kept packet nobody can read is looked at again; the next time is the last.
 const UNREADABLE_MAX: u64 = 3;
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(5);
@@ -73,9 +76,10 @@ impl Intake {
             self.runtime.spawn(self.clone().read_in_parallel(subscription, room.clone()));
         }
         if self.runtime.settings().signatures != SignatureMode::Off {
+            let room = Arc::new(Semaphore::new(TRUST_AT_ONCE_MAX));
             for name in [subject::WORKER_CHALLENGE, subject::WORKER_AUTHENTICATE] {
                 let subscription = self.bus.subscribe(name, Some(subject::QUEUE_SCHEDULER)).await?;
-                self.runtime.spawn(self.clone().read_in_parallel(subscription, rest.clone()));
+                self.runtime.spawn(self.clone().read_in_parallel(subscription, room.clone()));
             }
         }
         for name in [subject::HEARTBEAT, subject::HANDSHAKE] {
@@ -304,12 +308,11 @@ impl Intake {
     /// Takes the worker's name for whoever speaks, within the quota. That is asked of workers whose tenant is known: who
     /// needs no key, or comes over a NATS server and signs nothing, is one of the operator's own.
     fn may_join(&self, worker: &WorkerId, speaker: &Speaker) -> Result<(), Problem> {
-        self.fleet.claim(worker, &speaker.tenant, speaker.credential.as_ref())?;
         if speaker.has_key {
             let joins = self.fleet.may_join(worker, &speaker.tenant);
             joins.map_err(|over| format!("worker {worker}: {over}"))?;
         }
-        Ok(())
+        Ok(self.fleet.claim(worker, &speaker.tenant, speaker.credential.as_ref())?)
     }
 
     fn tenant_of(&self, origin: &MessageOrigin) -> TenantId {

@@ -47,7 +47,8 @@ mod tests {
     fn only_what_the_scheduler_has_signed_is_believed() {
         let key = |seed| signing_key_of(&[seed; 32]).unwrap();
         let worker = Signatures { own: Some(key(1)), scheduler: Some(*key(2).verifying_key()) };
-        let cancel = JobCancel { job_id: "j".to_owned(), ..JobCancel::default() };
+        let cancel =
+            JobCancel { job_id: "j".to_owned(), requested_by: "ops".to_owned(), ..JobCancel::default() };
         let from = |sender| packet::envelope(sender, "t", Millis(1), Payload::JobCancel(cancel.clone()));
         assert!(worker.decode(&sign::sign(&from(SENDER), &key(2))).is_ok());
         assert!(worker.decode(&sign::sign(&from(SENDER), &key(3))).is_err());

@@ -9,7 +9,8 @@ import asyncio
 import os
 import pathlib
 
-from cap import Agent, run_worker
+import nats
+from cap import Agent, heartbeat_loop, heartbeat_payload, run_worker
 from cap.pb.cordum.agent.v1 import job_pb2
 from cap.worker_trust import WorkerTrustConfig
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
@@ -66,13 +67,23 @@ async def help_out(arguments, private_key, server_key) -> None:
     async def echo(request: job_pb2.JobRequest) -> job_pb2.JobResult:
         return job_pb2.JobResult(job_id=request.job_id, status=job_pb2.JOB_STATUS_SUCCEEDED)
 
-    await run_worker(
-        os.environ["NATS_URL"],
-        "job.echo",
-        echo,
-        sender_id=arguments.worker_id,
-        private_key=private_key,
-        public_keys={SCHEDULER: server_key},
+    def beat() -> bytes:
+        return heartbeat_payload(
+            worker_id=arguments.worker_id, pool="", active_jobs=0, max_parallel=1, cpu_load=0.0
+        )
+
+    nats_url = os.environ["NATS_URL"]
+    beats = await nats.connect(nats_url, name=f"{arguments.worker_id}-beats")
+    await asyncio.gather(
+        run_worker(
+            nats_url,
+            "job.echo",
+            echo,
+            sender_id=arguments.worker_id,
+            private_key=private_key,
+            public_keys={SCHEDULER: server_key},
+        ),
+        heartbeat_loop(beats, beat, interval=0.5, private_key=private_key),
     )
 
 

@@ -2,8 +2,11 @@
 //!
 //! They can be given jobs through the topic's queue group, one each at a time, since nothing is known
 //! of what they can carry. They do not beat, so their connection is their sign of life.
+//!
+//! Some were let in for the jobs of some tenants only; the transport passes them over for the others'.
 
-use crate::id::{JobId, Topic};
+use crate::fleet::ServedTenants;
+use crate::id::{JobId, TenantId, Topic};
 use crate::time::Millis;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,32 +21,85 @@ pub struct AnonymousWorkers {
     orphans: BTreeSet<(Millis, JobId)>,
 }
 
-#[derive(Default, Clone, Copy)]
+/// How many anonymous connections listen on a topic, by whose jobs they may be given.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct TopicListeners {
+    /// For everybody's.
+    everyone: u32,
+    /// For those of some tenants only; a connection that serves several counts for each.
+    of_tenant: BTreeMap<TenantId, u32>,
+}
+
+impl TopicListeners {
+    pub fn add(&mut self, tenants: &ServedTenants) {
+        match tenants {
+            ServedTenants::Everyone => self.everyone += 1,
+            ServedTenants::Only(tenants) => {
+                for tenant in tenants {
+                    *self.of_tenant.entry(tenant.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// The tenants whose jobs somebody asks for.
+    pub fn tenants(&self) -> BTreeSet<TenantId> {
+        self.of_tenant.keys().cloned().collect()
+    }
+
+    fn of(&self, tenant: &TenantId) -> u32 {
+        self.of_tenant.get(tenant).copied().unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
 struct AnonymousGroup {
-    listeners: u32,
-    held: u32,
+    listeners: TopicListeners,
+    /// Jobs that are there, by tenant.
+    held: BTreeMap<TenantId, u32>,
+}
+
+impl AnonymousGroup {
+    /// Jobs that those who serve everybody must have: the others are taken.
+    fn spilled(&self) -> u32 {
+        self.held.iter().map(|(tenant, held)| held.saturating_sub(self.listeners.of(tenant))).sum()
+    }
+
+    fn has_room(&self, tenant: Option<&TenantId>) -> bool {
+        let has_own = |tenant: &TenantId| {
+            self.held.get(tenant).copied().unwrap_or_default() < self.listeners.of(tenant)
+        };
+        tenant.is_some_and(has_own) || self.spilled() < self.listeners.everyone
+    }
 }
 
 impl AnonymousWorkers {
-    pub fn set_listeners(&mut self, topic: &Topic, listeners: u32) {
+    pub fn set_listeners(&mut self, topic: &Topic, listeners: TopicListeners) {
         self.change(topic, |group| group.listeners = listeners);
     }
 
-    pub fn hold(&mut self, topic: &Topic) {
-        self.change(topic, |group| group.held += 1);
+    pub fn hold(&mut self, topic: &Topic, tenant: &TenantId) {
+        self.change(topic, |group| *group.held.entry(tenant.clone()).or_default() += 1);
     }
 
-    pub fn release(&mut self, topic: &Topic, job: &JobId) {
-        self.change(topic, |group| group.held = group.held.saturating_sub(1));
+    pub fn release(&mut self, topic: &Topic, tenant: &TenantId, job: &JobId) {
+        self.change(topic, |group| {
+            if let Some(held) = group.held.get_mut(tenant) {
+                *held = held.saturating_sub(1);
+            }
+            group.held.retain(|_, held| *held > 0);
+        });
         self.forget_job(job);
     }
 
-    pub fn has_listeners(&self, topic: &Topic) -> bool {
-        self.of_topic.get(topic).is_some_and(|group| group.listeners > 0)
+    pub fn has_listeners(&self, topic: &Topic, tenant: &TenantId) -> bool {
+        let listeners = self.of_topic.get(topic).map(|group| &group.listeners);
+        listeners.is_some_and(|listeners| listeners.everyone > 0 || listeners.of(tenant) > 0)
     }
 
-    pub fn has_room(&self, topic: &Topic) -> bool {
-        self.of_topic.get(topic).is_some_and(|group| group.held < group.listeners)
+    /// Whether somebody is free for a job of this tenant; of a tenant that no credential names, where nothing is said.
+    pub fn has_room(&self, topic: &Topic, tenant: Option<&TenantId>) -> bool {
+        self.of_topic.get(topic).is_some_and(|group| group.has_room(tenant))
     }
 
     /// The connection that heard the job.
@@ -91,7 +147,7 @@ impl AnonymousWorkers {
     fn change(&mut self, topic: &Topic, change: impl FnOnce(&mut AnonymousGroup)) {
         let group = self.of_topic.entry(topic.clone()).or_default();
         change(group);
-        if group.listeners == 0 && group.held == 0 {
+        if group.listeners == TopicListeners::default() && group.held.is_empty() {
             self.of_topic.remove(topic);
         }
     }

@@ -217,16 +217,28 @@ impl Placement {
     }
 
     /// Whether a job that works on what this pointer names, which is not its own input, is at a worker of which
-    /// `is_holder` says yes.
-    pub fn is_lent(&self, pointer: &str, is_holder: impl Fn(&KeyId) -> bool) -> bool {
-        let holder = |job: &JobId| match self.reservations.get(job)? {
-            Reservation::Held { by: Holder::Worker(slot), .. } => {
-                let profile = self.fleet.profile(self.fleet.get(*slot)?.profile);
-                profile.credential.as_ref().map(|credential| &credential.key)
+    /// `is_holder` says yes, or at one of those on its topic whose jobs this grant covers.
+    pub fn is_lent(&self, pointer: &str, grant: &WorkerGrant, is_holder: impl Fn(&KeyId) -> bool) -> bool {
+        let is_ours = |job: &JobId| match self.reservations.get(job) {
+            Some(Reservation::Held { by: Holder::Worker(slot), .. }) => {
+                let profile = self.fleet.get(*slot).map(|worker| self.fleet.profile(worker.profile));
+                let credential = profile.and_then(|profile| profile.credential.as_ref());
+                credential.is_some_and(|credential| is_holder(&credential.key))
             }
-            _ => None,
+            Some(Reservation::Held { by: Holder::AnonymousGroup(_), request, .. }) => {
+                grant.serves(&request.tenant, &request.topic)
+            }
+            _ => false,
         };
-        self.lent.jobs_on(pointer).any(|job| holder(job).is_some_and(&is_holder))
+        self.lent.jobs_on(pointer).any(is_ours)
+    }
+
+    /// Jobs of these tenants are not for everybody who is here.
+    pub(super) fn tell_apart(&mut self, tenants: &BTreeSet<TenantId>) {
+        let grant = WorkerGrant { tenants: ServedTenants::Only(tenants.clone()), ..WorkerGrant::default() };
+        if self.grants.learn(&grant) {
+            self.relane();
+        }
     }
 
     pub(super) fn set_credential(&mut self, slot: Slot, credential: Option<&Arc<WorkerCredential>>) {

@@ -1,6 +1,6 @@
 //! Membership: workers that beat, workers that fall silent, listeners without a name.
 
-use super::{Holder, Placement, Reservation};
+use super::{Holder, Placement, Reservation, TopicListeners};
 use crate::fleet::{Beat, BeatSource, Load, NoRoom, PresenceChange, Profile, Seen, Slot, Who, Worker};
 use crate::id::{JobId, TenantId, Topic, WorkerId, WorkspaceId};
 use crate::presence::agent::{Agent, AgentBeat};
@@ -226,8 +226,9 @@ impl Placement {
     }
 
     /// So many anonymous connections listen on a topic.
-    pub fn set_listeners(&mut self, topic: &Topic, count: u32) {
-        self.anonymous.set_listeners(topic, count);
+    pub fn set_listeners(&mut self, topic: &Topic, listeners: TopicListeners) {
+        self.tell_apart(&listeners.tenants());
+        self.anonymous.set_listeners(topic, listeners);
         self.index.touch_topic(topic);
     }
 

@@ -38,7 +38,11 @@ impl Placement {
         match &lane.selector.target {
             Target::Pools(pools) if pools.is_empty() => Reason::NoPoolMapping,
             _ if lane.members > 0 => Reason::PoolOverloaded,
-            _ if lane.selector.open_to_anyone().is_some_and(|topic| self.anonymous.has_listeners(topic)) => {
+            _ if lane
+                .selector
+                .open_to_anyone()
+                .is_some_and(|topic| self.anonymous.has_listeners(topic, tenant)) =>
+            {
                 Reason::PoolOverloaded
             }
             _ => Reason::NoWorkers,

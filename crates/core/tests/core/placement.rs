@@ -3,12 +3,12 @@
 mod grants;
 mod shares;
 
-use reveille_core::fleet::{Beat, Load, Who};
+use reveille_core::fleet::{Beat, Load, ServedTenants, Who};
 use reveille_core::id::{JobId, PoolId, TenantId, Topic, WorkerId};
 use reveille_core::job::{Attempt, Job, Phase};
 use reveille_core::life;
 use reveille_core::placement::routing::Routing;
-use reveille_core::placement::{Fitting, LostMember, Member, Placement, Selector, Wait};
+use reveille_core::placement::{Fitting, LostMember, Member, Placement, Selector, TopicListeners, Wait};
 use reveille_core::policy::{Policy, RecordedVerdict};
 use reveille_core::presence::Contract;
 use reveille_core::reason::Reason;
@@ -30,6 +30,13 @@ fn cap(id: &str) -> Member {
 fn beat(pool: &str, max_parallel_jobs: u32, cpu: f32) -> Beat {
     let load = Load { max_parallel_jobs, cpu, ..Load::default() };
     Beat { pool: PoolId::parse(pool).ok(), load, ..Beat::default() }
+}
+
+/// So many connections that say nothing of themselves, for everybody's jobs.
+fn listeners(count: usize) -> TopicListeners {
+    let mut listeners = TopicListeners::default();
+    (0..count).for_each(|_| listeners.add(&ServedTenants::Everyone));
+    listeners
 }
 
 fn worker(placement: &mut Placement, id: &str, max_parallel: u32, cpu: f32) {
@@ -228,7 +235,7 @@ fn nameless_listeners_take_one_job_each() {
     let topic = Topic::known("job.echo");
     wait(&mut placement, "a", "t", Priority::Batch);
     wait(&mut placement, "b", "t", Priority::Batch);
-    placement.set_listeners(&topic, 1);
+    placement.set_listeners(&topic, listeners(1));
     assert_eq!(placed(&mut placement), ["a@-"]);
     assert_eq!(placement.wait_of(&JobId::known("b")).unwrap().reason, Reason::PoolOverloaded);
     placement.remove(&JobId::known("a"));
@@ -243,7 +250,7 @@ fn nameless_listeners_take_one_job_each() {
 #[test]
 fn a_nameless_listener_that_is_gone_leaves_its_job_behind_after_one_ttl() {
     let mut placement = Placement::default();
-    placement.set_listeners(&Topic::known("job.echo"), 2);
+    placement.set_listeners(&Topic::known("job.echo"), listeners(2));
     for id in ["a", "b"] {
         placement.reserve(&request(id, "t", Priority::Batch), NOW).unwrap();
     }

@@ -31,6 +31,7 @@ impl Fleet {
         if claim.joined {
             tracing::info!(%worker, "worker joined");
             self.publish_worker(worker, tenant, WorkerChange::Joined);
+            self.serves_what_it_hears(worker, tenant);
         }
         for job in claim.unserved {
             tracing::warn!(%worker, %job, "job taken from a worker whose new credential does not serve it");

@@ -7,7 +7,7 @@ use crate::observe::events::WorkerChange;
 use reveille_bus::Listener;
 use reveille_core::fleet::{Beat, NoRoom, ServedTenants, Who};
 use reveille_core::id::{TenantId, Topic, WorkerId};
-use reveille_core::placement::Member;
+use reveille_core::placement::{Member, TopicListeners};
 use reveille_core::presence::Contract;
 use reveille_core::quota::OverQuota;
 use reveille_wire::convert::Introduction;
@@ -25,8 +25,8 @@ struct Subscriptions {
     /// It listens on a worker's own subject, so it is that worker.
     worker: Option<WorkerId>,
     topics: BTreeSet<Topic>,
-    /// Its credential limits whose jobs it may be given.
-    is_limited: bool,
+    /// Whose jobs it may be given.
+    tenants: ServedTenants,
 }
 
 impl Subscriptions {
@@ -38,7 +38,11 @@ impl Subscriptions {
         Self {
             worker: listener.subjects.iter().find_map(|subject| subject::worker_of(subject)),
             topics: topics.filter_map(|topic| Topic::parse(topic).ok()).collect(),
-            is_limited: !listener.subjects.is_empty() && listener.tenants != ServedTenants::Everyone,
+            tenants: if listener.subjects.is_empty() {
+                ServedTenants::default()
+            } else {
+                listener.tenants.clone()
+            },
         }
     }
 }
@@ -62,11 +66,13 @@ impl Listening {
         own.flat_map(|subscriptions| subscriptions.topics.iter().cloned()).collect()
     }
 
-    /// Connections on a topic that do not say who they are, and may be given anybody's jobs.
-    fn anonymous_on(&self, topic: &Topic) -> u32 {
-        let is_anonymous = |own: &&Subscriptions| own.worker.is_none() && !own.is_limited;
-        let anonymous = self.0.values().filter(is_anonymous);
-        anonymous.filter(|subscriptions| subscriptions.topics.contains(topic)).count() as u32
+    /// Connections on a topic that do not say who they are.
+    fn anonymous_on(&self, topic: &Topic) -> TopicListeners {
+        let mut listeners = TopicListeners::default();
+        for own in self.0.values().filter(|own| own.worker.is_none() && own.topics.contains(topic)) {
+            listeners.add(&own.tenants);
+        }
+        listeners
     }
 }
 
@@ -95,17 +101,21 @@ impl Fleet {
         }
         if heard.joined {
             tracing::info!(%worker, "worker joined");
-            // It may have been listening since before it was forgotten.
-            let topics = self.listening.lock().unwrap_or_else(PoisonError::into_inner).topics_of(worker);
-            if !topics.is_empty() {
-                self.serves(worker, tenant, topics);
-            }
+            self.serves_what_it_hears(worker, tenant);
         } else if heard.was_away {
             self.runtime.spawn(self.jobs.clone().send_again(worker.clone()));
         }
         if heard.changed {
             let change = if heard.joined { WorkerChange::Joined } else { WorkerChange::Changed };
             self.publish_worker(worker, tenant, change);
+        }
+    }
+
+    /// A worker that has just joined may have been listening since before it was forgotten.
+    pub(super) fn serves_what_it_hears(&self, worker: &WorkerId, tenant: &TenantId) {
+        let topics = self.listening.lock().unwrap_or_else(PoisonError::into_inner).topics_of(worker);
+        if !topics.is_empty() {
+            self.serves(worker, tenant, topics);
         }
     }
 
@@ -159,7 +169,7 @@ impl Fleet {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = listening.replace(listener);
         let gone = before.worker.filter(|worker| !listening.hears(worker));
-        let touched: Vec<(Topic, u32)> = before
+        let touched: Vec<(Topic, TopicListeners)> = before
             .topics
             .union(&now.topics)
             .map(|topic| (topic.clone(), listening.anonymous_on(topic)))
@@ -170,8 +180,8 @@ impl Fleet {
             if let Some(worker) = &gone {
                 placement.mark_unreachable(Who::Worker(worker.as_str()));
             }
-            for (topic, count) in touched {
-                placement.set_listeners(&topic, count);
+            for (topic, listeners) in touched {
+                placement.set_listeners(&topic, listeners);
             }
             if listener.subjects.is_empty() {
                 placement.connection_gone(listener.connection, self.runtime.now());

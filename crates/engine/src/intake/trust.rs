@@ -22,9 +22,12 @@ use reveille_wire::cap::{
 use reveille_wire::convert::SENDER;
 use reveille_wire::key::SigningKey;
 use reveille_wire::{packet, sign};
+use std::time::Duration;
 
 /// How long a worker has for its answer.
 const CHALLENGE_MS: i64 = 30_000;
+/// How long it may take until a key that was registered at another server is known here.
+const KEYS_FOLLOW: Duration = Duration::from_secs(2);
 /// Challenges that were answered are remembered until they would be refused for their age.
 const ANSWERED_MS: i64 = CHALLENGE_MS + SKEW_MS;
 impl Intake {
@@ -50,7 +53,7 @@ impl Intake {
         let payload = match &packet.payload {
             Some(payload @ Payload::WorkerHandshakeChallengeRequest(request)) => {
                 let (id, key_id) = (&request.worker_id, &request.proof_key_id);
-                let signer = self.trust_signer(id, key_id, payload, message);
+                let signer = self.trust_signer(id, key_id, payload, message).await;
                 let signer =
                     signer.ok_or_else(|| format!("worker {id}: no such key, or it did not sign this"))?;
                 if !Envelope::of(packet, message).is_fresh(self.runtime.now()) {
@@ -145,6 +148,7 @@ impl Intake {
         let payload = packet.payload.as_ref().filter(|_| is_ours).ok_or(Rejection::AuthenticationFailed)?;
         let signer = self
             .trust_signer(&challenge.worker_id, &challenge.proof_key_id, payload, message)
+            .await
             .ok_or(Rejection::AuthenticationFailed)?;
         let now = self.runtime.now();
         if !Envelope::of(packet, message).is_fresh(now) {
@@ -175,8 +179,24 @@ impl Intake {
         self.store.lock(&name, ANSWERED_MS).await.map(|lock| lock.is_some())
     }
 
-    /// The key that this worker calls so, if it signed this.
-    fn trust_signer(
+    /// The key that this worker calls so, if it signed this. A client that is refused does not ask again, so one whose
+    /// key may be on its way from another server is kept waiting.
+    async fn trust_signer(
+        &self,
+        worker: &str,
+        key_id: &str,
+        payload: &Payload,
+        message: &Message,
+    ) -> Option<Signer> {
+        let known = self.known_signer(worker, key_id, payload, message);
+        if known.is_some() || !self.store.is_shared() {
+            return known;
+        }
+        tokio::time::sleep(KEYS_FOLLOW).await;
+        self.known_signer(worker, key_id, payload, message)
+    }
+
+    fn known_signer(
         &self,
         worker: &str,
         key_id: &str,

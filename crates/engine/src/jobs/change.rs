@@ -65,6 +65,11 @@ impl<'a> LockedJob<'a> {
     }
 }
 
+/// Whether this change has a job wait for a person.
+fn begins_to_ask(before: &Job, after: &Job) -> bool {
+    after.state() == State::ApprovalRequired && before.state() != State::ApprovalRequired
+}
+
 impl Jobs {
     /// Changes a job as `decide` says. It may be asked more than once, each time about the job as it is.
     pub(super) async fn drive(
@@ -138,7 +143,11 @@ impl Jobs {
             let mut step = Step::change(&before, after).on(preconditions.clone());
             step.preconditions.quota = self.cluster.quota(&|| self.placed_quota(&step.job));
             let job = step.job.clone();
-            match self.commit(Some(&before), step).await? {
+            let committed = self.commit(Some(&before), step).await;
+            if begins_to_ask(&before, &job) && !matches!(committed, Ok(Commit::Done)) {
+                self.placement.timers().take_back(&before);
+            }
+            match committed? {
                 Commit::Done => return Ok(job),
                 Commit::QuotaExceeded(ExceededQuota::Approvals) => may_ask = MayAsk::No,
                 Commit::QuotaExceeded(_) => return Err(DriveError::QuotaExceeded),
@@ -158,14 +167,12 @@ impl Jobs {
 
     /// A job that is to wait for a person does so if one more may, and is denied otherwise.
     fn ask_or_deny(&self, before: &Job, after: Job, may_ask: MayAsk, now: Millis) -> Result<Job, Refusal> {
-        let begins = after.state() == State::ApprovalRequired && before.state() != State::ApprovalRequired;
-        if !begins {
+        if !begins_to_ask(before, &after) {
             return Ok(after);
         }
-        let has = self.placement.timers().asked_of(&after.request.tenant);
-        let has_room = has < self.runtime.settings().limits.approvals_per_tenant as usize;
+        let max = self.runtime.settings().limits.approvals_per_tenant as usize;
         match may_ask {
-            MayAsk::IfWeSeeRoom if has_room => Ok(after),
+            MayAsk::IfWeSeeRoom if self.placement.timers().reserve_asked(&after, max) => Ok(after),
             MayAsk::IfWeSeeRoom | MayAsk::No => {
                 let over = self.observe.metrics().over_quota(self.over_approvals());
                 life::deny_unasked(&after, &over, now)

@@ -60,7 +60,8 @@ impl WorkerBlobs {
 
     /// Whether a job at one of this credential's workers works on it, though it is not that job's own.
     fn is_lent(&self, key: &BlobKey) -> bool {
-        self.jobs.placement.lock().is_lent(&key.pointer(), |holder| self.is_holder(holder))
+        let placement = self.jobs.placement.lock();
+        placement.is_lent(&key.pointer(), &self.credential.grant, |holder| self.is_holder(holder))
     }
 
     fn is_holder(&self, key: &KeyId) -> bool {

@@ -76,6 +76,26 @@ impl JobTimers {
         Ok(())
     }
 
+    /// Counts a job among those that wait for a person before it does, if one more may: two that are decided at once
+    /// must not both see the last place. Whoever counts one sets it afterwards, or takes it back.
+    pub fn reserve_asked(&self, job: &Job, max: usize) -> bool {
+        let mut entries = self.lock();
+        let counted = entries.of_job.get(job.id()).filter(|entry| entry.tenant == job.request.tenant);
+        if counted.is_some_and(|entry| asks(entry.state)) {
+            return true;
+        }
+        let has_room = entries.asked_of(&job.request.tenant) < max;
+        if has_room {
+            entries.set_state(job.id(), job.state());
+        }
+        has_room
+    }
+
+    /// The job is in this state after all.
+    pub fn take_back(&self, job: &Job) {
+        self.lock().set_state(job.id(), job.state());
+    }
+
     /// Replaces the job's moment.
     pub fn set(&self, job: &Job, at: Millis) {
         let mut entries = self.lock();
@@ -182,7 +202,8 @@ impl JobTimers {
     }
 
     /// And how many of those wait for a person.
-    pub fn asked_of(&self, tenant: &TenantId) -> usize {
+    #[cfg(test)]
+    fn asked_of(&self, tenant: &TenantId) -> usize {
         self.lock().asked_of(tenant)
     }
 
@@ -192,6 +213,14 @@ impl JobTimers {
 }
 
 impl TimerEntries {
+    fn set_state(&mut self, job: &JobId, state: State) {
+        let Some(entry) = self.of_job.get_mut(job) else { return };
+        let was = std::mem::replace(&mut entry.state, state);
+        if let Some(counts) = self.of_tenant.get_mut(&entry.tenant) {
+            counts.asked = counts.asked + usize::from(asks(state)) - usize::from(asks(was));
+        }
+    }
+
     fn live_of(&self, tenant: &TenantId) -> usize {
         self.of_tenant.get(tenant).map_or(0, |counts| counts.live)
     }
@@ -296,6 +325,14 @@ mod tests {
         timers.set(&job("a", "t"), Millis(10));
         timers.clear(&JobId::known("b"));
         assert_eq!(timers.asked_of(&TenantId::known("t")), 0);
+
+        timers.set(&job("d", "t"), Millis(10));
+        assert!(timers.reserve_asked(&asked("a", "t"), 1) && timers.reserve_asked(&asked("a", "t"), 1));
+        assert!(!timers.reserve_asked(&asked("d", "t"), 1), "both are decided at once, and one place is left");
+        timers.take_back(&job("a", "t"));
+        assert!(timers.reserve_asked(&asked("d", "t"), 1));
+        timers.set(&asked("d", "t"), Millis(10));
+        assert_eq!(timers.asked_of(&TenantId::known("t")), 1);
     }
 
     fn job(id: &str, tenant: &str) -> Job {

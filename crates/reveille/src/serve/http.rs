@@ -9,7 +9,7 @@ mod places;
 use super::tls::ReloadingTls;
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response};
 use bodies::{SentBody, TakenBody};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -67,6 +67,8 @@ struct ConnectedClient {
     peer: IpAddr,
     place: Arc<Place>,
     limits: HttpLimits,
+    /// What it says is encrypted on its way to us.
+    is_tls: bool,
 }
 
 pub async fn serve(
@@ -102,7 +104,7 @@ pub async fn serve(
         };
         let _ = socket.set_nodelay(true);
         let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.as_ref().map(|tls| tls.current()));
-        let client = ConnectedClient { peer, place, limits: limits.clone() };
+        let client = ConnectedClient { peer, place, limits: limits.clone(), is_tls: tls.is_some() };
         connections.spawn(async move {
             match tls {
                 None => speak(socket, router, client, stopped).await,
@@ -174,7 +176,11 @@ async fn answer(
     place.waits_for_client();
     let address = clients::client_address(client.peer, request.headers(), &limits.trusted_proxies);
     let reader = AnswerReader::of(request.uri().path());
-    let request = request.map(|body| Body::new(TakenBody::new(body, place.clone())));
+    let mut request = request.map(|body| Body::new(TakenBody::new(body, place.clone())));
+    if client.is_tls {
+        // As a proxy in front of us says it. Cookies depend on it.
+        request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));
+    }
     let response = hyper::service::Service::call(&router, request).await?;
     let response = match &limits.unauthenticated {
         Some(unauthenticated) => unauthenticated.count(address, reader, response),

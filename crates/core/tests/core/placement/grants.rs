@@ -1,7 +1,7 @@
 //! Workers with a credential: whose jobs they get, and who may speak for them.
 
 use super::*;
-use reveille_core::fleet::{ServedTenants, WorkerCredential, WorkerGrant};
+use reveille_core::fleet::{WorkerCredential, WorkerGrant};
 use reveille_core::id::KeyId;
 use reveille_core::placement::{Claim, ClaimRefused, WORKERS_PER_KEY_MAX};
 
@@ -219,4 +219,43 @@ fn one_key_does_not_fill_the_fleet() {
     assert!(claim(&mut placement, "other", "acme", Some(&credential("k2", &["acme"], &[]))).is_ok());
     placement.remove_member(Who::Worker("w0"));
     assert!(claim(&mut placement, "more", "acme", Some(&ours)).is_ok());
+}
+
+#[test]
+fn nameless_listeners_of_one_tenant_get_that_tenants_jobs() {
+    let mut placement = Placement::default();
+    let topic = Topic::known("job.echo");
+    let only = |tenant: &str| ServedTenants::Only([TenantId::known(tenant)].into());
+    wait(&mut placement, "theirs", "beta", Priority::Batch);
+    wait(&mut placement, "ours", "acme", Priority::Batch);
+    let mut here = TopicListeners::default();
+    here.add(&only("acme"));
+    placement.set_listeners(&topic, here.clone());
+    assert_eq!(placed(&mut placement), ["ours@-"]);
+    assert_eq!(placement.wait_of(&JobId::known("theirs")).unwrap().reason, Reason::NoWorkers);
+    wait(&mut placement, "more", "acme", Priority::Batch);
+    assert_eq!(placed(&mut placement), [""; 0], "the one that serves acme has a job");
+    here.add(&ServedTenants::Everyone);
+    placement.set_listeners(&topic, here);
+    assert_eq!(placed(&mut placement), ["theirs@-"]);
+    placement.remove(&JobId::known("ours"));
+    assert_eq!(placed(&mut placement), ["more@-"]);
+    placement.set_listeners(&topic, TopicListeners::default());
+    placement.remove(&JobId::known("more"));
+    wait(&mut placement, "last", "acme", Priority::Batch);
+    assert_eq!(placed(&mut placement), [""; 0]);
+}
+
+#[test]
+fn who_signs_as_a_worker_has_its_name_from_anybody_who_does_not() {
+    let mut placement = Placement::default();
+    let signs = |key: &str| {
+        let signs_as = Some(WorkerId::known("w"));
+        Arc::new(WorkerCredential { signs_as, ..(*credential(key, &["acme"], &[])).clone() })
+    };
+    worker(&mut placement, "w", 10, 0.0);
+    assert!(claim(&mut placement, "w", "acme", Some(&credential("k", &["acme"], &[]))).is_err());
+    assert!(claim(&mut placement, "w", "acme", Some(&signs("s"))).is_ok());
+    assert_eq!(claim(&mut placement, "w", "acme", None), Err(ClaimRefused::NameTaken));
+    assert_eq!(claim(&mut placement, "w", "beta", Some(&signs("t"))), Err(ClaimRefused::NameTaken));
 }
