@@ -110,7 +110,9 @@ impl SimWorkspace {
         let registration = WorkspaceRegistration { id: self.id.clone(), url: self.url(), agent_card };
         let claim = WorkspaceClaim::Key(self.tenant.clone());
         let spoke_at = world.now();
+        world.workspaces_watched.asks(&self.id);
         let answer = life.answer(engine.workspaces().register_workspace(&claim, registration, "agent")).await;
+        world.workspaces_watched.is_answered(&self.id);
         let Some(Ok(_)) = answer else { return };
         world.trace.say(format_args!("{} is registered at {}", self.id, self.url()));
         world.workspaces_watched.heard_between(&self.id, spoke_at, world.now());

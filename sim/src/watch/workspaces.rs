@@ -8,7 +8,7 @@ use reveille_core::id::{TenantId, WorkspaceId};
 use reveille_core::presence::workspace::WorkspaceStatus;
 use reveille_core::time::Millis;
 use reveille_engine::{Engine, WorkspaceView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A workspace that has been silent for so long is offline.
@@ -24,6 +24,8 @@ struct KnownWorkspaces {
     up_at: Option<Millis>,
     heard: BTreeMap<WorkspaceId, (LastHeard, Millis)>,
     restored: BTreeMap<WorkspaceId, LastHeard>,
+    /// Workspaces whose registration is under way: it may have been taken already.
+    asking: BTreeSet<WorkspaceId>,
     /// Workspaces whose record and row differ, since when.
     differ: BTreeMap<WorkspaceId, Millis>,
 }
@@ -35,6 +37,15 @@ impl WorkspacesWatched {
 
     pub fn heard(&self, id: &WorkspaceId, now: Millis) {
         self.heard_between(id, now, now);
+    }
+
+    /// It asks to be registered, and has no answer yet.
+    pub fn asks(&self, id: &WorkspaceId) {
+        self.known().asking.insert(id.clone());
+    }
+
+    pub fn is_answered(&self, id: &WorkspaceId) {
+        self.known().asking.remove(id);
     }
 
     /// It spoke then and was answered now: the server may have taken it for heard anywhere in between.
@@ -58,7 +69,7 @@ impl WorkspacesWatched {
 
     pub fn paused(&self, ms: i64) {
         let mut known = self.known();
-        let KnownWorkspaces { up_at, heard, restored, differ } = &mut *known;
+        let KnownWorkspaces { up_at, heard, restored, differ, .. } = &mut *known;
         let heard = heard.values_mut().map(|(hearing, _)| hearing);
         heard.chain(restored.values_mut()).for_each(|hearing| hearing.paused(ms));
         for at in differ.values_mut().chain(up_at) {
@@ -96,7 +107,7 @@ impl KnownWorkspaces {
         let is_offline = view.workspace.status == WorkspaceStatus::Offline;
         let dead_at = latest + WORKSPACE_TTL_MS + NOTICED_MS;
         let late_ms = now.since(dead_at.max(world.roster_calm.since()));
-        if !is_offline && late_ms > WRITTEN_MS {
+        if !is_offline && late_ms > WRITTEN_MS && !self.asking.contains(id) {
             return Err(format!("{id} is {} {late_ms} ms too long", view.workspace.status.as_str()));
         }
         let silent_ms = earliest.map_or(i64::MAX, |earliest| now.since(earliest));

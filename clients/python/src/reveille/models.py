@@ -674,6 +674,8 @@ class Key:
     last_used_at: str | None = field(default=None, metadata={"wire": "lastUsedAt"})
     """To about a minute."""
     name: str
+    public_key: PublicKey | None = field(default=None, metadata={"wire": "publicKey"})
+    """For a key that has no secret: what its worker signs with."""
     replaced_by: str | None = field(default=None, metadata={"wire": "replacedBy"})
     """The key that has taken its place."""
     replaces: str | None = None
@@ -840,6 +842,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKey:
+    """What a worker signs with."""
+
+    agent: str
+    """Its id as an agent in the trust handshake."""
+    pem: str
+    """P-256, as PEM."""
+    proof_key_id: str = field(metadata={"wire": "proofKeyId"})
+    """What the worker calls the key."""
+    worker: str
+    """The worker's id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     recovered: bool
     """Whether what was there before the start is picked up again."""
@@ -855,6 +871,27 @@ class Refused:
     field: str | None = None
     index: int
     """Its place in the batch, from zero."""
+
+
+class _RegisterWorkerKeyNeeded(TypedDict):
+    publicKey: str
+    """P-256, as PEM: `BEGIN PUBLIC KEY`."""
+    worker: str
+    """The worker's id, which is the `sender_id` of its packets."""
+
+
+class RegisterWorkerKey(_RegisterWorkerKeyNeeded, total=False):
+    """Registers the public half of a key pair. The worker keeps the private half, and signs with it."""
+
+    agent: str | None
+    """Its id as an agent in the trust handshake (`expected_agent_id`); the worker's id unless told."""
+    expiresAt: str | None
+    grant: WorkerGrant | None
+    """What it may serve; every topic and pool of its own tenant unless told."""
+    proofKeyId: str | None
+    """What the worker calls the key (`proof_key_id`); the key's id here unless told."""
+    tenant: str | None
+    """Whose worker it is; the caller's tenant unless told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -971,6 +1008,16 @@ class RotateKey(TypedDict, total=False):
     """For how long the old secret goes on: an hour unless told, at most 7 days. With 0 it is revoked at once."""
 
 
+class _RotateWorkerKeyNeeded(TypedDict):
+    publicKey: str
+    """The public key that takes the place of the old one."""
+
+
+class RotateWorkerKey(_RotateWorkerKeyNeeded, total=False):
+    overlapSec: int | None
+    """For how long the old one goes on: an hour unless told, at most 7 days. With 0 it is revoked at once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotatedKey:
     key: Key
@@ -978,6 +1025,13 @@ class RotatedKey:
     """When the old key ends."""
     secret: str = field(repr=False)
     """Shown here and never again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotatedWorkerKey:
+    key: Key
+    old_expires_at: str = field(metadata={"wire": "oldExpiresAt"})
+    """When the old key ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1036,6 +1090,20 @@ class SavedReply:
     id: str
     version: int
     """Counts the versions of this workflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerKey:
+    """What packets to workers are signed with."""
+
+    key_id: str = field(metadata={"wire": "keyId"})
+    """What the key is called in the trust handshake."""
+    public_key: str = field(metadata={"wire": "publicKey"})
+    """P-256, as PEM."""
+    sender: str
+    """The `sender_id` of our packets (`expected_scheduler_id`)."""
+    signatures: str
+    """What becomes of packets of workers that are not signed by them: `warn` or `require`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -328,7 +328,10 @@ mod tests {
 
         timers.set(&job("d", "t"), Millis(10));
         assert!(timers.reserve_asked(&asked("a", "t"), 1) && timers.reserve_asked(&asked("a", "t"), 1));
-        assert!(!timers.reserve_asked(&asked("d", "t"), 1), "both are decided at once, and one place is left");
+        assert!(
+            !timers.reserve_asked(&asked("d", "t"), 1),
+            "both are decided at once, and one place is left"
+        );
         timers.take_back(&job("a", "t"));
         assert!(timers.reserve_asked(&asked("d", "t"), 1));
         timers.set(&asked("d", "t"), Millis(10));
