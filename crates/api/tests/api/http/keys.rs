@@ -121,3 +121,56 @@ async fn a_rotation_is_refused_where_it_would_mislead() {
     let set = api.named_key(reveille_engine::ENVIRONMENT_KEY, "ops", ADMIN).await;
     check(&id_of(&api, &set), json!({}), 409, "key_from_environment").await;
 }
+
+/// The public half of a pair that nobody uses, as `reveille worker-key pair` writes it.
+fn public_pem(seed: u8) -> String {
+    let key = reveille_wire::key::signing_key_of(&[seed; 32]).unwrap();
+    reveille_wire::key::public_pem(key.verifying_key()).unwrap()
+}
+
+#[tokio::test]
+async fn a_workers_public_key_is_registered_rotated_listed_and_revoked() {
+    let api = Api::start(json!({})).await;
+    let (root, user) = (api.named_key("root", "ops", ADMIN).await, api.named_key("ann", "acme", USER).await);
+    let body = json!({"worker": "w1", "publicKey": public_pem(1), "tenant": "acme", "proofKeyId": "proof-1"});
+    let register = |by: String, body: Value| {
+        let api = &api;
+        async move { api.call(&by, "POST", "/api/v1/auth/worker-keys", &body.to_string()).await }
+    };
+    assert_eq!(register(user.clone(), body.clone()).await.0, 403);
+    let (status, key) = register(root.clone(), body.clone()).await;
+    assert_eq!(status, 201, "{key}");
+    assert_eq!(
+        (&key["name"], &key["tenant"], &key["scopes"]),
+        (&json!("w1"), &json!("acme"), &json!(["worker"]))
+    );
+    assert_eq!(key["worker"]["serves"], json!(["acme"]), "its own tenant unless told");
+    let public = &key["publicKey"];
+    assert_eq!(
+        (&public["worker"], &public["agent"], &public["proofKeyId"]),
+        (&json!("w1"), &json!("w1"), &json!("proof-1"))
+    );
+    assert_eq!(public["pem"], json!(public_pem(1)));
+    let (status, again) = register(root.clone(), body).await;
+    assert_eq!((status, again["code"].as_str()), (409, Some("key_registered")), "{again}");
+    for (field, value) in [("publicKey", json!("-----BEGIN")), ("agent", json!("a b")), ("worker", json!(""))]
+    {
+        let mut bad = json!({"worker": "w2", "publicKey": public_pem(2)});
+        bad[field] = value;
+        assert_eq!(register(root.clone(), bad).await.0, 400, "{field}");
+    }
+
+    let id = key["id"].as_str().unwrap();
+    assert_eq!(rotate(&api, &root, id, json!({})).await.0, 409, "it has no secret");
+    let turn = json!({"publicKey": public_pem(3), "overlapSec": 0}).to_string();
+    let (status, next) =
+        api.call(&root, "POST", &format!("/api/v1/auth/worker-keys/{id}/rotate"), &turn).await;
+    assert_eq!(status, 201, "{next}");
+    assert_eq!(next["key"]["replaces"], json!(id));
+    assert!(listed(&api, &root, id).await["revokedAt"].is_string(), "there was no overlap");
+    let next = next["key"]["id"].as_str().unwrap();
+    assert_eq!(api.call(&root, "DELETE", &format!("/api/v1/auth/keys/{next}"), "").await.0, 204);
+
+    let (status, off) = api.call(&user, "GET", "/api/v1/auth/worker-keys/server", "").await;
+    assert_eq!(status, 404, "signatures are off: {off}");
+}
