@@ -21,7 +21,7 @@ use reveille_wire::cap::bus_packet::Payload;
 use reveille_wire::cap::{BusPacket, JobCancel, JobProgress, JobRequest, JobResult};
 use reveille_wire::convert::{self, Unusable};
 use reveille_wire::{packet, subject};
-use speaker::{Envelope, Speaker};
+use speaker::{Envelope, Recency, Speaker};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -151,7 +151,7 @@ impl Intake {
         match (message.subject.as_str(), payload) {
             (subject::HEARTBEAT, Some(Payload::Heartbeat(heartbeat))) => {
                 let (worker, beat) = convert::beat(heartbeat).map_err(words)?;
-                let speaker = self.speaker_now(&worker, &envelope)?;
+                let speaker = self.speaker(&worker, &envelope, Recency::Now)?;
                 if let Some(credential) = &speaker.credential
                     && !credential.grant.has_pool(beat.pool.as_ref())
                 {
@@ -165,7 +165,7 @@ impl Intake {
             }
             (subject::HANDSHAKE, Some(Payload::Handshake(handshake))) => {
                 if let Some(introduction) = convert::introduction(&handshake).map_err(words)? {
-                    let speaker = self.speaker_now(&introduction.worker, &envelope)?;
+                    let speaker = self.speaker(&introduction.worker, &envelope, Recency::Now)?;
                     self.may_join(&introduction.worker, &speaker)?;
                     self.fleet.introduce(&speaker.tenant, introduction);
                 }
@@ -258,7 +258,7 @@ impl Intake {
         from: Option<&MessageKey>,
     ) -> Result<Option<String>, Problem> {
         let (id, mut report) = convert::report(result).map_err(hopeless)?;
-        let speaker = self.speaker(&report.worker, envelope)?;
+        let speaker = self.speaker(&report.worker, envelope, Recency::Kept)?;
         self.check_report(&report.worker, &id, &speaker).await?;
         report.trace = context_of(envelope.message).map(|context| context.parent);
         match self.jobs.finish(&id, &report, from.map(receipt).as_ref()).await {
@@ -276,7 +276,7 @@ impl Intake {
     ) -> Result<Option<String>, Problem> {
         let progress = convert::progress(envelope.sender, packet);
         let (id, worker, progress) = progress.map_err(|error| error.to_string())?;
-        let speaker = self.speaker_now(&worker, envelope)?;
+        let speaker = self.speaker(&worker, envelope, Recency::Now)?;
         self.check_report(&worker, &id, &speaker).await?;
         let known = self.fleet.knows(&worker).then(|| worker.clone());
         let decide = |job: &Job, now| life::progress(job, &worker, known.clone(), progress.clone(), now);

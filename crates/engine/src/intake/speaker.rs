@@ -50,6 +50,15 @@ impl<'m> Envelope<'m> {
     }
 }
 
+/// How new a packet has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recency {
+    /// How things are now. Said later it is not true, so a recording proves nothing.
+    Now,
+    /// What became of a job, which the bus may keep for a while.
+    Kept,
+}
+
 /// Whoever speaks as a worker.
 pub(super) struct Speaker {
     pub tenant: TenantId,
@@ -60,27 +69,24 @@ pub(super) struct Speaker {
 }
 
 impl Intake {
-    /// Who speaks as this worker about what is now.
-    pub(super) fn speaker_now(&self, worker: &WorkerId, envelope: &Envelope<'_>) -> Result<Speaker, Problem> {
-        let is_asked = self.signatures() != SignatureMode::Off;
-        if is_asked && !envelope.is_fresh(self.runtime.now()) {
-            self.unproven(worker, envelope, "its created_at is not of this minute")?;
-        }
-        self.speaker(worker, envelope)
-    }
-
-    /// Who speaks as this worker.
-    pub(super) fn speaker(&self, worker: &WorkerId, envelope: &Envelope<'_>) -> Result<Speaker, Problem> {
-        if self.signatures() != SignatureMode::Off && envelope.message.origin != MessageOrigin::Ourselves {
-            match self.signer(worker, envelope) {
-                Ok(signer) => return self.signing_speaker(worker, signer, &envelope.message.origin),
+    /// Who speaks as this worker. The server needs no proof of what it says itself.
+    pub(super) fn speaker(
+        &self,
+        worker: &WorkerId,
+        envelope: &Envelope<'_>,
+        recency: Recency,
+    ) -> Result<Speaker, Problem> {
+        let origin = &envelope.message.origin;
+        if self.signatures() != SignatureMode::Off && *origin != MessageOrigin::Ourselves {
+            match self.signer(worker, envelope, recency) {
+                Ok(signer) => return self.signing_speaker(worker, signer, origin),
                 Err(why) => self.unproven(worker, envelope, &why)?,
             }
         }
         Ok(Speaker {
-            tenant: self.tenant_of(&envelope.message.origin),
-            credential: self.credential_of(&envelope.message.origin)?,
-            has_key: key_of(&envelope.message.origin).is_some(),
+            tenant: self.tenant_of(origin),
+            credential: self.credential_of(origin)?,
+            has_key: key_of(origin).is_some(),
         })
     }
 
@@ -100,9 +106,12 @@ impl Intake {
     }
 
     /// The key that proves a packet to be this worker's.
-    fn signer(&self, worker: &WorkerId, envelope: &Envelope<'_>) -> Result<Signer, String> {
+    fn signer(&self, worker: &WorkerId, envelope: &Envelope<'_>, recency: Recency) -> Result<Signer, String> {
         if envelope.sender != worker.as_str() {
             return Err("its sender_id is another".to_owned());
+        }
+        if recency == Recency::Now && !envelope.is_fresh(self.runtime.now()) {
+            return Err("its created_at is not of this minute".to_owned());
         }
         if let Some(signer) = self.access.resume_worker_session(envelope.token, worker) {
             return Ok(signer);

@@ -269,8 +269,12 @@ async fn where_a_warning_is_enough_everybody_is_heard_and_counted() {
     for key in [None, Some(key(3)), Some(key(1))] {
         assert!(remote(&world, &server, "w", key).beat().await.contains("\"ok\":true"));
     }
+    let stale = remote(&world, &server, "w", None);
+    let recorded = stale.signed(stale.beat_payload());
+    world.clock.shift(60_001);
+    stale.send(subject::HEARTBEAT, recorded).await;
     let page = server.metrics_page();
-    assert!(page.contains("packets_unproven_total{mode=\"warn\"} 2"), "{page}");
+    assert!(page.contains("packets_unproven_total{mode=\"warn\"} 3"), "{page}");
 }
 
 #[tokio::test]
